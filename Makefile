@@ -1,0 +1,44 @@
+# Everything a newcomer needs: `make demo`, `make test`, `make lint`. Each makes .venv first, from nothing but Python 3.11
+# and a C compiler.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := out/demo
+RECIPE := recipes/demo.yaml
+INPUT ?=
+# With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
+FROM := $(if $(INPUT),--input '$(INPUT)',)
+
+.PHONY: demo test lint clean
+
+$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard transforms/native/*.c)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy loader transforms pipelines
+	$(BIN)/bandit --quiet --recursive --severity-level medium loader transforms pipelines recipes
+
+# A corpus is immutable, so every demo starts in an empty folder.
+demo: $(VENV)/.installed
+	rm -rf $(OUT)
+	$(BIN)/python recipes/demo_crawl.py $(OUT)/input
+	$(BIN)/refinery train-quality --positive $(OUT)/input/good.jsonl --negative $(OUT)/input/bad.jsonl \
+	    --output $(OUT)/quality.bin
+	$(BIN)/refinery train-tokenizer $(RECIPE) $(FROM) --output $(OUT)/tokenizer.json --vocab-size 4000
+	$(BIN)/refinery refine $(RECIPE) $(FROM) --output $(OUT)/corpus
+	$(BIN)/refinery verify $(OUT)/corpus
+	@echo
+	@echo "The corpus:      $(OUT)/corpus/train and $(OUT)/corpus/validation (Megatron .bin/.idx, provenance beside them)"
+	@echo "Its books:       $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
+	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
+
+clean:
+	rm -rf $(VENV) build *.egg-info transforms/native/*.so out

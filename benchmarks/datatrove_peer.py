@@ -1,0 +1,150 @@
+"""The funnel as a datatrove pipeline: what `benchmarks/funnel.py` runs beside ours. Needs the extra [bench].
+
+    python benchmarks/datatrove_peer.py --input DIR --work DIR --tokenizer tokenizer.json --lid lid.176.ftz --form split
+
+Three jobs of worker processes, the fewest its design allows (each MinHash step waits for the whole one before it):
+read, filter and sign; buckets and clusters; read again, drop copies and encode. Blocks and thresholds are datatrove's
+own; the intermediate files are not compressed, which is faster. The last line of output is JSON:
+{"blocks": [{"job", "name", "seconds", "in", "kept", "dropped"}], "tokens": n}; seconds are summed over processes.
+
+Form `default` takes words and sentences from spaCy, as datatrove does for English. Form `split` hands every block that
+takes words a tokenizer of our own, by its parameter `language`: words between spaces, sentences by one expression.
+"""
+
+import argparse
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from datatrove.executor import LocalPipelineExecutor
+from datatrove.pipeline.dedup import (
+    MinhashConfig,
+    MinhashDedupBuckets,
+    MinhashDedupCluster,
+    MinhashDedupFilter,
+    MinhashDedupSignature,
+)
+from datatrove.pipeline.filters import (
+    C4QualityFilter,
+    FineWebQualityFilter,
+    GopherQualityFilter,
+    GopherRepetitionFilter,
+    LanguageFilter,
+)
+from datatrove.pipeline.readers import JsonlReader
+from datatrove.pipeline.tokens import DocumentTokenizer
+from datatrove.pipeline.writers import JsonlWriter
+from datatrove.utils.word_tokenizers import WordTokenizer
+
+EOS = "<|endoftext|>"
+
+
+class SplitWords(WordTokenizer):
+    """Words between spaces. Instances are equal, so that the blocks share datatrove's cache of split texts."""
+
+    sentence_end = re.compile(r"[.!?]+[\"')\]]*(?:\s+|$)")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SplitWords)
+
+    def __hash__(self) -> int:
+        return 1
+
+    def word_tokenize(self, text: str) -> list[str]:
+        return text.split()
+
+    def sent_tokenize(self, text: str) -> list[str]:
+        return [text[a:b] for a, b in self.span_tokenize(text)]
+
+    def span_tokenize(self, text: str) -> list[tuple[int, int]]:
+        ends = [match.end() for match in self.sentence_end.finditer(text)]
+        if not ends or ends[-1] < len(text):
+            ends.append(len(text))
+        return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
+    """The jobs in order, by name."""
+    words: Any = SplitWords() if args.form == "split" else "en"
+    work = args.work
+    minhash = MinhashConfig(n_grams=5, num_buckets=14, hashes_per_bucket=8)
+    language = LanguageFilter("en", language_threshold=0.65)
+    language.model.MODEL_URL = f"file://{args.lid.resolve()}"  # else it downloads lid.176.bin
+    tasks = len(list(args.input.glob("*.jsonl.gz")))
+
+    def job(name: str, pipeline: list[Any], tasks: int) -> LocalPipelineExecutor:
+        return LocalPipelineExecutor(
+            pipeline, tasks=tasks, workers=min(args.workers, tasks), logging_dir=str(work / "logs" / name)
+        )
+
+    return {
+        "filter": job(
+            "filter",
+            [
+                JsonlReader(str(args.input), glob_pattern="*.jsonl.gz"),
+                language,
+                GopherRepetitionFilter(language=words),
+                GopherQualityFilter(language=words),
+                C4QualityFilter(language=words),
+                FineWebQualityFilter(language=words),
+                JsonlWriter(str(work / "filtered"), output_filename="${rank}.jsonl", compression=None),
+                MinhashDedupSignature(str(work / "signatures"), minhash, language=words),
+            ],
+            tasks,
+        ),
+        "buckets": job(
+            "buckets", [MinhashDedupBuckets(str(work / "signatures"), str(work / "buckets"), config=minhash)], 14
+        ),
+        "cluster": job("cluster", [MinhashDedupCluster(str(work / "buckets"), str(work / "remove"), minhash)], 1),
+        "encode": job(
+            "encode",
+            [
+                JsonlReader(str(work / "filtered"), compression=None),
+                MinhashDedupFilter(str(work / "remove")),
+                DocumentTokenizer(str(work / "tokens"), str(args.tokenizer), eos_token=EOS, seed=1),
+            ],
+            tasks,
+        ),
+    }
+
+
+def describe(job: str, stats: Any) -> list[dict[str, Any]]:
+    """One entry per block of a finished job."""
+    found = []
+    for block in stats.stats:
+        counts = {name: round(metric.total) for name, metric in block.stats.items()}
+        found.append(
+            {
+                "job": job,
+                "name": re.sub(r"^[^A-Za-z]+", "", block.name.split(" - ")[-1]),
+                "seconds": round(block.time_stats.total, 3),
+                "in": counts.get("total", counts.get("documents", 0)),
+                "kept": counts.get("forwarded", 0),
+                "dropped": {
+                    name.removeprefix("dropped_"): n for name, n in sorted(counts.items()) if name.startswith("dropped_")
+                },
+                "tokens": counts.get("tokens", 0),
+            }
+        )
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--input", type=Path, required=True, help="folder of *.jsonl.gz, at least one per worker")
+    parser.add_argument("--work", type=Path, required=True, help="an empty folder")
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--lid", type=Path, required=True, help="fastText's lid.176.ftz")
+    parser.add_argument("--form", choices=["default", "split"], default="default")
+    parser.add_argument("--workers", type=int, default=2)
+    args = parser.parse_args()
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism, here as in ours
+    blocks = [entry for name, job in build(args).items() for entry in describe(name, job.run())]
+    print(json.dumps({"blocks": blocks, "tokens": sum(block["tokens"] for block in blocks)}))
+
+
+if __name__ == "__main__":
+    main()

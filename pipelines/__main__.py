@@ -1,0 +1,193 @@
+"""The command line: `refinery COMMAND …`, the same as `python -m pipelines COMMAND …`."""
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from loader.storage import StorageConflict
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+REFINE_EXAMPLES = """examples:
+  refinery refine recipes/demo.yaml --output out/demo/corpus
+  refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
+  refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
+  refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --project p --region r
+Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped."""
+
+
+def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command that reads through a recipe's sources takes."""
+    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a recipe key, e.g. language.threshold=0.5",
+    )
+    parser.add_argument(
+        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes of the local runner (default: cores)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(prog="refinery", description="Raw crawl in, training shards out.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    refine = commands.add_parser(
+        "refine", help="run a recipe", epilog=REFINE_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_recipe_arguments(refine)
+    refine.add_argument("--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder or gs://…")
+    refine.add_argument("--reuse", default="", metavar="PREFIX", help="take over finished phases of another run")
+    refine.add_argument(
+        "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
+    )
+    refine.add_argument(
+        "--discard-work", action="store_true", help="remove the phases' parts when the corpus is complete"
+    )
+    refine.set_defaults(run=run_refine)
+
+    verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if everything holds")
+    verify.add_argument("prefix", metavar="PREFIX")
+    verify.set_defaults(run=run_verify)
+
+    tokenizer = commands.add_parser("train-tokenizer", help="learn a BPE model from a sample of a recipe's sources")
+    add_recipe_arguments(tokenizer)
+    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
+    tokenizer.add_argument("--vocab-size", type=int, default=32_000)
+    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to learn from (default 100 MB)")
+    tokenizer.add_argument("--seed", type=int, default=1)
+    tokenizer.set_defaults(run=run_train_tokenizer)
+
+    quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
+    quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
+    quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
+    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
+    quality.add_argument("--seed", type=int, default=1)
+    quality.set_defaults(run=run_train_quality)
+    return parser
+
+
+def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Start the worker processes first: their imports then run beside the launcher's own."""
+    from pipelines.runners import Runner
+
+    check_beam_flags(flags)
+    with Runner(args.runner, args.workers, tuple(flags), args.quiet).open() as runner:
+        from pipelines.recipe import load_recipe
+        from pipelines.refine import Refinement
+
+        recipe = load_recipe(args.recipe, args.set, args.input)
+        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work)
+        totals = run.run().totals
+    print(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    print(f"check it:   refinery verify {args.output}")
+    return 0
+
+
+def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what was checked and every failure."""
+    from pipelines.verify import verify
+
+    refuse_flags(flags)
+    report = verify(args.prefix)
+    for line in report.summary_lines():
+        print(line)
+    return EXIT_FAILED if report.failures else 0
+
+
+def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Learn from what the recipe's own cleaning keeps of its sources."""
+    from pipelines.runners import Runner
+
+    check_beam_flags(flags)
+    with Runner(args.runner, args.workers, tuple(flags), args.quiet).open() as runner:
+        from pipelines.recipe import load_recipe
+        from pipelines.sample import sample_texts
+        from pipelines.train_tokenizer import TrainTokenizerParams, train_tokenizer
+
+        recipe = load_recipe(args.recipe, args.set, args.input)
+        texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)
+    train_tokenizer(texts, args.output, TrainTokenizerParams(vocab_size=args.vocab_size))
+    return 0
+
+
+def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Positive and negative texts come through the same readers as any source."""
+    from pipelines.sample import read_texts
+    from pipelines.train_quality import TrainQualityParams, train_quality
+
+    refuse_flags(flags)
+    positive, negative = read_texts("positive", args.positive), read_texts("negative", args.negative)
+    train_quality(positive, negative, args.output, TrainQualityParams(seed=args.seed))
+    return 0
+
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """For commands that run no Beam job."""
+    if flags:
+        raise ValueError(f"unknown argument: {flags[0]}")
+
+
+def check_beam_flags(flags: Sequence[str]) -> None:
+    """Refuse what neither we nor Beam know, with a did-you-mean: Beam itself would only warn, then ignore it."""
+    if not flags:
+        return
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    beam_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(beam_parser)
+    known = [text for action in beam_parser._actions for text in action.option_strings]
+    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--output", "--reuse", "--work", "--discard-work"]
+    for flag in flags:
+        name = flag.split("=")[0]
+        if name.startswith("-") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def execute(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Exit code 0: done; 1: failed; 2: the command or the recipe is wrong; 130: interrupted."""
+    args, flags = build_parser().parse_known_args(argv)
+    run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
+    try:
+        return run(args, flags)
+    except KeyboardInterrupt:
+        print("\ninterrupted; run the same command again and it goes on where it stopped", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except ValueError as error:  # recipes, inputs and flags say what is wrong in their own words
+        print(f"refinery: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (RuntimeError, OSError, StorageConflict) as error:
+        print(f"refinery: {error}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def main() -> None:
+    """The console command."""
+    code = execute()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of an interrupted Beam job cannot be joined; nothing of ours needs them any more.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

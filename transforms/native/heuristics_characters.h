@@ -1,0 +1,114 @@
+/* What the scan asks of a character, and the phrases it looks for. Include after heuristics_tables.h. */
+
+enum { /* classes of a character */
+    SPACE = 1, BREAK = 2, ALPHA = 4, NUMERIC = 8, LOWER = 16, MARK = 32, SPACELESS = 64, PUNCT = 128, TERMINAL = 256,
+    CLOSER = 512, BULLET = 1024, CODE = 2048, TRIGGER = 4096
+};
+enum { JAVASCRIPT = 1, POLICY = 2, LOREM_IPSUM = 4, LONG_WORD = 8, IS_BULLET = 16 }; /* marks of a line */
+
+#define N_CLASSES 0x20000u
+static uint16_t classes[N_CLASSES];
+
+/* Unicode 16 property Sentence_Terminal, and the Khmer signs U+17D6, U+17D9 and U+17DA that FineWeb's list adds. */
+static const uint32_t TERMINALS[][2] = {
+    {0x21, 0x21}, {0x2E, 0x2E}, {0x3F, 0x3F}, {0x589, 0x589}, {0x61D, 0x61F}, {0x6D4, 0x6D4}, {0x700, 0x702},
+    {0x7F9, 0x7F9}, {0x837, 0x837}, {0x839, 0x839}, {0x83D, 0x83E}, {0x964, 0x965}, {0x104A, 0x104B},
+    {0x1362, 0x1362}, {0x1367, 0x1368}, {0x166E, 0x166E}, {0x1735, 0x1736}, {0x17D4, 0x17D6}, {0x17D9, 0x17DA},
+    {0x1803, 0x1803}, {0x1809, 0x1809}, {0x1944, 0x1945}, {0x1AA8, 0x1AAB}, {0x1B4E, 0x1B4F}, {0x1B5A, 0x1B5B},
+    {0x1B5E, 0x1B5F}, {0x1B7D, 0x1B7F}, {0x1C3B, 0x1C3C}, {0x1C7E, 0x1C7F}, {0x2024, 0x2024}, {0x203C, 0x203D},
+    {0x2047, 0x2049}, {0x2CF9, 0x2CFB}, {0x2E2E, 0x2E2E}, {0x2E3C, 0x2E3C}, {0x2E53, 0x2E54}, {0x2E60, 0x2E61},
+    {0x3002, 0x3002}, {0xA4FF, 0xA4FF}, {0xA60E, 0xA60F}, {0xA6F3, 0xA6F3}, {0xA6F7, 0xA6F7}, {0xA876, 0xA877},
+    {0xA8CE, 0xA8CF}, {0xA92F, 0xA92F}, {0xA9C8, 0xA9C9}, {0xAA5D, 0xAA5F}, {0xAAF0, 0xAAF1}, {0xABEB, 0xABEB},
+    {0xFE12, 0xFE12}, {0xFE15, 0xFE16}, {0xFE52, 0xFE52}, {0xFE56, 0xFE57}, {0xFF01, 0xFF01}, {0xFF0E, 0xFF0E},
+    {0xFF1F, 0xFF1F}, {0xFF61, 0xFF61}, {0x10A56, 0x10A57}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89},
+    {0x11047, 0x11048}, {0x110BE, 0x110C1}, {0x11141, 0x11143}, {0x111C5, 0x111C6}, {0x111CD, 0x111CD},
+    {0x111DE, 0x111DF}, {0x11238, 0x11239}, {0x1123B, 0x1123C}, {0x112A9, 0x112A9}, {0x113D4, 0x113D5},
+    {0x1144B, 0x1144C}, {0x115C2, 0x115C3}, {0x115C9, 0x115D7}, {0x11641, 0x11642}, {0x1173C, 0x1173E},
+    {0x11944, 0x11944}, {0x11946, 0x11946}, {0x11A42, 0x11A43}, {0x11A9B, 0x11A9C}, {0x11C41, 0x11C42},
+    {0x11EF7, 0x11EF8}, {0x11F43, 0x11F44}, {0x16A6E, 0x16A6F}, {0x16AF5, 0x16AF5}, {0x16B37, 0x16B38},
+    {0x16B44, 0x16B44}, {0x16D6E, 0x16D6F}, {0x16E98, 0x16E98}, {0x1BC9F, 0x1BC9F}, {0x1DA88, 0x1DA88},
+};
+/* Blocks whose letters stand without spaces: Thai and Lao, Myanmar, Khmer, CJK marks and kana, Han, half-width kana. */
+static const uint32_t SPACELESS_BLOCKS[][2] = {
+    {0xE00, 0xEFF}, {0x1000, 0x109F}, {0x1780, 0x17FF}, {0x3000, 0x30FF}, {0x31F0, 0x31FF}, {0x3400, 0x4DBF},
+    {0x4E00, 0x9FFF}, {0xA9E0, 0xA9FF}, {0xAA60, 0xAA7F}, {0xF900, 0xFAFF}, {0xFF66, 0xFF9F}, {0x1AFF0, 0x1B16F},
+};
+static const struct { uint32_t chars[12]; uint16_t class; } SETS[] = {
+    {{'"', '\'', ')', ']', '}', 0x2019, 0x201D, 0xBB}, CLOSER},
+    {{0x300D, 0x300F, 0x3011, 0x300B, 0x3009, 0xFF09}, CLOSER},
+    {{'-', '*', 0x2022, 0x2023, 0x25E6, 0x25AA, 0x25CF, 0x2043, 0xB7}, BULLET},
+    {{'{', '}', '(', ')', '<', '>', '=', ';', '&', '+', '\\', '$'}, CODE}, /* without what Markdown uses */
+    {{'j', 'J', 'k', 'K', 'm', 'M', 'v', 'V'}, TRIGGER},
+};
+/* C4's phrases (Raffel et al. 2020; the policy list is of its released code), each found by its rarest letter. */
+static const struct { const char *phrase; uint8_t length, at, mark; } PHRASES[] = {
+    {"javascript", 10, 0, JAVASCRIPT}, {"lorem ipsum", 11, 4, LOREM_IPSUM}, {"terms of use", 12, 3, POLICY},
+    {"privacy policy", 14, 3, POLICY}, {"cookie policy", 13, 3, POLICY},    {"uses cookies", 12, 8, POLICY},
+    {"use of cookies", 14, 10, POLICY}, {"use cookies", 11, 7, POLICY},
+};
+
+
+INLINE unsigned class_of(uint32_t c)
+{
+    if (c < N_CLASSES)
+        return classes[c];
+    if (c <= 0x3FFFF)
+        return Py_UNICODE_ISALPHA(c) ? ALPHA | SPACELESS : 0; /* planes 2 and 3 hold Han */
+    return c >= 0xE0100 && c <= 0xE01EF ? MARK : 0;           /* variation selectors */
+}
+
+/* The marks of the phrases that have the trigger letter at `i` in their place; ASCII letters match without case. */
+static unsigned match_phrases(const void *data, int kind, size_t line, size_t i, size_t n)
+{
+    unsigned marks = 0;
+    char trigger = (char)(PyUnicode_READ(kind, data, i) | 0x20);
+    for (size_t p = 0; p < sizeof(PHRASES) / sizeof(*PHRASES); p++) {
+        size_t at = PHRASES[p].at, length = PHRASES[p].length, k = 0;
+        if (PHRASES[p].phrase[at] != trigger || i - line < at || n - (i - at) < length)
+            continue;
+        for (; k < length; k++) {
+            uint32_t c = PyUnicode_READ(kind, data, i - at + k);
+            if ((c >= 'A' && c <= 'Z' ? c | 0x20 : c) != (uint32_t)PHRASES[p].phrase[k])
+                break;
+        }
+        if (k == length)
+            marks |= PHRASES[p].mark;
+    }
+    return marks;
+}
+
+/* Classes of the characters of planes 0 and 1, after the interpreter's own Unicode tables (str.isalpha and the like). */
+static int fill_classes(void)
+{
+    PyObject *unicodedata = PyImport_ImportModule("unicodedata");
+    if (!unicodedata)
+        return -1;
+    for (uint32_t c = 0; c < N_CLASSES; c++) {
+        unsigned class = Py_UNICODE_ISSPACE(c) ? SPACE : 0;
+        class |= Py_UNICODE_ISLINEBREAK(c) ? BREAK : 0;
+        class |= Py_UNICODE_ISALPHA(c) ? ALPHA : 0;
+        class |= Py_UNICODE_ISDECIMAL(c) || Py_UNICODE_ISDIGIT(c) || Py_UNICODE_ISNUMERIC(c) ? NUMERIC : 0;
+        class |= Py_UNICODE_ISLOWER(c) ? LOWER : 0;
+        if (!(class & (SPACE | ALPHA | NUMERIC)) && Py_UNICODE_ISPRINTABLE(c)) {
+            PyObject *category = PyObject_CallMethod(unicodedata, "category", "C", (int)c);
+            if (!category) {
+                Py_DECREF(unicodedata);
+                return -1;
+            }
+            Py_UCS4 major = PyUnicode_READ_CHAR(category, 0);
+            class |= major == 'M' ? MARK : major == 'P' || major == 'S' ? PUNCT : 0;
+            Py_DECREF(category);
+        }
+        for (size_t i = 0; (class & ALPHA) && i < sizeof(SPACELESS_BLOCKS) / sizeof(*SPACELESS_BLOCKS); i++)
+            class |= c >= SPACELESS_BLOCKS[i][0] && c <= SPACELESS_BLOCKS[i][1] ? SPACELESS : 0;
+        classes[c] = (uint16_t)class;
+    }
+    Py_DECREF(unicodedata);
+    for (size_t i = 0; i < sizeof(TERMINALS) / sizeof(*TERMINALS); i++)
+        for (uint32_t c = TERMINALS[i][0]; c <= TERMINALS[i][1]; c++)
+            classes[c] |= TERMINAL;
+    for (size_t i = 0; i < sizeof(SETS) / sizeof(*SETS); i++)
+        for (size_t j = 0; j < 12 && SETS[i].chars[j]; j++)
+            classes[SETS[i].chars[j]] |= SETS[i].class;
+    return 0;
+}

@@ -1,0 +1,368 @@
+/* MinHash signatures straight from the characters of Python strings.
+ *
+ * text -> lower-cased words -> 64-bit word hashes -> rolling hash of n words -> 32-bit shingle hash -> minimum of
+ * a[k] * fmix32(shingle) + b[k] mod 2^32 over all shingles, for every permutation k ("affine32" of datasketch 2).
+ * transforms/signatures.py documents every step and owns the tables. Memory is constant; the GIL is released. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
+#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define VECTORISED
+#endif
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline))
+#else
+#define INLINE static inline
+#endif
+
+#define CODE_POINTS 0x110000
+#define WORD_SEED 0x243F6A8885A308D3u  /* first 64 bits of the fraction of pi */
+#define WORD_PRIME 0x9E3779B97F4A7C15u /* 2^64 / golden ratio, odd */
+#define ROLL 0xD1342543DE82EF95u       /* multiplier of the rolling hash (L'Ecuyer-style MCG constant, odd) */
+#define BLOCK 512                      /* shingles between two folds into the signature: 2 KB, stays in L1 */
+#define STEP 8                         /* shingles per pass over the permutations */
+#define MAX_NGRAM 256
+
+enum { BORDER = 0, LETTER = 1, SOLITARY = 2, MARK = 3 }; /* kinds of character, bits 24.. of a table entry */
+
+typedef struct {
+    const uint32_t *table; /* code point -> kind << 24 | lower-case code point */
+    int ngram, characters;
+    uint64_t leave; /* ROLL^ngram: weight of the word that leaves the window */
+    const uint32_t *a, *b;
+    uint32_t *minima; /* NULL: collect the shingle hashes instead */
+    size_t lanes;     /* permutations, padded to a multiple of 16 */
+    uint32_t *collected;
+    size_t collected_size, collected_room;
+    int failed;
+    /* per document */
+    uint64_t rolling, first, seen;
+    int varied;
+    size_t filled;
+    uint64_t words[MAX_NGRAM + BLOCK]; /* the first ngram entries are those before this block */
+    uint32_t hashes[BLOCK + STEP];
+} State;
+
+INLINE uint64_t fmix64(uint64_t h)
+{
+    h ^= h >> 33;
+    h *= 0xFF51AFD7ED558CCDu;
+    h ^= h >> 33;
+    h *= 0xC4CEB9FE1A85EC53u;
+    return h ^ (h >> 33);
+}
+
+/* Folds n shingle hashes into the minima, STEP at a time so that each minimum is loaded and stored once per STEP.
+ * `hashes` has room for STEP - 1 more; the last hash fills them (a minimum does not care). */
+VECTORISED static void fold(uint32_t *hashes, size_t n, const uint32_t *restrict a, const uint32_t *restrict b,
+                            uint32_t *restrict minima, size_t lanes)
+{
+    size_t i, k;
+    if (n == 0)
+        return;
+    for (i = n; i % STEP; i++)
+        hashes[i] = hashes[n - 1];
+    n = i;
+    for (i = 0; i < n; i++) { /* the fixed pre-mix of the affine32 scheme */
+        uint32_t h = hashes[i];
+        h ^= h >> 16;
+        h *= 0x85EBCA6Bu;
+        h ^= h >> 13;
+        h *= 0xC2B2AE35u;
+        hashes[i] = h ^ (h >> 16);
+    }
+    for (i = 0; i < n; i += STEP) {
+        const uint32_t h0 = hashes[i], h1 = hashes[i + 1], h2 = hashes[i + 2], h3 = hashes[i + 3];
+        const uint32_t h4 = hashes[i + 4], h5 = hashes[i + 5], h6 = hashes[i + 6], h7 = hashes[i + 7];
+#define LESSER(x, y) ((x) < (y) ? (x) : (y))
+        for (k = 0; k < lanes; k++) {
+            uint32_t p0 = a[k] * h0 + b[k], p1 = a[k] * h1 + b[k], p2 = a[k] * h2 + b[k], p3 = a[k] * h3 + b[k];
+            uint32_t p4 = a[k] * h4 + b[k], p5 = a[k] * h5 + b[k], p6 = a[k] * h6 + b[k], p7 = a[k] * h7 + b[k];
+            uint32_t q0 = LESSER(p0, p1), q1 = LESSER(p2, p3), q2 = LESSER(p4, p5), q3 = LESSER(p6, p7);
+            q0 = LESSER(q0, q1);
+            q2 = LESSER(q2, q3);
+            q0 = LESSER(q0, q2);
+            minima[k] = LESSER(minima[k], q0);
+        }
+    }
+}
+
+static void take(State *s, size_t n)
+{
+    if (s->minima) {
+        fold(s->hashes, n, s->a, s->b, s->minima, s->lanes);
+        return;
+    }
+    if (s->failed || n == 0)
+        return;
+    if (n > s->collected_room - s->collected_size) {
+        size_t room = s->collected_room ? 2 * s->collected_room : 4 * BLOCK;
+        uint32_t *bigger = realloc(s->collected, room * sizeof(uint32_t));
+        if (!bigger) {
+            s->failed = 1;
+            return;
+        }
+        s->collected = bigger;
+        s->collected_room = room;
+    }
+    memcpy(s->collected + s->collected_size, s->hashes, n * sizeof(uint32_t));
+    s->collected_size += n;
+}
+
+/* Turns the words gathered so far into shingle hashes. */
+static void drain(State *s)
+{
+    const size_t ngram = (size_t)s->ngram;
+    const uint64_t *words = s->words + ngram;
+    size_t produced = 0;
+    for (size_t i = 0; i < s->filled; i++) {
+        s->rolling = s->rolling * ROLL + words[i];
+        if (s->seen >= ngram)
+            s->rolling -= s->leave * s->words[i]; /* ngram words ago */
+        if (++s->seen >= ngram) {
+            uint64_t shingle = fmix64(s->rolling);
+            if (s->seen == ngram)
+                s->first = shingle;
+            s->varied |= shingle != s->first;
+            s->hashes[produced++] = (uint32_t)(shingle >> 32);
+        }
+    }
+    memmove(s->words, s->words + s->filled, ngram * sizeof(uint64_t));
+    s->filled = 0;
+    take(s, produced);
+}
+
+INLINE void put(State *s, uint64_t hash)
+{
+    s->words[(size_t)s->ngram + s->filled++] = fmix64(hash);
+    if (s->filled == BLOCK)
+        drain(s);
+}
+
+INLINE uint32_t code_point(int kind, const void *data, Py_ssize_t i)
+{
+    if (kind == PyUnicode_1BYTE_KIND)
+        return ((const Py_UCS1 *)data)[i];
+    if (kind == PyUnicode_2BYTE_KIND)
+        return ((const Py_UCS2 *)data)[i];
+    return ((const Py_UCS4 *)data)[i];
+}
+
+INLINE void scan_words(State *s, int kind, const void *data, Py_ssize_t length)
+{
+    const uint32_t *table = s->table;
+    uint64_t hash = WORD_SEED;
+    int inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
+    for (Py_ssize_t i = 0; i < length; i++) {
+        uint32_t entry = table[code_point(kind, data, i)], lower = entry & 0xFFFFFF, type = entry >> 24;
+        if (type == LETTER && inside != SOLITARY) {
+            hash = (hash ^ lower) * WORD_PRIME;
+            inside = LETTER;
+            continue;
+        }
+        if (type == MARK) {
+            if (inside)
+                hash = (hash ^ lower) * WORD_PRIME;
+            continue;
+        }
+        if (inside)
+            put(s, hash);
+        hash = type == BORDER ? WORD_SEED : (WORD_SEED ^ lower) * WORD_PRIME;
+        inside = (int)type;
+    }
+    if (inside)
+        put(s, hash);
+}
+
+INLINE void scan_characters(State *s, int kind, const void *data, Py_ssize_t length)
+{
+    int gap = 0, begun = 0;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        uint32_t entry = s->table[code_point(kind, data, i)];
+        if (entry >> 24 == BORDER) {
+            gap = begun;
+            continue;
+        }
+        if (gap)
+            put(s, (WORD_SEED ^ ' ') * WORD_PRIME);
+        put(s, (WORD_SEED ^ (entry & 0xFFFFFF)) * WORD_PRIME);
+        gap = 0;
+        begun = 1;
+    }
+}
+
+INLINE void scan(State *s, int kind, const void *data, Py_ssize_t length)
+{
+    if (s->characters)
+        scan_characters(s, kind, data, length);
+    else
+        scan_words(s, kind, data, length);
+    if (s->seen == 0 && s->filled == 0) { /* no word at all: the whole text stands as one */
+        uint64_t hash = WORD_SEED;
+        for (Py_ssize_t i = 0; i < length; i++)
+            hash = (hash ^ code_point(kind, data, i)) * WORD_PRIME;
+        put(s, hash);
+    }
+}
+
+static void digest(State *s, PyObject *text)
+{
+    const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+    const void *data = PyUnicode_DATA(text);
+    s->rolling = s->first = s->seen = 0;
+    s->varied = 0;
+    s->filled = 0;
+    if (length == 0)
+        return;
+    switch (PyUnicode_KIND(text)) {
+    case PyUnicode_1BYTE_KIND:
+        scan(s, PyUnicode_1BYTE_KIND, data, length);
+        break;
+    case PyUnicode_2BYTE_KIND:
+        scan(s, PyUnicode_2BYTE_KIND, data, length);
+        break;
+    default:
+        scan(s, PyUnicode_4BYTE_KIND, data, length);
+    }
+    drain(s);
+    if (s->seen < (uint64_t)s->ngram) { /* shorter than a shingle: all its words are the shingle */
+        s->first = fmix64(s->rolling);
+        s->hashes[0] = (uint32_t)(s->first >> 32);
+        take(s, 1);
+    }
+    if (!s->varied) { /* one distinct shingle: its other half makes chance equality 2^-64 instead of 2^-32 */
+        s->hashes[0] = (uint32_t)s->first;
+        take(s, 1);
+    }
+}
+
+static int prepare(State *s, const Py_buffer *table, int ngram, int characters)
+{
+    if (table->len != CODE_POINTS * (Py_ssize_t)sizeof(uint32_t)) {
+        PyErr_SetString(PyExc_ValueError, "table: 0x110000 uint32 entries are needed");
+        return -1;
+    }
+    if (ngram < 1 || ngram > MAX_NGRAM) {
+        PyErr_Format(PyExc_ValueError, "ngram: %d given, 1 to %d is allowed", ngram, MAX_NGRAM);
+        return -1;
+    }
+    s->table = table->buf;
+    s->ngram = ngram;
+    s->characters = characters;
+    s->leave = 1;
+    for (int i = 0; i < ngram; i++)
+        s->leave *= ROLL;
+    return 0;
+}
+
+/* signatures(texts, table, ngram, characters, a, b, out): fills out, uint32 of shape (len(texts), len(a)). */
+static PyObject *signatures(PyObject *module, PyObject *args)
+{
+    PyObject *given, *texts = NULL, *result = NULL;
+    Py_buffer table = {0}, a = {0}, b = {0}, out = {0};
+    int ngram, characters;
+    uint32_t *lanes = NULL;
+    State *s = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Oy*ipy*y*w*", &given, &table, &ngram, &characters, &a, &b, &out))
+        return NULL;
+    if (!(s = calloc(1, sizeof(State)))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if (prepare(s, &table, ngram, characters) < 0 || !(texts = PySequence_Tuple(given)))
+        goto done;
+    const Py_ssize_t count = PyTuple_GET_SIZE(texts);
+    const size_t permutations = (size_t)a.len / sizeof(uint32_t);
+    if (permutations == 0 || a.len % sizeof(uint32_t) || a.len != b.len || out.len / a.len != count || out.len % a.len) {
+        PyErr_SetString(PyExc_ValueError, "a and b must be uint32 of one length, out of shape (texts, len(a))");
+        goto done;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *text = PyTuple_GET_ITEM(texts, i);
+        if (!PyUnicode_Check(text)) {
+            PyErr_Format(PyExc_TypeError, "texts[%zd]: str is needed, %.100s given", i, Py_TYPE(text)->tp_name);
+            goto done;
+        }
+        if (PyUnicode_READY(text) < 0)
+            goto done;
+    }
+    s->lanes = (permutations + 15) / 16 * 16;
+    if (!(lanes = calloc(3 * s->lanes, sizeof(uint32_t)))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    memcpy(lanes, a.buf, (size_t)a.len);
+    memcpy(lanes + s->lanes, b.buf, (size_t)b.len);
+    s->a = lanes;
+    s->b = lanes + s->lanes;
+    s->minima = lanes + 2 * s->lanes;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++) {
+        memset(s->minima, 0xFF, s->lanes * sizeof(uint32_t));
+        digest(s, PyTuple_GET_ITEM(texts, i));
+        memcpy((char *)out.buf + i * a.len, s->minima, (size_t)a.len);
+    }
+    Py_END_ALLOW_THREADS
+    result = Py_NewRef(Py_None);
+done:
+    free(lanes);
+    free(s);
+    Py_XDECREF(texts);
+    PyBuffer_Release(&table);
+    PyBuffer_Release(&a);
+    PyBuffer_Release(&b);
+    PyBuffer_Release(&out);
+    return result;
+}
+
+/* shingles(text, table, ngram, characters) -> bytes: the uint32 shingle hashes in text order, repeats included. */
+static PyObject *shingles(PyObject *module, PyObject *args)
+{
+    PyObject *text, *result = NULL;
+    Py_buffer table = {0};
+    int ngram, characters;
+    State *s = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "Uy*ip", &text, &table, &ngram, &characters))
+        return NULL;
+    if (!(s = calloc(1, sizeof(State)))) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if (prepare(s, &table, ngram, characters) < 0 || PyUnicode_READY(text) < 0)
+        goto done;
+    Py_BEGIN_ALLOW_THREADS
+    digest(s, text);
+    Py_END_ALLOW_THREADS
+    if (s->failed)
+        PyErr_NoMemory();
+    else
+        result = PyBytes_FromStringAndSize((const char *)s->collected,
+                                           (Py_ssize_t)(s->collected_size * sizeof(uint32_t)));
+done:
+    if (s)
+        free(s->collected);
+    free(s);
+    PyBuffer_Release(&table);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"signatures", signatures, METH_VARARGS, "signatures(texts, table, ngram, characters, a, b, out) -> None"},
+    {"shingles", shingles, METH_VARARGS, "shingles(text, table, ngram, characters) -> bytes of uint32"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "minhash", "MinHash signatures of texts.", 0, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_minhash(void) { return PyModuleDef_Init(&module); }

@@ -1,0 +1,332 @@
+"""Bytes of a file, decompressed: gzip, Zstandard and LZ4 files of one or many members, with what is needed to survive
+damage: where each member begins, whether it ended well, and where the next one begins after a broken one.
+
+A member is what a compressed file is a chain of: a gzip member, a Zstandard or LZ4 frame. Crawl archives keep one
+record in each. The kind of compression is taken from the first bytes, and from the name only if they say nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Protocol
+
+import zstandard
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from fastwarc.stream_io import Lz4Reader
+from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
+
+BLOCK = 1 << 16  # bytes read at once; after each member the rest of a block is copied, so small is fast
+CHUNK = 1 << 18  # most bytes inflated at once
+ZSTD_SLICE = 1 << 11  # compressed bytes fed at once: 4 bytes can stand for 128 KiB, so this is at most 64 MiB
+ZSTD_WINDOW = 1 << 31  # some public dumps are made with --long=31
+PROBES = 100_000  # places tried after damage before the rest of a file is given up
+PROBE_BYTES = 512
+
+GZIP, ZSTD, LZ4 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
+
+
+class Broken(Exception):
+    """A member that cannot be read to its end. The message is a name for dead letters: "Truncated", "BadGzip", …"""
+
+
+class ByteSource:
+    """Random access to the raw bytes of one open file, a block at a time. Cost: one block of memory."""
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self.file = file
+        self.path = path
+        self._offset = 0
+        self._block = b""
+        self._next = -1
+
+    def view(self, offset: int) -> memoryview:
+        """Bytes from `offset` on, as many as the current block holds; empty only at the end of the file."""
+        skip = offset - self._offset
+        if not 0 <= skip < len(self._block):
+            if offset != self._next:
+                self.file.seek(offset)
+            self._offset, self._block, skip = offset, self.file.read(BLOCK) or b"", 0
+            self._next = offset + len(self._block)
+        return memoryview(self._block)[skip:]
+
+    def head(self, offset: int, size: int) -> bytes:
+        """`size` bytes from `offset`, fewer at the end of the file."""
+        data = b""
+        while len(data) < size and (view := self.view(offset + len(data))):
+            data += view[: size - len(data)]
+        return data
+
+    def find(self, needle: bytes, offset: int) -> int:
+        """Where `needle` next occurs from `offset` on, -1 if nowhere."""
+        carry = b""
+        while view := self.view(offset):
+            found = (window := carry + bytes(view)).find(needle)
+            if found >= 0:
+                return offset - len(carry) + found
+            carry = window[-len(needle) + 1 :]
+            offset += len(view)
+        return -1
+
+    def skip_zeros(self, offset: int) -> int:
+        """The first byte from `offset` on that is not 0 (files padded to a tape's block size)."""
+        while view := self.view(offset):
+            rest = bytes(view).lstrip(b"\0")
+            if rest:
+                return offset + len(view) - len(rest)
+            offset += len(view)
+        return offset
+
+
+@contextmanager
+def open_source(path: str) -> Iterator[ByteSource]:
+    """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one)."""
+    if "://" in path:
+        file = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    else:
+        file = open(path, "rb", buffering=0)
+    with file:
+        yield ByteSource(file, path)
+
+
+class Member(Protocol):
+    """One member. `start`, `end`: where it lies in the file; `end` is known once `read` has returned b"".
+
+    `fed` is how far the file has been read for it.
+    """
+
+    start: int
+    end: int
+    fed: int
+
+    def read(self, limit: int = CHUNK) -> bytes:
+        """The next decompressed bytes, b"" at the member's end. Raises Broken."""
+
+
+class PlainMember:
+    """An uncompressed file: one member that never breaks."""
+
+    def __init__(self, source: ByteSource, start: int) -> None:
+        self.source, self.start, self.end, self.fed = source, start, start, start
+
+    def read(self, limit: int = CHUNK) -> bytes:
+        data = bytes(self.source.view(self.fed)[:limit])
+        self.end = self.fed = self.fed + len(data)
+        return data
+
+
+class GzipMember:
+    """A gzip member; its CRC is checked."""
+
+    def __init__(self, source: ByteSource, start: int) -> None:
+        self.source, self.start, self.end, self.fed = source, start, -1, start
+        self.inflater = IgzipDecompressor(flag=DECOMP_GZIP)
+
+    def read(self, limit: int = CHUNK) -> bytes:
+        inflater = self.inflater
+        while not inflater.eof:
+            view: Any = b""
+            if inflater.needs_input:
+                view = self.source.view(self.fed)
+                if not view:
+                    raise Broken("Truncated")
+                self.fed += len(view)
+            try:
+                data = inflater.decompress(view, limit)
+            except IsalError as error:
+                raise Broken("BadGzip") from error
+            if inflater.eof:
+                self.end = self.fed - len(inflater.unused_data)
+            if data:
+                return bytes(data)
+        return b""
+
+
+class ZstdMember:
+    """A Zstandard frame, with the dictionary of a .warc.zst file if there is one."""
+
+    def __init__(self, source: ByteSource, start: int, dictionary: bytes = b"") -> None:
+        self.source, self.start, self.end, self.fed = source, start, -1, start
+        given = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+        self.inflater = zstandard.ZstdDecompressor(given, max_window_size=ZSTD_WINDOW).decompressobj()
+
+    def read(self, limit: int = CHUNK) -> bytes:
+        while not self.inflater.eof:
+            view = self.source.view(self.fed)[:ZSTD_SLICE]
+            if not view:
+                raise Broken("Truncated")
+            self.fed += len(view)
+            try:
+                data = self.inflater.decompress(view)
+            except zstandard.ZstdError as error:
+                raise Broken("BadZstd") from error
+            if self.inflater.eof:
+                self.end = self.fed - len(self.inflater.unused_data)
+            if data:
+                return data
+        return b""
+
+
+class Lz4Member:
+    """An LZ4 frame. FastWARC's reader runs on into the next frame, so the end is found first, from the blocks' sizes."""
+
+    def __init__(self, source: ByteSource, start: int) -> None:
+        self.source, self.start, self.end, self.fed = source, start, -1, start
+        self.limit = self._find_end()
+        self.reader = Lz4Reader(_Slice(self))
+
+    def _find_end(self) -> int:
+        flags = self.source.head(self.start + 4, 1)
+        if self.source.head(self.start, 4) != LZ4 or not flags:
+            return self.start  # not a frame: reading it raises
+        at = self.start + 7 + (8 if flags[0] & 8 else 0) + (4 if flags[0] & 1 else 0)
+        while len(size := self.source.head(at, 4)) == 4:
+            length = int.from_bytes(size, "little") & 0x7FFFFFFF
+            at += 4
+            if not length:
+                return at + (4 if flags[0] & 4 else 0)
+            at += length + (4 if flags[0] & 16 else 0)
+        return -1
+
+    def read(self, limit: int = CHUNK) -> bytes:
+        if self.limit < 0 or self.limit == self.start:
+            raise Broken("BadLz4" if self.limit == self.start else "Truncated")
+        try:
+            data = self.reader.read(limit)
+        except OSError as error:
+            raise Broken("BadLz4") from error
+        if not data:
+            self.end = self.limit
+        return data
+
+
+class _Slice:
+    """The bytes of one member as a file."""
+
+    def __init__(self, member: Lz4Member) -> None:
+        self.member = member
+
+    def read(self, size: int = -1) -> bytes:
+        left = self.member.limit - self.member.fed
+        data = self.member.source.head(self.member.fed, left if size < 0 else min(size, left))
+        self.member.fed += len(data)
+        return data
+
+
+class MemberStream:
+    """Decompressed bytes of a file, member after member.
+
+    `total`: bytes given out so far. `marks`: (decompressed offset, file offset) of each member's start, to be taken
+    off by the user. `broken`: why reading stopped, "" if it did not; `recover` then goes on behind the damage.
+    """
+
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        self.total = 0
+        self.marks: deque[tuple[int, int]] = deque()
+        self.broken = ""
+        self.member: Member | None = None
+        self._offset = 0
+        self._probes = PROBES
+        self._rescanned = 0
+        head = source.head(0, 8)
+        self.magic = _magic_of(head, source.path)
+        self._dictionary = _zstd_dictionary(source) if head[:4] == b"\x5d\x2a\x4d\x18" else b""
+
+    def read(self) -> bytes:
+        """The next bytes (never across members); b"" at the end of the file or of what can be read (see `broken`)."""
+        while not self.broken:
+            try:
+                if self.member is None:
+                    self._offset = self._next_start(self._offset)
+                    if not self.source.view(self._offset):
+                        return b""
+                    self.member = self._open(self._offset)
+                    self.marks.append((self.total, self._offset))
+                data = self.member.read()
+            except Broken as error:
+                self.broken = str(error)
+                return b""
+            if data:
+                self.total += len(data)
+                return data
+            if not self.magic:
+                return b""
+            self._offset, self.member = self.member.end, None
+        return b""
+
+    def recover(self, accept: Callable[[bytes], bool]) -> bool:
+        """After damage, go to the next member that opens and whose first bytes `accept` takes; False if there is none.
+
+        The search starts inside the broken member, for what broke it may hide the next one, as long as the bytes
+        searched twice stay under twice the file's; then behind what was read.
+        """
+        if not self.broken:
+            return False
+        start, fed = self._offset, self.member.fed if self.member else self._offset
+        self._rescanned += fed - start
+        at = start + 1 if self._rescanned <= 2 * fed + (64 << 20) else max(fed, start + 1)
+        while self._probes > 0 and self.magic and (at := self.source.find(self.magic, at)) >= 0:
+            self._probes -= 1
+            if accept(self._probe(at)):
+                self.broken, self.member, self._offset = "", None, at
+                return True
+            at += 1
+        return False
+
+    def _probe(self, offset: int) -> bytes:
+        data = b""
+        try:
+            member = self._open(offset)
+            while len(data) < PROBE_BYTES and (more := member.read(PROBE_BYTES)):
+                data += more
+        except Broken:
+            pass  # what came before the damage decides
+        return data
+
+    def _open(self, offset: int) -> Member:
+        if self.magic == GZIP:
+            return GzipMember(self.source, offset)
+        if self.magic == ZSTD:
+            return ZstdMember(self.source, offset, self._dictionary)
+        if self.magic == LZ4:
+            return Lz4Member(self.source, offset)
+        return PlainMember(self.source, offset)
+
+    def _next_start(self, offset: int) -> int:
+        """The next member from `offset` on, behind padding and skippable frames."""
+        if self.magic and offset:
+            offset = self.source.skip_zeros(offset)
+        while self.magic in (ZSTD, LZ4) and _is_skippable(head := self.source.head(offset, 8)):
+            if len(head) < 8:
+                raise Broken("Truncated")
+            offset += 8 + int.from_bytes(head[4:], "little")
+        return offset
+
+
+def _is_skippable(head: bytes) -> bool:
+    return len(head) >= 4 and 0x50 <= head[0] <= 0x5F and head[1:4] == b"\x2a\x4d\x18"
+
+
+def _magic_of(head: bytes, path: str) -> bytes:
+    """The magic number of the file's members, b"" for an uncompressed file."""
+    for magic in (GZIP, ZSTD, LZ4):
+        if head.startswith(magic):
+            return magic
+    if _is_skippable(head):
+        return LZ4 if path.endswith(".lz4") else ZSTD
+    if all(byte in b"\t\r\n" or byte >= 32 for byte in head):
+        return b""
+    return {".gz": GZIP, ".zst": ZSTD, ".lz4": LZ4}.get(path[path.rfind(".") :].lower(), b"")
+
+
+def _zstd_dictionary(source: ByteSource) -> bytes:
+    """The dictionary in the first frame of a .warc.zst file (IIPC's "zstd compression of WARC" draft), or b""."""
+    size = int.from_bytes(source.head(4, 4), "little")
+    data = source.head(8, min(size, 16 << 20))
+    if not data.startswith(ZSTD):
+        return data
+    try:
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=16 << 20)
+    except zstandard.ZstdError:
+        return b""

@@ -1,0 +1,341 @@
+"""Web archives: WARC, WET and ARC, plain or compressed, one record per member or not.
+
+The framing is our own. FastWARC 2.0.1 ends a file at its first damaged record, takes a truncated file for a complete
+one, knows no ARC, and has no offsets for files that are compressed as a whole; it serves the tests as an oracle, and
+reads LZ4. Decompression, not framing, is what reading costs (about 1 GB/s of decompressed bytes per core).
+
+A record counts only if it ends where its length says and, compressed alone, if its checksum is right. After damage the
+next record is looked for from the damaged one's first byte on, so a wrong length hides no other record.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from transforms.document import RawDocument, Scalar
+from transforms.per_document import Damaged, Skipped, printable
+from transforms.read_http import MAX_HEADER, NoPage, Payload, charset_of, http_page, parse_headers, typed_page
+from transforms.read_plan import LimitParams, ReadTask
+from transforms.read_stream import ByteSource, MemberStream
+
+MAX_LINE = 1 << 13  # longest ARC header line
+TAIL = 16  # bytes looked at behind a record
+HASHED = 1 << 16  # bytes of a damaged record that make its hash
+
+_WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
+_NEXT_WARC = re.compile(rb"\nWARC/\d\.\d{1,2}[ \t]*\r?\n")
+_NEXT_ARC = re.compile(rb"\n([a-z][a-z0-9+.-]{1,15}:[^\n]{8,%d})(?=\n)" % MAX_LINE)
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
+_ARC_DATE = re.compile(rb"\d{8,17}")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record. `offset`: where it begins (see `_Archive.offset_of`). `block` is None if longer than the limit."""
+
+    offset: int
+    is_arc: bool
+    headers: Mapping[str, str]
+    length: int
+    block: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A record, or a stretch between records, that cannot be read."""
+
+    offset: int
+    error: str
+    data: bytes
+    size: int
+
+
+def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
+    """Every record of an archive, as a page, a reason why it is none, or damage; up to `task.cap` pages.
+
+    origin and position use the record's byte offset in the file, or in the decompressed file if that is not
+    compressed record by record. Memory: three times limits.max_decompressed_bytes at most.
+    """
+    taken = 0
+    for record in read_records(source, limits.max_decompressed_bytes):
+        if taken == task.cap:
+            return
+        origin = task.origin(record.offset)
+        if isinstance(record, Damage):
+            yield Damaged(record.error, origin, record.data, record.size)
+            continue
+        url = printable(record.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">"))
+        if not is_content(record, url):
+            yield Skipped("record-type", origin, record.length, url)
+        elif not task.samples(origin):
+            yield Skipped("not-sampled", origin, record.length, url)
+        else:
+            page = page_of(record, limits)
+            if isinstance(page, Payload):
+                taken += 1
+                is_html = page.is_html if task.content == "auto" else task.content == "html"
+                meta = {**meta_of(record.headers)}
+                position = task.position(record.offset)
+                yield RawDocument(page.body, is_html, page.charset, url, task.source, origin, position, meta)
+            elif page.error:
+                yield Damaged(page.error, origin, (record.block or b"")[:HASHED], record.length)
+            else:
+                yield Skipped(page.reason, origin, record.length, url)
+
+
+def is_content(record: Record, url: str) -> bool:
+    """Whether a record can hold a page: not what a crawler notes about itself, its requests and its name look-ups."""
+    if url[:4].lower() == "dns:" or url.startswith("filedesc:"):
+        return False
+    return record.headers.get("warc-type", "").lower() in ("response", "resource", "conversion")
+
+
+def page_of(record: Record, limits: LimitParams) -> Payload | NoPage:
+    """The page in a response, resource or conversion record."""
+    if record.block is None:
+        return NoPage("too-large")
+    if not record.block:
+        return NoPage("empty")
+    headers = record.headers
+    kind = headers.get("content-type", "")
+    identified = headers.get("warc-identified-payload-type", "")
+    if headers["warc-type"].lower() == "conversion":
+        return typed_page(record.block, kind or "text/plain", charset_of(kind) or "utf-8", limits.max_record_bytes)
+    is_http = kind.lower().startswith("application/http") if not record.is_arc else False
+    if is_http or (headers["warc-type"].lower() == "response" and record.block.startswith(b"HTTP/")):
+        return http_page(record.block, identified, limits.max_record_bytes, limits.max_decompressed_bytes)
+    return typed_page(record.block, identified.strip() or kind, charset_of(kind), limits.max_record_bytes)
+
+
+def meta_of(headers: Mapping[str, str]) -> Iterator[tuple[str, Scalar]]:
+    """Date and identity as the archive gives them."""
+    for name, key in (("warc-date", "date"), ("warc-record-id", "record_id")):
+        if value := headers.get(name):
+            yield name and key, printable(value)
+
+
+def read_records(source: ByteSource, limit: int) -> Iterator[Record | Damage]:
+    """All records and damages of an archive, in order. Blocks longer than `limit` bytes are not held."""
+    return iter(_Archive(MemberStream(source), limit))
+
+
+class _Archive:
+    """Frames records in a stream of members. `data` holds decompressed bytes from offset `base` on."""
+
+    def __init__(self, stream: MemberStream, limit: int) -> None:
+        self.stream = stream
+        self.limit = limit
+        self.data = bytearray()
+        self.base = 0
+        self.position = 0
+        self.is_whole: bool | None = None if stream.magic else True  # one member for all records; None: not known yet
+        self.is_arc: bool | None = None
+        self.in_member = (-1, 0)  # of the member last looked at: file offset, records begun in it so far
+        self.rescanned = 0
+
+    def __iter__(self) -> Iterator[Record | Damage]:
+        while True:
+            while self.need(1) and self.data[self.position - self.base] in b"\r\n":
+                self.position += 1
+            start = self.position
+            if not self.need(1) and not self.stream.broken:
+                return
+            offset = self.offset_of(start)
+            record = self.record(start, offset)
+            if isinstance(record, Record):
+                self.release(self.position)
+                yield record
+                continue
+            held = bytes(self.data[start - self.base : start - self.base + HASHED])
+            found = self.resync(start)
+            size = (self.position if found else self.base + len(self.data)) - start
+            yield Damage(offset, record, held, max(size, len(held)))
+            if not found:
+                return
+
+    def record(self, start: int, offset: int) -> Record | str:
+        """The record at decompressed offset `start`, or what is wrong with it. Moves `position` behind it."""
+        head = self.header(start)
+        if isinstance(head, str):
+            return head
+        headers, length, is_arc = head
+        self.is_arc = is_arc
+        block_start = self.position
+        end = block_start + length
+        if length > self.limit:
+            if not self.skip_to(end):
+                return self.stream.broken or "Truncated"
+            block = None
+        else:
+            if not self.need(length):
+                return self.stream.broken or "Truncated"
+            block = bytes(self.data[block_start - self.base : end - self.base])
+        self.position = end
+        if error := self.check_end(start, end):
+            return error
+        return Record(offset, is_arc, headers, length, block)
+
+    def header(self, start: int) -> tuple[Mapping[str, str], int, bool] | str:
+        """Header fields, block length, whether it is ARC; or what is wrong. Moves `position` to the block."""
+        self.need(8)
+        at = start - self.base
+        if self.data.startswith(b"WARC/", at):
+            end = self.find(_BLANK_LINE, start, MAX_HEADER)
+            if end < 0:
+                return self.stream.broken or ("BadHeader" if self.need(MAX_HEADER) else "Truncated")
+            at = start - self.base
+            if not _WARC_HEAD.match(self.data, at):
+                return "BadHeader"
+            headers = parse_headers(bytes(self.data[at : end - self.base]))
+            length = headers.get("content-length", "")
+        else:
+            end = self.find(re.compile(rb"\n"), start, MAX_LINE)
+            line = bytes(self.data[start - self.base : max(end, start) - self.base])
+            arc = parse_arc_line(line)
+            if not arc:
+                return "BadHeader" if end >= 0 or not self.stream.broken else self.stream.broken
+            headers, length = arc, arc["content-length"]
+        if not (length.isascii() and length.isdigit() and len(length) <= 15):
+            return "BadHeader"
+        self.position = end
+        return headers, int(length), not self.data.startswith(b"WARC/", start - self.base)
+
+    def check_end(self, start: int, end: int) -> str:
+        """What is wrong with the end of the record that lies at `start` to `end`; "" if nothing. Learns `is_whole`."""
+        complete = self.need(TAIL)
+        tail = bytes(self.data[end - self.base : end - self.base + TAIL])
+        newlines = len(tail) - len(tail.lstrip(b"\r\n"))
+        next_marks = [mark for mark, _ in self.stream.marks if mark > start]
+        if self.stream.broken and not complete and not next_marks and not self.is_whole:
+            return self.stream.broken  # its own member is: the checksum did not match, or never came
+        at_end = not complete and newlines == len(tail)
+        if self.is_whole is None:
+            self.is_whole = not (at_end or any(end <= mark <= end + newlines for mark in next_marks))
+        if at_end or tail[newlines:].startswith(b"WARC/") or tail.startswith((b"\r\n\r\n", b"\n\n")):
+            return ""
+        if any(end <= mark <= end + newlines for mark in next_marks) or (self.is_arc and newlines):
+            return ""
+        return "BadLength"
+
+    def resync(self, start: int) -> bool:
+        """Move `position` to where the next record may begin, behind `start`; False if there is no such place.
+
+        Bytes that are held are searched again from `start` on, as long as that stays linear in the file's size.
+        """
+        held = self.base + len(self.data)
+        self.rescanned += held - start
+        at = start + 1 if self.rescanned <= 4 * held + (64 << 20) else held
+        while True:
+            found = self.next_head(at)
+            for mark, _ in self.stream.marks:
+                if mark > start and mark >= at and (found < 0 or mark < found):
+                    if self.is_whole is False or looks_like_head(bytes(self.data[mark - self.base :][:MAX_LINE])):
+                        found = mark
+                        break
+            if found >= 0:
+                self.release(found)
+                return True
+            at = max(at, self.base + len(self.data) - MAX_LINE - 32)
+            self.release(max(at - 1, start))
+            if not self.fill():
+                break
+        self.release(self.base + len(self.data))
+        return self.stream.recover(looks_like_head)
+
+    def next_head(self, at: int) -> int:
+        """Decompressed offset of the next line from `at` on that begins a record, among the bytes held; else -1."""
+        low = max(at - 1 - self.base, 0)
+        found = -1
+        if self.is_arc is not True and (warc := _NEXT_WARC.search(self.data, low)):
+            found = warc.start() + 1
+        if self.is_arc is not False:
+            for line in _NEXT_ARC.finditer(self.data, low, found if found >= 0 else len(self.data)):
+                if parse_arc_line(line[1]):
+                    found = line.start() + 1
+                    break
+        return self.base + found if found >= 0 else -1
+
+    def offset_of(self, start: int) -> int:
+        """What names the record at decompressed offset `start`: its offset in the file if it begins a member.
+
+        If records are not compressed one by one, its decompressed offset. A later record of a member in a file that
+        otherwise has one record per member: the member's offset plus the number of records before it.
+        """
+        marks = self.stream.marks
+        while len(marks) > 1 and marks[1][0] <= start:
+            marks.popleft()
+        if self.is_whole or not marks:
+            return start
+        member = marks[0][1]
+        self.in_member = (member, self.in_member[1] + 1 if self.in_member[0] == member else 0)
+        return member + self.in_member[1]
+
+    def need(self, size: int) -> bool:
+        """Hold `size` bytes from `position` on; False if the stream ends or breaks before."""
+        while self.base + len(self.data) < self.position + size:
+            if not self.fill():
+                return False
+        return True
+
+    def fill(self) -> bool:
+        data = self.stream.read()
+        self.data += data
+        return bool(data)
+
+    def find(self, pattern: re.Pattern[bytes], start: int, size: int) -> int:
+        """Decompressed offset behind the first match of `pattern` in `size` bytes from `start` on, -1 if none."""
+        at = start
+        while True:
+            found = pattern.search(self.data, at - self.base, start - self.base + size)
+            if found:
+                return self.base + found.end()
+            held = self.base + len(self.data)
+            if held >= start + size or not self.fill():
+                return -1
+            at = max(start, held - 2)
+
+    def skip_to(self, end: int) -> bool:
+        """Let go of everything before `end`; False if the stream ends or breaks before."""
+        while self.base + len(self.data) < end:
+            self.base += len(self.data)
+            self.data.clear()
+            if not self.fill():
+                return False
+        self.release(end)
+        return True
+
+    def release(self, position: int) -> None:
+        """Go on from `position` and forget what is before it."""
+        del self.data[: position - self.base]
+        self.base = self.position = position
+
+
+def looks_like_head(data: bytes) -> bool:
+    """Whether `data` begins with the first line of a WARC or ARC record."""
+    return bool(_WARC_HEAD.match(data)) or bool(parse_arc_line(data[: data.find(b"\n") + 1]))
+
+
+def parse_arc_line(line: bytes) -> dict[str, str] | None:
+    """An ARC record's header line as WARC fields, None if it is none.
+
+    Version 1: URL IP-address date content-type length; version 2 has further fields before the length (Internet
+    Archive, ARC file format). URLs may hold spaces, so the fields are found by the address and the date.
+    """
+    words = line.rstrip(b"\r\n").split(b" ")
+    for at in range(1, len(words) - 2):
+        if _ARC_DATE.fullmatch(words[at + 1]) and _ARC_ADDRESS.fullmatch(words[at]) and words[-1].isdigit():
+            url = b" ".join(words[:at])
+            if not re.match(rb"[a-z][a-z0-9+.-]{1,15}:", url, re.IGNORECASE):
+                return None
+            date = words[at + 1].decode()
+            fields = {
+                "warc-type": "response",
+                "warc-target-uri": url.decode("utf-8", "replace"),
+                "content-type": words[at + 2].decode("utf-8", "replace") if at + 2 < len(words) - 1 else "",
+                "content-length": words[-1].decode(),
+            }
+            if len(date) >= 14:
+                fields["warc-date"] = f"{date[:4]}-{date[4:6]}-{date[6:8]}T{date[8:10]}:{date[10:12]}:{date[12:14]}Z"
+            return fields
+    return None

@@ -1,0 +1,115 @@
+"""Write one shard: .bin, .idx and .provenance.parquet, sorted by the global order, published exclusively.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import orjson
+import pyarrow as pa
+
+from loader.format import shard_name, write_provenance
+from loader.indexed import IndexedWriter
+from loader.storage import checksums, open_store
+from transforms.per_document import add_side, side_record
+from transforms.shuffle import parse_shard_key, unpack_block
+
+# Meta fields that have a provenance column of their own.
+_COLUMNS = ("language", "language_score", "quality", "copies", "copy_sources")
+
+
+def sort_blocks(blocks: Iterable[bytes]) -> pa.Table:
+    """All rows of a shard in global order; equal ids (exact duplicates kept by recipe) by source and origin."""
+    table = pa.concat_tables([unpack_block(block) for block in blocks])
+    keys = [("order", "ascending"), ("id", "ascending"), ("source", "ascending"), ("origin", "ascending")]
+    return table.sort_by(keys)
+
+
+def provenance_rows(table: pa.Table, lengths: list[int]) -> list[dict[str, Any]]:
+    """Row i describes document i of the shard: where it came from, its scores, and which tokens it became."""
+    rows = []
+    offset = 0
+    columns = {name: table[name].to_pylist() for name in table.column_names if name not in ("tokens", "order")}
+    for i, length in enumerate(lengths):
+        meta = orjson.loads(columns["meta"][i])
+        rows.append(
+            {name: columns[name][i] for name in ("id", "url", "source", "origin", "text_bytes")}
+            | {
+                "language": meta.get("language", ""),
+                "language_score": meta.get("language_score"),
+                "quality": meta.get("quality"),
+                "copies": meta["copies"],
+                "sources": meta["copy_sources"].split(","),
+                "token_offset": offset,
+                "token_count": length,
+                "meta": orjson.dumps(
+                    {k: v for k, v in meta.items() if k not in _COLUMNS}, option=orjson.OPT_SORT_KEYS
+                ).decode(),
+            }
+        )
+        offset += length
+    return rows
+
+
+def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
+    """Sort, write and publish one shard; returns its "shard" side record (documents, tokens, files with checksums).
+
+    dtype: "uint16" or "int32", the tokens' type in the blocks and in .bin. Memory: about three times the shard.
+    """
+    split, domain, index = parse_shard_key(key)
+    count = counts[f"{split}/{domain}"]
+    table = sort_blocks(blocks)
+    name = shard_name(split, domain, index, count)
+    store = open_store(location)
+    files = {}
+    with TemporaryDirectory(prefix="refinery-shard-") as scratch:
+        local = {suffix: Path(scratch) / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
+        lengths = []
+        writer = IndexedWriter(local["bin"], np.dtype(dtype))
+        for tokens in table["tokens"]:
+            array = np.frombuffer(tokens.as_buffer(), dtype)
+            writer.add(array)
+            lengths.append(len(array))
+        writer.close()
+        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths))
+        for suffix, path in local.items():
+            size, crc32c, sha256 = checksums(path)
+            store.create(f"{name}.{suffix}", path)
+            kind = suffix.split(".")[0]
+            files[kind] = {"path": f"{name}.{suffix}", "size": size, "crc32c": crc32c, "sha256": sha256}
+    return side_record(
+        "shard",
+        split=split,
+        domain=domain,
+        index=index,
+        count=count,
+        documents=len(lengths),
+        tokens=sum(lengths),
+        files=files,
+    )
+
+
+@dataclass
+class WriteShards(beam.PTransform):
+    """(shard key, blocks) -> files under `location`. A retried bundle writes the same bytes, which publishing accepts."""
+
+    location: str
+    counts: Mapping[str, int]
+    dtype: str
+
+    def __post_init__(self) -> None:
+        super().__init__("write-shards")
+
+    def expand(self, shards: beam.PCollection) -> beam.PCollection:
+        counts, location, dtype = dict(self.counts), self.location, self.dtype
+        written = shards | "write" >> beam.MapTuple(
+            lambda key, blocks: write_shard(key, blocks, location, counts, dtype)
+        ).with_output_types(bytes)
+        add_side(shards.pipeline, written)
+        return written
