@@ -108,8 +108,8 @@ _PARQUET: dict[str, Any] = {
 def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write rows (every field of PROVENANCE_SCHEMA, no other) as Parquet: the same rows make the same bytes.
 
-    Raises ValueError for a row with other fields, pyarrow.ArrowException for a value that does not fit its type or a
-    null where none may be. Memory: one row group of 65,536 rows.
+    Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
+    does not fit its column, null included. Memory: one row group of 65,536 rows.
     """
     names = set(PROVENANCE_SCHEMA.names)
     with pq.ParquetWriter(path, PROVENANCE_SCHEMA, **_PARQUET) as writer:

@@ -266,7 +266,8 @@ class GcsStore(Store):
     def _bucket(self) -> Any:
         from google.cloud import storage
 
-        return storage.Client().bucket(self._bucket_name)
+        # Objects need no project: without None the client insists on a default one.
+        return storage.Client(project=None).bucket(self._bucket_name)
 
     def _blob(self, name: str) -> Any:
         return self._bucket.blob(self._prefix + check_name(name))
@@ -308,9 +309,9 @@ class GcsStore(Store):
     def list(self, folder: str = "") -> Names:
         prefix = self._prefix + (f"{check_name(folder)}/" if folder else "")
         blobs = self._bucket.client.list_blobs(self._bucket_name, prefix=prefix, fields="items(name),nextPageToken")
-        names = (blob.name[len(self._prefix) :] for blob in blobs)
         # Consoles make empty objects "folder/" to show folders; no such name can be read here.
-        return sorted(name for name in names if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name}")
+        names = (blob.name[len(self._prefix) :] for blob in blobs if not blob.name.endswith("/"))
+        return sorted(name for name in names if f"/{TEMPORARY}" not in f"/{name}")
 
     def create(self, name: str, source: bytes | Path) -> None:
         from google.api_core import exceptions

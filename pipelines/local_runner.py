@@ -4,6 +4,7 @@ Beam's own multi-process mode starts new interpreters for every job; a run is ma
 here keeps its processes, with their imports and models, and hands each job's control address to them.
 """
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 import apache_beam as beam
+import grpc
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
@@ -22,6 +24,20 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 from apache_beam.transforms import environments
 
 POOL_URN = "refinery:env:pool:v1"
+
+
+def _quieten_channels() -> None:
+    """Keep Beam's channel threads from printing tracebacks when a job ends early: the job's own error is raised."""
+    before = threading.excepthook
+    if getattr(before, "quietens_channels", False):
+        return
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
+            before(args)
+
+    hook.quietens_channels = True  # type: ignore[attr-defined]  # a mark on our own function
+    threading.excepthook = hook
 
 
 class WorkerDied(RuntimeError):
@@ -47,8 +63,10 @@ class WorkerPool:
             )
             for _ in range(size)
         ]
-        for index in range(size):
-            threading.Thread(target=self._listen, args=(index,), daemon=True).start()
+        self._listeners = [threading.Thread(target=self._listen, args=(i,), daemon=True) for i in range(size)]
+        for listener in self._listeners:
+            listener.start()
+        _quieten_channels()
 
     def __enter__(self) -> "WorkerPool":
         return self
@@ -57,8 +75,13 @@ class WorkerPool:
         self._stopping = True
         for process in self._processes:
             process.kill()
-        for process in self._processes:
+        for process, listener in zip(self._processes, self._listeners, strict=True):
             process.wait()
+            listener.join()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
 
     @property
     def pids(self) -> list[int]:

@@ -27,7 +27,7 @@ def describe(totals: Counter[str], seconds: float, files: str) -> str:
         stage, outcome = key.rsplit(" ", 1)
         if outcome in ("dropped", "dead"):
             lost[stage] += count
-    parts += [f"{stage} -{count:,}" for stage, count in lost.items()]
+    parts += [f"{stage} -{count:,}" for stage, count in lost.items() if count > 0]
     return "  ".join(part for part in parts if part)
 
 

@@ -165,12 +165,12 @@ class Refinement:
         done = read_waves(self.work_store, "clean")
         finished = {key for report in done for key in report["tasks"]}
         waves = cut_waves(
-            [t for t in self.tasks if t.key not in finished], self.recipe.run.wave_bytes, self.recipe.run.wave_files
+            [t for t in self.tasks if task_key(t) not in finished], self.recipe.run.wave_bytes, self.recipe.run.wave_files
         )
         if done:
             self.say(f"clean: {len(done)} waves are done, {len(waves)} to go")
         for number, wave in enumerate(waves, len(done)):
-            keys = sorted(task.key for task in wave)
+            keys = sorted(task_key(task) for task in wave)
             name = f"clean/wave-{number:05d}.json"
             self.runner.run(
                 f"clean {number + 1}/{len(done) + len(waves)}",
@@ -213,8 +213,9 @@ class Refinement:
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
         pairs = [
-            PartPair(clean.root, part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""))
+            PartPair(clean.root, part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""), group)
             for part in clean.parts("documents")
+            for group in range(part["groups"])
         ]
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
@@ -253,6 +254,11 @@ class Refinement:
             for path in self.work_store.list():
                 self.work_store.delete(path)
         return manifest
+
+
+def task_key(task: ReadTask) -> str:
+    """How wave reports name a task."""
+    return f"{task.source} {task.path} {task.part}/{task.parts}"
 
 
 def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:

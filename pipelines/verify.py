@@ -57,7 +57,7 @@ class Report:
     seconds: float = 0.0
 
     def summary_lines(self) -> list[str]:
-        """A few lines for the terminal."""
+        """For the terminal: what was read, every failure on a line of its own, and the verdict."""
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
         lines = [
             f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
@@ -65,7 +65,10 @@ class Report:
             f"decoded {self.decoded:,} documents",
         ]
         found = len(self.failures)
-        return [*lines, f"{found} failure{'s' if found > 1 else ''}" if found else "everything holds"]
+        verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "everything holds"
+        # Names in a damaged manifest or in a bucket can hold anything, terminal codes included.
+        escaped = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in failure) for failure in self.failures)
+        return [*lines, *escaped, verdict]
 
 
 def verify(

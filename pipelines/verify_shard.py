@@ -211,7 +211,8 @@ def _check_provenance(
     if facts.documents != shard.documents:
         yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
     if (text_bytes < 0).any():
-        yield f"{path}: text_bytes of row {int(np.argmax(text_bytes < 0))} is negative"
+        row = int(np.argmin(text_bytes))
+        yield f"{path}: text_bytes of row {row} is {text_bytes[row]}, 0 or more expected"
     if index is not None:
         rows = min(len(index), facts.documents)
         for name, found, expected in (("token_offset", offset, index.offsets), ("token_count", count, index.lengths)):

@@ -33,7 +33,7 @@ STAGES += ("quality", "toxicity", "pii", "encode")
 def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: Sequence[ReadTask]) -> beam.PCollection:
     """Phase 1 up to its cleaned documents."""
     rejects = recipe.rejects
-    docs = pipeline | ReadSources(tasks, rejects)  # RawDocument
+    docs = pipeline | ReadSources(tuple(tasks), recipe.limits, rejects)  # RawDocument
     docs = docs | ExtractText(recipe.extract, rejects)  # Document
     docs = docs | Optional(FilterUrl, recipe.url, rejects)  # Document
     docs = docs | Optional(FilterLanguage, recipe.language, rejects)  # Document, language in meta
@@ -62,7 +62,7 @@ def dedup(
     params = DedupParams(exact=recipe.exact_dup, near=recipe.near_dup)
     sources = tuple(source.name for source in recipe.sources)
     verdicts = pipeline | Deduplicate(params, recipe.signature, sources, parts, partitions)  # (part, packed verdicts)
-    verdicts | WriteVerdicts(work, sources, parts)
+    verdicts | WriteVerdicts(work, sources, parts)  # names
     pipeline | WriteReport(work, report, facts)
 
 

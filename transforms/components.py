@@ -1,6 +1,7 @@
 """Near duplicates, second half: links become components, and full signatures decide inside each component."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +33,10 @@ from transforms.packed import (
     scatter,
     set_id,
     set_rank,
-    sort_by,
     starts_of,
 )
 from transforms.rank import RANK_BYTES
-from transforms.signatures import fixed_width, read_signature_part, source_codes
+from transforms.signatures import fixed_width, name_codes, read_signature_part
 
 # In a component a member meets this many survivors one by one, later ones where a sub-band agrees, see leaders.c.
 COMPONENT_LEADERS = 1024
@@ -77,7 +77,7 @@ def label_blocks(key: int, blocks: list[bytes]) -> Iterator[Block]:
     yield from scatter(part_of(labels["reference"]), LABELS, labels)
 
 
-def member_dtype(permutations: int) -> np.dtype:
+def member_dtype(permutations: int) -> np.dtype[Any]:
     """A document of a component with its whole signature: 68 bytes and 4 per permutation."""
     place = [("component", "<u8"), ("reference", "<u8")]
     return np.dtype([*place, *RANK, *ID, ("source", "<u4"), ("signature", "<u4", (permutations,))])
@@ -105,7 +105,7 @@ def member_blocks(
         members["reference"] = labels["reference"][chosen]
         set_rank(members, fixed_width(table["rank"], RANK_BYTES)[local])
         set_id(members, fixed_width(table["id"], ID_BYTES)[local])
-        members["source"] = source_codes(table["source"], sources)[local]
+        members["source"] = name_codes(table["source"], sources)[local]
         members["signature"] = fixed_width(table["signature"], 4 * permutations).view("<u4")[local]
         yield from scatter(partition[chosen], MEMBERS, members)
 
@@ -161,4 +161,4 @@ def inherited(
     moved = references[gone][place] == copies["reference"] if len(gone) else np.zeros(len(copies), np.bool_)
     copies = copies[moved]
     copies["reference"] = references[survivor[gone[place[moved]]]]
-    return copies
+    return add_up(copies)

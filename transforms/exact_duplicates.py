@@ -27,7 +27,7 @@ from transforms.packed import (
     starts_of,
 )
 from transforms.rank import RANK_BYTES
-from transforms.signatures import fixed_width, read_signature_part, source_codes
+from transforms.signatures import fixed_width, name_codes, read_signature_part
 
 
 def identity_blocks(part: int, blocks: list[bytes], sources: tuple[str, ...], partitions: int) -> Iterator[Block]:
@@ -41,7 +41,7 @@ def identity_blocks(part: int, blocks: list[bytes], sources: tuple[str, ...], pa
         window = identities[first : first + table.num_rows]
         set_id(window, fixed_width(table["id"], ID_BYTES))
         set_rank(window, fixed_width(table["rank"], RANK_BYTES))
-        window["source"] = source_codes(table["source"], sources)
+        window["source"] = name_codes(table["source"], sources)
     identities["reference"] = np.uint64(part << 32) | np.arange(rows, dtype=np.uint64)
     yield from scatter(ranges(identities["id_high"], partitions), IDENTITIES, identities)
 

@@ -7,6 +7,7 @@ probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,10 @@ from transforms.document import ID_BYTES
 from transforms.native import leaders
 from transforms.packed import (
     BANDS,
+    CANDIDATE,
+    CANDIDATES,
+    HASH,
+    HASHES,
     ID,
     LINK,
     LINKS,
@@ -22,9 +27,9 @@ from transforms.packed import (
     REMOVAL,
     REMOVALS,
     Block,
-    Rows,
     cut,
     gather,
+    part_of,
     ranges,
     read_header,
     row_of,
@@ -92,8 +97,8 @@ def found_share(similarity: float, permutations: int, rows: int) -> float:
     return 1.0 - (1.0 - similarity**rows) ** (permutations // rows)
 
 
-def band_dtype(permutations: int) -> np.dtype:
-    """A document in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
+def band_dtype(permutations: int) -> np.dtype[Any]:
+    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
     return np.dtype([("hash", "<u8"), ("reference", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
 
 
@@ -103,10 +108,11 @@ def sketch_bytes(permutations: int) -> int:
 
 
 def band_hashes(signatures: NDArray[np.uint32], bands: int, rows: int) -> NDArray[np.uint64]:
-    """Multilinear hash of each band's values, mixed by the MurmurHash3 finalizer: uint64 of shape (documents, bands)."""
-    powers = np.cumprod(np.full(rows, SALT, np.uint64), dtype=np.uint64)
-    values = signatures[:, : bands * rows].reshape(-1, bands, rows).astype(np.uint64)
-    hashes: NDArray[np.uint64] = (values * powers).sum(axis=2, dtype=np.uint64)
+    """Multilinear hash of each band's values through the MurmurHash3 finalizer: uint64 of shape (documents, bands)."""
+    values = signatures[:, : bands * rows].reshape(-1, bands, rows)
+    hashes = np.zeros(values.shape[:2], np.uint64)
+    for row, power in enumerate(np.cumprod(np.full(rows, SALT), dtype=np.uint64)):
+        hashes += values[:, :, row] * power
     for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
         hashes ^= hashes >> np.uint64(33)
         hashes *= np.uint64(factor)
@@ -123,49 +129,84 @@ def sketches(signatures: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return packed
 
 
-def band_blocks(
+def hash_blocks(
     part: int, blocks: list[bytes], params: NearParams, permutations: int, partitions: int
 ) -> Iterator[Block]:
-    """A part's header and exact REMOVAL rows -> band rows of the other documents, by (band, range of band hash).
+    """A part's header and exact REMOVAL rows -> HASH rows of the other documents, by (band, range of band hash).
 
-    bands * (40 + permutations / 2) bytes per document cross the shuffle: 1,344 at the defaults.
-    Memory: one row group and BATCH_ROWS documents' band rows.
+    bands * 16 bytes per document cross the shuffle. Memory: one row group and BATCH_ROWS documents' rows.
     """
     url, rows = read_header(blocks)
     bands, band_rows = params.layout(permutations)
     alive = np.ones(rows, np.bool_)
     alive[row_of(gather(blocks, REMOVALS, REMOVAL)["reference"])] = False
-    for first, table in read_signature_part(url, rows, ("id", "rank", "signature")):
+    for first, table in read_signature_part(url, rows, ("signature",)):
+        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
         chosen = np.flatnonzero(alive[first : first + table.num_rows])
-        ids, ranks = fixed_width(table["id"], ID_BYTES), fixed_width(table["rank"], RANK_BYTES)
-        packed = fixed_width(table["signature"], 4 * permutations).view("<u4")
         for start in range(0, len(chosen), BATCH_ROWS):
             batch = chosen[start : start + BATCH_ROWS]
-            signatures = packed[batch]
+            hashes = band_hashes(signatures[batch], bands, band_rows)
+            out = np.empty(hashes.shape, HASH)
+            out["hash"] = hashes
+            out["reference"] = (np.uint64(part << 32) | (first + batch).astype(np.uint64))[:, None]
+            keys = ranges(hashes, partitions) + np.arange(bands) * partitions
+            yield from scatter(keys.ravel(), HASHES, out.ravel())
+
+
+def bucket_blocks(key: int, blocks: list[bytes], partitions: int) -> Iterator[Block]:
+    """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
+
+    Most documents share no band with any, so only these few are ever ranked, sketched and compared.
+    """
+    rows = gather(blocks, HASHES, HASH)
+    order = np.argsort(rows["hash"])
+    hashes = rows["hash"][order]
+    same = np.zeros(len(rows) + 1, np.bool_)
+    same[1:-1] = hashes[1:] == hashes[:-1]
+    shared = rows[order[same[1:] | same[:-1]]]
+    found = np.empty(len(shared), CANDIDATE)
+    found["hash"], found["reference"], found["band"] = shared["hash"], shared["reference"], key // partitions
+    yield from scatter(part_of(found["reference"]), CANDIDATES, found)
+
+
+def band_blocks(part: int, blocks: list[bytes], permutations: int, partitions: int) -> Iterator[Block]:
+    """A part's header and CANDIDATE rows -> their rank and sketch, again by (band, range of band hash).
+
+    40 + permutations / 2 bytes per candidate and band cross the shuffle: 96 at the defaults. Row groups without a
+    candidate are not read. Memory: one row group, its candidates, and their rows BATCH_ROWS at a time.
+    """
+    found = np.sort(gather(blocks, CANDIDATES, CANDIDATE), order=["reference", "band"])
+    if not len(found):
+        return
+    url, rows = read_header(blocks)
+    wanted = row_of(found["reference"])
+    for first, table in read_signature_part(url, rows, ("id", "rank", "signature"), wanted):
+        ids, ranks = fixed_width(table["id"], ID_BYTES), fixed_width(table["rank"], RANK_BYTES)
+        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
+        begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
+        for start in range(begin, end, BATCH_ROWS):
+            batch = found[start : min(end, start + BATCH_ROWS)]
+            local = row_of(batch["reference"]) - first
             identity = np.empty(len(batch), np.dtype(ID))
-            set_id(identity, ids[batch])
+            set_id(identity, ids[local])
             out = np.empty(len(batch), band_dtype(permutations))
-            set_rank(out, ranks[batch])
+            out["hash"], out["reference"] = batch["hash"], batch["reference"]
+            set_rank(out, ranks[local])
             out["tie"] ^= identity["id_high"]
-            out["reference"] = np.uint64(part << 32) | (first + batch).astype(np.uint64)
-            out["sketch"] = sketches(signatures)
-            hashes = band_hashes(signatures, bands, band_rows)
-            for band in range(bands):
-                out["hash"] = hashes[:, band]
-                yield from scatter(ranges(hashes[:, band], partitions) + band * partitions, BANDS, out)
+            out["sketch"] = sketches(signatures[local])
+            yield from scatter(ranges(batch["hash"], partitions) + batch["band"] * np.int64(partitions), BANDS, out)
 
 
 def link_blocks(key: int, blocks: list[bytes], params: NearParams, permutations: int) -> Iterator[Block]:
-    """Band rows of one (band, range) -> LINK rows under key 0 that join those in a bucket that look alike.
+    """Candidates of one (band, range) -> LINK rows under key 0 that join those in a bucket that look alike.
 
     Two rows are joined when their sketches agree in as many values as the threshold asks of whole signatures. Sketches
     agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures would
     accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. The signatures decide later.
-    Memory: twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
+    Memory: about three times the rows of the key. Time: see leaders.c; linear in a bucket's size.
     """
-    rows = candidates(gather(blocks, BANDS, band_dtype(permutations)))
-    if not len(rows):
-        return
+    rows = gather(blocks, BANDS, band_dtype(permutations))
+    rows = sort_by(rows, "hash", "priority", "preference", "tie", "reference")
     bounds = np.append(np.flatnonzero(starts_of(rows["hash"])), len(rows)).astype(np.int64)
     sketch = np.ascontiguousarray(rows["sketch"])
     found = leaders.link(sketch, bounds, permutations, params.minimum(permutations), BUCKET_LEADERS)
@@ -174,12 +215,3 @@ def link_blocks(key: int, blocks: list[bytes], params: NearParams, permutations:
     links["member"] = rows["reference"][pairs[:, 0]]
     links["leader"] = rows["reference"][pairs[:, 1]]
     yield from cut(0, LINKS, links)
-
-
-def candidates(rows: Rows) -> Rows:
-    """The rows that share their band hash with another, sorted by (hash, rank). Most rows share it with none."""
-    order = np.argsort(rows["hash"])
-    hashes = rows["hash"][order]
-    same = np.zeros(len(rows) + 1, np.bool_)
-    same[1:-1] = hashes[1:] == hashes[:-1]
-    return sort_by(rows[order[same[1:] | same[:-1]]], "hash", "priority", "preference", "tie", "reference")

@@ -10,6 +10,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import apache_beam as beam
@@ -26,7 +27,7 @@ Block = tuple[int, bytes]
 
 BLOCK_BYTES = 1 << 20  # a block is at most this large: far below every runner's limit, far above its cost per element
 
-HEADER, IDENTITIES, REMOVALS, COPIES, BANDS, LINKS, LABELS, MEMBERS = range(8)
+HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
@@ -37,6 +38,10 @@ IDENTITY = np.dtype([*ID, *RANK, ("reference", "<u8"), ("source", "<u4")])
 REMOVAL = np.dtype([("reference", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1")])
 # The document at `reference` stands for so many more documents of that source.
 COPY = np.dtype([("reference", "<u8"), ("source", "<u4"), ("documents", "<u4")])
+# A document in one band.
+HASH = np.dtype([("hash", "<u8"), ("reference", "<u8")])
+# A document in a band that some other document shares.
+CANDIDATE = np.dtype([("hash", "<u8"), ("reference", "<u8"), ("band", "<u2")])
 # Two documents that look alike.
 LINK = np.dtype([("member", "<u8"), ("leader", "<u8")])
 # The document at `reference` belongs to the component with that label.
@@ -76,7 +81,7 @@ def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Block]:
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(rows)]
-    for first, last in zip(bounds, bounds[1:], strict=False):
+    for first, last in pairwise(bounds):
         yield from cut(int(ordered[first]), tag, rows[order[first:last]])
 
 

@@ -19,9 +19,11 @@ MAX_HEADER = 1 << 16
 MAX_LAYERS = 3  # content encodings on top of each other
 ZSTD_WINDOW = 8 << 20  # RFC 9659: what an HTTP client must accept
 
+TEXT = "text/plain"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 XML_TYPES = frozenset({"text/xml", "application/xml"})
 NO_TYPES = frozenset({"", "*/*", "unknown/unknown", "application/unknown", "no-type", "unk"})
+PAGE_TYPES = HTML_TYPES | XML_TYPES | NO_TYPES | {TEXT, "application/octet-stream"}  # what can turn out to be a page
 FOREIGN_ENCODINGS = frozenset({"compress", "x-compress", "sdch", "dcb", "dcz", "exi", "aes128gcm", "pack200-gzip"})
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
@@ -73,7 +75,7 @@ def http_page(block: bytes, identified: str, limit: int, layer_limit: int) -> Pa
     body = block[end.end() :] if end else b""
     declared = headers.get("content-type", "")
     kind = identified.strip() or declared
-    if not may_be_page(kind):
+    if media_type(kind) not in PAGE_TYPES:  # before it is decoded for nothing
         return NoPage("content-type")
     if "chunked" in headers.get("transfer-encoding", "").lower():
         dechunked = dechunk(body)
@@ -88,12 +90,14 @@ def typed_page(body: bytes, kind: str, charset: str, limit: int) -> Payload | No
     """`body` as a page, if its media type `kind` or, without one, its first bytes say that it is HTML or plain text."""
     if len(body) > limit:
         return NoPage("too-large")
-    if not body:
+    if not body or body.isspace():
         return NoPage("empty")
     kind = media_type(kind)
+    if kind not in PAGE_TYPES:
+        return NoPage("content-type")
     if kind in HTML_TYPES:
         return Payload(body, True, charset)
-    if kind == "text/plain":
+    if kind == TEXT:
         return Payload(body, False, charset)
     sniffed = sniff(body)
     if sniffed == "html" or (sniffed == "text" and kind in NO_TYPES):
@@ -101,15 +105,9 @@ def typed_page(body: bytes, kind: str, charset: str, limit: int) -> Payload | No
     return NoPage("content-type")
 
 
-def may_be_page(kind: str) -> bool:
-    """Whether content of media type `kind` can turn out to be a page: False saves decoding it."""
-    name = media_type(kind)
-    return name in HTML_TYPES or name in XML_TYPES or name in NO_TYPES or name in ("text/plain", "application/octet-stream")
-
-
 def media_type(value: str) -> str:
     """Type and subtype of a Content-Type value: 'Text/HTML; charset=x' -> 'text/html'."""
-    return re.split("[;,]", value, maxsplit=1)[0].strip().lower()
+    return re.split(r"[;,\s]", value.strip(), maxsplit=1)[0].lower()
 
 
 def charset_of(value: str) -> str:
@@ -128,7 +126,7 @@ def parse_headers(block: bytes) -> Mapping[str, str]:
     for line in block.decode("utf-8", "replace").split("\n")[1:]:
         if line[:1] in (" ", "\t") and name:
             if folded:
-                headers[name] += " " + line.strip()
+                headers[name] = f"{headers[name]} {line.strip()}".strip()
             continue
         name, colon, value = line.partition(":")
         name = name.strip().lower() if colon else ""
@@ -141,9 +139,9 @@ def parse_headers(block: bytes) -> Mapping[str, str]:
 def dechunk(body: bytes) -> bytes | None:
     """The content of a chunked body; as far as it goes if cut off, None if a chunk's size is damaged.
 
-    A body that does not start with a chunk size is returned as it is: many crawlers store it decoded but keep the header.
+    A body that does not start with a chunk size is returned as it is: crawlers store it decoded but keep the header.
     """
-    chunks = []
+    chunks: list[bytes] = []
     at = 0
     while size := _CHUNK_SIZE.match(body, at):
         length = int(size[1], 16)
@@ -241,6 +239,6 @@ def sniff(body: bytes) -> str:
     head = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
     if declaration := _DECLARATION.match(head):
         return "html" if _XML_HTML.search(head, declaration.end()) else ""
-    if _HTML_START.match(head) or _XML_HTML.search(head[:512]) and head[:1] == b"<":
+    if _HTML_START.match(head) or (head[:1] == b"<" and _XML_HTML.search(head[:512])):
         return "html"
     return "" if _BINARY.search(head) or head.startswith(_FOREIGN_START) else "text"

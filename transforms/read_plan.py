@@ -1,4 +1,4 @@
-"""What is to be read: the parameters of a source, and the planning that turns sources into tasks, one per file or part."""
+"""What is to be read: the parameters of a source, and the planning that makes tasks of it, one per file or part."""
 
 import os
 import re
@@ -186,7 +186,7 @@ def list_files(source: SourceParams) -> dict[str, int]:
             found: list[FileMetadata] = FileSystems.match([pattern])[0].metadata_list
         except (BeamIOError, OSError, ValueError) as error:
             raise ValueError(f"source {source.name}: paths: {pattern!r} cannot be listed: {error}") from error
-        if not found and "://" not in pattern and os.path.isfile(pattern):  # a file with a glob's characters in its name
+        if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters
             found = [FileMetadata(pattern, os.path.getsize(pattern))]
         kept = [file for file in found if "://" in file.path or os.path.isfile(file.path)]
         if not kept:
@@ -206,7 +206,9 @@ def format_of(path: str, source: SourceParams) -> Format:
             if path.lower().endswith(ending + compression) and (name != "parquet" or not compression):
                 return name
     allowed = f"{', '.join(ENDINGS)} (all but .parquet also with {', '.join(COMPRESSIONS[1:])})"
-    raise ValueError(f"source {source.name}: format: {path} has an unknown ending, allowed are {allowed}; or name a format")
+    raise ValueError(
+        f"source {source.name}: format: {path} has an unknown ending, allowed are {allowed}; or name a format"
+    )
 
 
 def count_parts(task: ReadTask, split_bytes: int) -> int:

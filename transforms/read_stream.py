@@ -5,10 +5,11 @@ A member is what a compressed file is a chain of: a gzip member, a Zstandard or 
 record in each. The kind of compression is taken from the first bytes, and from the name only if they say nothing.
 """
 
+import io
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 import zstandard
 from apache_beam.io.filesystem import CompressionTypes
@@ -22,8 +23,10 @@ ZSTD_SLICE = 1 << 11  # compressed bytes fed at once: 4 bytes can stand for 128 
 ZSTD_WINDOW = 1 << 31  # some public dumps are made with --long=31
 PROBES = 100_000  # places tried after damage before the rest of a file is given up
 PROBE_BYTES = 512
+MARKS = 1 << 16  # most members' starts remembered at once
 
 GZIP, ZSTD, LZ4 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
+BAD = {GZIP: "BadGzip", ZSTD: "BadZstd", LZ4: "BadLz4"}
 
 
 class Broken(Exception):
@@ -52,10 +55,12 @@ class ByteSource:
 
     def head(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`, fewer at the end of the file."""
-        data = b""
-        while len(data) < size and (view := self.view(offset + len(data))):
-            data += view[: size - len(data)]
-        return data
+        pieces = []
+        while size > 0 and (view := self.view(offset)[:size]):
+            pieces.append(view)
+            offset += len(view)
+            size -= len(view)
+        return b"".join(pieces)
 
     def find(self, needle: bytes, offset: int) -> int:
         """Where `needle` next occurs from `offset` on, -1 if nowhere."""
@@ -81,11 +86,9 @@ class ByteSource:
 @contextmanager
 def open_source(path: str) -> Iterator[ByteSource]:
     """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one)."""
-    if "://" in path:
-        file = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    else:
-        file = open(path, "rb", buffering=0)
-    with file:
+    remote = "://" in path
+    opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) if remote else io.FileIO(path)
+    with opened as file:
         yield ByteSource(file, path)
 
 
@@ -133,8 +136,8 @@ class GzipMember:
                 self.fed += len(view)
             try:
                 data = inflater.decompress(view, limit)
-            except IsalError as error:
-                raise Broken("BadGzip") from error
+            except IsalError as error:  # type: ignore[misc]  # isal's stub makes it a plain class
+                raise Broken(BAD[GZIP]) from error
             if inflater.eof:
                 self.end = self.fed - len(inflater.unused_data)
             if data:
@@ -159,7 +162,7 @@ class ZstdMember:
             try:
                 data = self.inflater.decompress(view)
             except zstandard.ZstdError as error:
-                raise Broken("BadZstd") from error
+                raise Broken(BAD[ZSTD]) from error
             if self.inflater.eof:
                 self.end = self.fed - len(self.inflater.unused_data)
             if data:
@@ -168,12 +171,12 @@ class ZstdMember:
 
 
 class Lz4Member:
-    """An LZ4 frame. FastWARC's reader runs on into the next frame, so the end is found first, from the blocks' sizes."""
+    """An LZ4 frame. FastWARC's reader runs on into the next frame, so the end is found first, by the blocks' sizes."""
 
     def __init__(self, source: ByteSource, start: int) -> None:
         self.source, self.start, self.end, self.fed = source, start, -1, start
         self.limit = self._find_end()
-        self.reader = Lz4Reader(_Slice(self))
+        self.reader = Lz4Reader(cast(BinaryIO, _Slice(self)))
 
     def _find_end(self) -> int:
         flags = self.source.head(self.start + 4, 1)
@@ -190,18 +193,18 @@ class Lz4Member:
 
     def read(self, limit: int = CHUNK) -> bytes:
         if self.limit < 0 or self.limit == self.start:
-            raise Broken("BadLz4" if self.limit == self.start else "Truncated")
+            raise Broken(BAD[LZ4] if self.limit == self.start else "Truncated")
         try:
             data = self.reader.read(limit)
         except OSError as error:
-            raise Broken("BadLz4") from error
+            raise Broken(BAD[LZ4]) from error
         if not data:
             self.end = self.limit
         return data
 
 
 class _Slice:
-    """The bytes of one member as a file."""
+    """The bytes of one member as a file, as far as Lz4Reader asks for one."""
 
     def __init__(self, member: Lz4Member) -> None:
         self.member = member
@@ -211,6 +214,9 @@ class _Slice:
         data = self.member.source.head(self.member.fed, left if size < 0 else min(size, left))
         self.member.fed += len(data)
         return data
+
+    def tell(self) -> int:
+        return self.member.fed - self.member.start
 
 
 class MemberStream:
@@ -226,7 +232,8 @@ class MemberStream:
         self.marks: deque[tuple[int, int]] = deque()
         self.broken = ""
         self.member: Member | None = None
-        self._offset = 0
+        self._offset = 0  # where the member at hand begins
+        self._before = 0  # where the one before it begins
         self._probes = PROBES
         self._rescanned = 0
         head = source.head(0, 8)
@@ -239,10 +246,13 @@ class MemberStream:
             try:
                 if self.member is None:
                     self._offset = self._next_start(self._offset)
-                    if not self.source.view(self._offset):
+                    head = self.source.head(self._offset, max(len(self.magic), 1))
+                    if not head:
                         return b""
+                    self._mark()
+                    if self.magic and not self.magic.startswith(head):
+                        raise Broken(BAD[self.magic])
                     self.member = self._open(self._offset)
-                    self.marks.append((self.total, self._offset))
                 data = self.member.read()
             except Broken as error:
                 self.broken = str(error)
@@ -252,24 +262,32 @@ class MemberStream:
                 return data
             if not self.magic:
                 return b""
-            self._offset, self.member = self.member.end, None
+            self._before, self._offset, self.member = self._offset, self.member.end, None
         return b""
+
+    def _mark(self) -> None:
+        if self.marks and self.marks[-1][0] == self.total:  # the last member was empty
+            self.marks.pop()
+        if len(self.marks) >= MARKS:
+            del self.marks[1]
+        self.marks.append((self.total, self._offset))
 
     def recover(self, accept: Callable[[bytes], bool]) -> bool:
         """After damage, go to the next member that opens and whose first bytes `accept` takes; False if there is none.
 
-        The search starts inside the broken member, for what broke it may hide the next one, as long as the bytes
-        searched twice stay under twice the file's; then behind what was read.
+        The search starts inside the broken member, for what broke it may hide the next one (inside the one before if
+        no member begins where that ended), as long as the bytes searched twice stay under twice the file's; then
+        behind what was read.
         """
         if not self.broken:
             return False
-        start, fed = self._offset, self.member.fed if self.member else self._offset
+        start, fed = (self._offset, self.member.fed) if self.member else (self._before, self._offset)
         self._rescanned += fed - start
         at = start + 1 if self._rescanned <= 2 * fed + (64 << 20) else max(fed, start + 1)
         while self._probes > 0 and self.magic and (at := self.source.find(self.magic, at)) >= 0:
             self._probes -= 1
             if accept(self._probe(at)):
-                self.broken, self.member, self._offset = "", None, at
+                self.broken, self.member, self._before, self._offset = "", None, at, at
                 return True
             at += 1
         return False

@@ -4,58 +4,68 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import apache_beam as beam
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import transforms.coders  # noqa: F401 - registers the coder of Document
 from loader.storage import open_store
 from transforms.document import Document
+from transforms.per_document import LIVE
 
 BATCH_ROWS = 256
+COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
 
 
 @dataclass(frozen=True)
 class PartPair:
-    """Where a part's documents and verdicts are: two stores' roots and the paths inside them. verdicts "" = keep all."""
+    """Where a part's documents and verdicts are: two stores' roots and the paths inside them. verdicts "" = keep all.
+
+    group: the row group to read; parts are read by row group, so that few parts still occupy many workers.
+    """
 
     documents_root: str
     documents: str
     verdicts_root: str
     verdicts: str
+    group: int
 
 
 def read_survivors(pair: PartPair) -> Iterator[Document]:
-    """The kept documents of one part, in row order; meta gains "copies" (int) and "copy_sources" ("a,b").
+    """The kept documents of one row group, in row order; meta gains "copies" (int) and "copy_sources" ("a,b").
 
-    Raises ValueError when the two files disagree on the number of rows. Memory: one batch of rows.
+    Raises ValueError when the two files disagree on the number of rows. Memory: the row group, as stored and in batches.
     """
     with open_store(pair.documents_root).open(pair.documents) as stream:
         documents = pq.ParquetFile(stream)
-        rows = documents.metadata.num_rows
+        groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
+        row = sum(groups[: pair.group]) - 1
         if pair.verdicts:
-            with open_store(pair.verdicts_root).open(pair.verdicts) as verdict_stream:
-                verdicts = pq.read_table(verdict_stream, columns=["removed", "copies", "sources"])
-            if verdicts.num_rows != rows:
-                raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
-            removed = verdicts["removed"].to_numpy()
-            copies = verdicts["copies"].to_numpy()
-            sources = verdicts["sources"].to_pylist()
-        row = -1
-        for batch in documents.iter_batches(batch_size=BATCH_ROWS):
-            columns = [
-                batch.column(name).to_pylist() for name in ("id", "text", "url", "source", "origin", "position", "meta")
-            ]
+            removed, copies, sources = read_verdicts(pair, sum(groups))
+        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
+            columns = [batch.column(name).to_pylist() for name in COLUMNS]
             for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
                 row += 1
                 if pair.verdicts and removed[row]:
                     continue
                 meta = orjson.loads(meta_json)
                 meta["copies"] = int(copies[row]) if pair.verdicts else 1
-                meta["copy_sources"] = ",".join(sources[row]) if pair.verdicts else source
+                meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
+                LIVE["survivors", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
+
+
+def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray]:
+    """removed, copies and sources of every row of the part."""
+    with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
+        verdicts = pq.read_table(stream, columns=["removed", "copies", "sources"])
+    if verdicts.num_rows != rows:
+        raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
+    return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]
 
 
 def _read(encoded: bytes) -> Iterator[Document]:
@@ -64,7 +74,7 @@ def _read(encoded: bytes) -> Iterator[Document]:
 
 @dataclass
 class ReadSurvivors(beam.PTransform):
-    """Read the survivors of every part; parts are spread over the workers."""
+    """Read the survivors of every row group of every part, spread over the workers."""
 
     pairs: list[PartPair]
 
@@ -72,13 +82,7 @@ class ReadSurvivors(beam.PTransform):
         super().__init__("survivors")
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Document]:
-        elements = [
-            orjson.dumps(
-                {"documents_root": p.documents_root, "documents": p.documents}
-                | {"verdicts_root": p.verdicts_root, "verdicts": p.verdicts}
-            )
-            for p in self.pairs
-        ]
+        elements = [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in self.pairs]
         return (
             pipeline
             | "parts" >> beam.Create(elements, reshuffle=True)  # JSON bytes

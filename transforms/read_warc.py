@@ -23,7 +23,7 @@ TAIL = 16  # bytes looked at behind a record
 HASHED = 1 << 16  # bytes of a damaged record that make its hash
 
 _WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
-_NEXT_WARC = re.compile(rb"\nWARC/\d\.\d{1,2}[ \t]*\r?\n")
+_NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
 _NEXT_ARC = re.compile(rb"\n([a-z][a-z0-9+.-]{1,15}:[^\n]{8,%d})(?=\n)" % MAX_LINE)
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
@@ -75,7 +75,7 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
             if isinstance(page, Payload):
                 taken += 1
                 is_html = page.is_html if task.content == "auto" else task.content == "html"
-                meta = {**meta_of(record.headers)}
+                meta = meta_of(record.headers)
                 position = task.position(record.offset)
                 yield RawDocument(page.body, is_html, page.charset, url, task.source, origin, position, meta)
             elif page.error:
@@ -86,7 +86,7 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
 
 def is_content(record: Record, url: str) -> bool:
     """Whether a record can hold a page: not what a crawler notes about itself, its requests and its name look-ups."""
-    if url[:4].lower() == "dns:" or url.startswith("filedesc:"):
+    if url.lower().startswith(("dns:", "filedesc:", "metadata:")):  # wget files its own log under metadata:
         return False
     return record.headers.get("warc-type", "").lower() in ("response", "resource", "conversion")
 
@@ -108,11 +108,10 @@ def page_of(record: Record, limits: LimitParams) -> Payload | NoPage:
     return typed_page(record.block, identified.strip() or kind, charset_of(kind), limits.max_record_bytes)
 
 
-def meta_of(headers: Mapping[str, str]) -> Iterator[tuple[str, Scalar]]:
+def meta_of(headers: Mapping[str, str]) -> dict[str, Scalar]:
     """Date and identity as the archive gives them."""
-    for name, key in (("warc-date", "date"), ("warc-record-id", "record_id")):
-        if value := headers.get(name):
-            yield name and key, printable(value)
+    names = (("date", "warc-date"), ("record_id", "warc-record-id"))
+    return {key: printable(headers[name]) for key, name in names if headers.get(name)}
 
 
 def read_records(source: ByteSource, limit: int) -> Iterator[Record | Damage]:
@@ -147,7 +146,8 @@ class _Archive:
                 self.release(self.position)
                 yield record
                 continue
-            held = bytes(self.data[start - self.base : start - self.base + HASHED])
+            at = max(start - self.base, 0)  # of a record too long to be held only the end is left
+            held = bytes(self.data[at : at + HASHED])
             found = self.resync(start)
             size = (self.position if found else self.base + len(self.data)) - start
             yield Damage(offset, record, held, max(size, len(held)))
@@ -224,15 +224,16 @@ class _Archive:
         Bytes that are held are searched again from `start` on, as long as that stays linear in the file's size.
         """
         held = self.base + len(self.data)
+        start = max(start, self.base)
         self.rescanned += held - start
         at = start + 1 if self.rescanned <= 4 * held + (64 << 20) else held
         while True:
             found = self.next_head(at)
             for mark, _ in self.stream.marks:
-                if mark > start and mark >= at and (found < 0 or mark < found):
-                    if self.is_whole is False or looks_like_head(bytes(self.data[mark - self.base :][:MAX_LINE])):
-                        found = mark
-                        break
+                is_nearer = max(at, start + 1) <= mark and (found < 0 or mark < found)
+                if is_nearer and (self.is_whole is False or self.has_head(mark)):
+                    found = mark
+                    break
             if found >= 0:
                 self.release(found)
                 return True
@@ -244,17 +245,23 @@ class _Archive:
         return self.stream.recover(looks_like_head)
 
     def next_head(self, at: int) -> int:
-        """Decompressed offset of the next line from `at` on that begins a record, among the bytes held; else -1."""
-        low = max(at - 1 - self.base, 0)
+        """Decompressed offset from `at` on of the next header among the bytes held, -1 if there is none.
+
+        A WARC header may stand in the middle of a line: a crawler that crashed has appended to half a record.
+        """
+        low = max(at - self.base, 0)
         found = -1
         if self.is_arc is not True and (warc := _NEXT_WARC.search(self.data, low)):
-            found = warc.start() + 1
+            found = warc.start()
         if self.is_arc is not False:
-            for line in _NEXT_ARC.finditer(self.data, low, found if found >= 0 else len(self.data)):
+            for line in _NEXT_ARC.finditer(self.data, max(low - 1, 0), found if found >= 0 else len(self.data)):
                 if parse_arc_line(line[1]):
                     found = line.start() + 1
                     break
         return self.base + found if found >= 0 else -1
+
+    def has_head(self, at: int) -> bool:
+        return looks_like_head(bytes(self.data[at - self.base : at - self.base + MAX_LINE]))
 
     def offset_of(self, start: int) -> int:
         """What names the record at decompressed offset `start`: its offset in the file if it begins a member.
@@ -332,7 +339,7 @@ def parse_arc_line(line: bytes) -> dict[str, str] | None:
             fields = {
                 "warc-type": "response",
                 "warc-target-uri": url.decode("utf-8", "replace"),
-                "content-type": words[at + 2].decode("utf-8", "replace") if at + 2 < len(words) - 1 else "",
+                "content-type": b" ".join(words[at + 2 : -1]).decode("utf-8", "replace"),
                 "content-length": words[-1].decode(),
             }
             if len(date) >= 14:

@@ -74,10 +74,12 @@ def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
 
 
 def publish_part(location: str, path: str, local: Path, rows: int) -> bytes:
-    """Publish a finished local file under LOCATION/path exclusively; the returned side record lists it in the report."""
+    """Publish a finished Parquet file under LOCATION/path exclusively; the returned side record lists it in the report."""
     size, crc32c = size_and_crc32c(local)
+    groups = pq.read_metadata(local).num_row_groups
     open_store(location).create(path, local)
-    return side_record("part", folder=path.split("/")[0], path=path, rows=rows, size=size, crc32c=crc32c)
+    folder = path.split("/")[0]
+    return side_record("part", folder=folder, path=path, rows=rows, groups=groups, size=size, crc32c=crc32c)
 
 
 def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
@@ -142,10 +144,10 @@ class WriteReport(beam.PTransform):
     def __post_init__(self) -> None:
         super().__init__("report")
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
         location, name, facts = self.location, self.name, dict(self.facts)
         return (
-            merge_sides(pipeline)  # JSON bytes
+            merge_sides(begin.pipeline)  # JSON bytes
             | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
             | "one key" >> beam.Map(lambda record: (0, record)).with_output_types(tuple[int, bytes])
             | "together" >> beam.GroupByKey()

@@ -20,8 +20,8 @@ class SentencePieceTokenizer:
     """A SentencePiece model.
 
     Control symbols never come from text (the library's own rule). User-defined pieces would; those that are not
-    whitespace alone are turned into control symbols before loading. Never lossless: the model writes a space as U+2581, so
-    a text that holds U+2581 comes back with a space, and most models normalise more than that.
+    whitespace alone are turned into control symbols before loading. Never lossless: the model writes a space as U+2581,
+    so a text that holds U+2581 comes back with a space, and most models normalise more than that.
 
     data: the .model file. Raises ValueError for bytes that are no model. Cost: about 6 MB/s of prose.
     """

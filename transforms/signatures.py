@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -190,21 +190,19 @@ def fixed_width(column: pa.ChunkedArray, width: int) -> NDArray[np.uint8]:
         for chunk in column.chunks
         if len(chunk)
     ]
-    return np.concatenate(pieces) if len(pieces) != 1 else pieces[0]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, width), np.uint8), *pieces])
 
 
-def source_codes(column: pa.ChunkedArray, sources: Sequence[str]) -> NDArray[np.uint32]:
-    """A column of names as positions in `sources`. Raises ValueError for a name that is not there."""
-    codes = {name: code for code, name in enumerate(sources)}
-    encoded: Any = column.combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = pa.concat_arrays(encoded.chunks) if encoded.num_chunks else pa.array([], pa.string())
-    if not isinstance(encoded, pa.DictionaryArray):
-        encoded = encoded.dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    unknown = [name for name in names if name not in codes]
-    if unknown:
-        raise ValueError(f"source {unknown[0]!r} found, one of {list(sources)} is allowed")
-    if not names:
-        return np.empty(0, np.uint32)
-    return np.array([codes[name] for name in names], np.uint32)[encoded.indices.to_numpy(zero_copy_only=False)]
+def name_codes(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.uint32]:
+    """A column of strings (dictionary or not) as positions in `names`. Raises ValueError for one that is not there."""
+    codes = {name: code for code, name in enumerate(names)}
+    pieces = [np.empty(0, np.uint32)]
+    for chunk in column.chunks:
+        encoded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
+        local = encoded.dictionary.to_pylist()
+        unknown = [name for name in local if name not in codes]
+        if unknown or encoded.null_count:
+            raise ValueError(f"{unknown[0] if unknown else None!r} found, one of {list(names)} is allowed")
+        places = np.array([codes[name] for name in local], np.uint32)
+        pieces.append(places[encoded.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(pieces)

@@ -1,10 +1,10 @@
 """What a tokenizer is to the funnel, and how one is loaded from its file.
 
-Three engines: "byte-level-bpe" (the project's own, for a tokenizer.json that it can prove to handle), "hugging-face" (any
-other tokenizer.json) and "sentencepiece". In all of them a document's text is nothing but text: an entry of the
-vocabulary that stands outside what was learned (special, added and user-defined tokens, SentencePiece's control symbols)
-is never produced from it, so a page that says "<|endoftext|>" cannot forge the end of a document. The one exception are
-such entries that are whitespace alone (runs of spaces in GPT-NeoX): these are text.
+Three engines: "byte-level-bpe" (the project's own, for a tokenizer.json that it can prove to handle), "hugging-face"
+(any other tokenizer.json) and "sentencepiece". In all of them a document's text is nothing but text: an entry of the
+vocabulary that stands outside what was learned (special, added and user-defined tokens, SentencePiece's control
+symbols) is never produced from it, so a page that says "<|endoftext|>" cannot forge the end of a document. The one
+exception are such entries that are whitespace alone (runs of spaces in GPT-NeoX): these are text.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -66,9 +66,10 @@ class Tokenizer(Protocol):
 
 @lru_cache(maxsize=8)
 def load_tokenizer(path: str) -> Tokenizer:
-    """The tokenizer in a SentencePiece .model or a Hugging Face tokenizer.json, local or gs://; once per process and path.
+    """The tokenizer in a SentencePiece .model or a Hugging Face tokenizer.json, local or gs://.
 
-    Cost: 0.3 s to 1 s. Raises ValueError, one line that names the path, for a missing, foreign or damaged file.
+    Cost: 0.3 s to 1 s, once per process and path. Raises ValueError, one line that names the path, for a missing,
+    foreign or damaged file.
     """
     try:
         data = read_resource(path)

@@ -36,7 +36,7 @@ DOCUMENTS_SCHEMA = pa.schema(
     ]
 )
 
-BATCH_BYTES = 16 << 20  # text held back before a row group is written
+BATCH_BYTES = 8 << 20  # text held back before a row group is written
 PART_BYTES = 256 << 20  # text in one part
 
 

@@ -76,7 +76,9 @@ def test_lone_surrogates_never_reach_a_side_output() -> None:
         docs = (
             pipeline
             | beam.Create([0])
-            | beam.Map(lambda _: Document(b"\0" * 16, "drop \ud800", "\udfff", "s", "o\ud800", 0)).with_output_types(Document)
+            | beam.Map(lambda _: Document(b"\0" * 16, "drop \ud800", "\udfff", "s", "o\ud800", 0)).with_output_types(
+                Document
+            )
         )
         docs | PerDocument("stage", judge, rejects=RejectParams(1.0, 10))
         return [merge_sides(pipeline)]

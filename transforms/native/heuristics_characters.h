@@ -39,6 +39,7 @@ static const struct { uint32_t chars[12]; uint16_t class; } SETS[] = {
     {{'-', '*', 0x2022, 0x2023, 0x25E6, 0x25AA, 0x25CF, 0x2043, 0xB7}, BULLET},
     {{'{', '}', '(', ')', '<', '>', '=', ';', '&', '+', '\\', '$'}, CODE}, /* without what Markdown uses */
     {{'j', 'J', 'k', 'K', 'm', 'M', 'v', 'V'}, TRIGGER},
+    {{0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}, MARK}, /* zero width: Khmer and Thai pages have them between words */
 };
 /* C4's phrases (Raffel et al. 2020; the policy list is of its released code), each found by its rarest letter. */
 static const struct { const char *phrase; uint8_t length, at, mark; } PHRASES[] = {
@@ -46,7 +47,6 @@ static const struct { const char *phrase; uint8_t length, at, mark; } PHRASES[] 
     {"privacy policy", 14, 3, POLICY}, {"cookie policy", 13, 3, POLICY},    {"uses cookies", 12, 8, POLICY},
     {"use of cookies", 14, 10, POLICY}, {"use cookies", 11, 7, POLICY},
 };
-
 
 INLINE unsigned class_of(uint32_t c)
 {
@@ -77,7 +77,7 @@ static unsigned match_phrases(const void *data, int kind, size_t line, size_t i,
     return marks;
 }
 
-/* Classes of the characters of planes 0 and 1, after the interpreter's own Unicode tables (str.isalpha and the like). */
+/* Classes of the characters of planes 0 and 1, after the interpreter's Unicode tables (str.isalpha and the like). */
 static int fill_classes(void)
 {
     PyObject *unicodedata = PyImport_ImportModule("unicodedata");

@@ -270,7 +270,8 @@ static int count_ngrams(Arena *a, const Options *o, Counts *k)
     uint64_t *top = &k->top_2_gram_chars, *duplicate = &k->duplicate_5_gram_chars;
     const uint32_t *ids = a->ids.items;
     const Word *info = a->info.items;
-    if (reserve(&a->positions, k->words, sizeof(uint32_t)) < 0 || reserve(&a->ngram_ids, k->words, sizeof(uint32_t)) < 0)
+    if (reserve(&a->positions, k->words, sizeof(uint32_t)) < 0
+        || reserve(&a->ngram_ids, k->words, sizeof(uint32_t)) < 0)
         return -1;
     uint32_t *positions = a->positions.items, *ngrams = a->ngram_ids.items;
     size_t candidates = 0;

@@ -1,12 +1,15 @@
-from typing_extensions import Buffer
+import numpy as np
+from numpy.typing import NDArray
 
-def link(sketches: Buffer, starts: Buffer, permutations: int, minimum: int, always: int) -> bytes: ...
+def link(
+    sketches: NDArray[np.uint8], starts: NDArray[np.int64], permutations: int, minimum: int, always: int
+) -> bytes: ...
 def assign(
-    signatures: Buffer,
-    starts: Buffer,
+    signatures: NDArray[np.uint32],
+    starts: NDArray[np.int64],
     permutations: int,
     minimum: int,
     always: int,
-    leader: Buffer,
-    matches: Buffer,
+    leader: NDArray[np.uint32],
+    matches: NDArray[np.uint32],
 ) -> None: ...

@@ -1,8 +1,15 @@
 from collections.abc import Sequence
 
-from typing_extensions import Buffer
+import numpy as np
+from numpy.typing import NDArray
 
 def signatures(
-    texts: Sequence[str], table: Buffer, ngram: int, characters: bool, a: Buffer, b: Buffer, out: Buffer
+    texts: Sequence[str],
+    table: NDArray[np.uint32],
+    ngram: int,
+    characters: bool,
+    a: NDArray[np.uint32],
+    b: NDArray[np.uint32],
+    out: NDArray[np.uint32],
 ) -> None: ...
-def shingles(text: str, table: Buffer, ngram: int, characters: bool) -> bytes: ...
+def shingles(text: str, table: NDArray[np.uint32], ngram: int, characters: bool) -> bytes: ...

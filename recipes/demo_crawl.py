@@ -1,0 +1,358 @@
+"""Writes a small crawl of invented pages, so that every stage of the funnel has something to do.
+
+    python recipes/demo_crawl.py OUT_DIR [--pages 600] [--seed 1]
+
+OUT_DIR then holds crawl-00000.warc.gz to crawl-00003.warc.gz, notes.jsonl.gz (a second source that shares documents
+with the crawl), good.jsonl and bad.jsonl (to train a quality classifier) and truth.json: what every page is. The same
+arguments give the same bytes. Needs the standard library alone.
+"""
+
+import argparse
+import gzip
+import json
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from demo_text import archive
+from demo_text.english import ENGLISH
+from demo_text.french import FRENCH
+from demo_text.german import GERMAN
+from demo_text.grammar import Paragraphs, change_words, fill, from_sentences, generator, write_article
+from demo_text.others import OTHERS
+from demo_text.page import html_page
+from demo_text.spanish import SPANISH
+from demo_text.stock import Stock
+from demo_text.unwanted import ADVERTS, GADGETS, LATIN, RUDE, SPAM
+
+STOCKS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
+LANGUAGES = ["en"] * 13 + ["de", "de", "de", "fr", "fr", "fr", "es", "es"]
+HOSTS = ["gardenpost.example", "valley-news.example", "www.oldrails.example", "blog.breadandstars.example"]
+HOSTS += ["townarchive.example", "magazine.riverside.example", "notes.slowjourneys.example"]
+BLOCKED = ["www.lucky-casino-bonus.example", "poker-jackpot-online.example", "hot-adult-dating.example"]
+FILES = 4
+NOTES = 48
+
+# Share of the pages by kind; the rest are articles. What the funnel should do with each is in docs/recipes.md.
+SHARES = {
+    "exact-copy": 0.06,  # an article's text on another site
+    "near-copy": 0.06,  # the same with up to three words changed
+    "other-language": 0.08,
+    "advert": 0.04,
+    "spam": 0.03,  # keywords
+    "repetition": 0.02,  # two sentences over and over
+    "short": 0.03,
+    "dummy-text": 0.015,
+    "script-notice": 0.015,  # an article with a line about JavaScript and one about cookies
+    "rude": 0.02,
+    "personal": 0.04,  # an article with e-mail addresses, phone numbers and IP addresses
+    "blocked-url": 0.02,  # an article where the address promises something else
+    "code": 0.015,  # program text
+    "list": 0.015,  # headlines without a sentence
+}
+
+
+@dataclass
+class Page:
+    """A page before it is HTML. of: url of the page it is a copy of. personal: strings that must not survive."""
+
+    kind: str
+    language: str
+    url: str
+    title: str
+    text: Paragraphs
+    charset: str = "utf-8"
+    declared: str = "header"  # where the charset is told: header, meta, bom or nowhere
+    of: str = ""
+    personal: list[str] = field(default_factory=list)
+    file: str = ""
+
+    def truth(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in ("url", "kind", "language", "charset", "declared", "file")}
+        return found | ({"of": self.of} if self.of else {}) | ({"personal": self.personal} if self.personal else {})
+
+
+def new_url(rng: random.Random, hosts: list[str], title: str, number: int) -> str:
+    slug = "-".join("".join(c for c in word if c.isascii() and c.isalnum()) for word in title.lower().split())
+    return f"https://{rng.choice(hosts)}/{2015 + number % 9}/{slug.strip('-') or 'page'}-{number}"
+
+
+# --- kinds of pages -------------------------------------------------------------------------------------------------
+
+
+def article(rng: random.Random, number: int, kind: str = "article", language: str = "") -> Page:
+    language = language or rng.choice(LANGUAGES)
+    title, text = write_article(rng, STOCKS[language], rng.choice([9, 11, 12, 14, 16, 18, 20, 24, 30, 42]))
+    page = Page(kind, language, new_url(rng, HOSTS, title, number), title, text)
+    if language != "en" and rng.random() < 0.4:
+        page.charset, page.declared = "windows-1252", rng.choice(["header", "meta", "nowhere"])
+    elif rng.random() < 0.1:
+        page.declared = rng.choice(["meta", "bom", "nowhere"])
+    return page
+
+
+def copy_of(original: Page, rng: random.Random, number: int, kind: str) -> Page:
+    text = original.text
+    if kind == "near-copy":
+        text = change_words(rng, text, STOCKS[original.language].slots["thing"], rng.randint(1, 3))
+    url = new_url(rng, HOSTS, original.title, number)
+    return Page(kind, original.language, url, original.title, text, of=original.url)
+
+
+def other_language(rng: random.Random, number: int) -> Page:
+    language = rng.choice(sorted(OTHERS))
+    text = from_sentences(rng, OTHERS[language], {}, 10)
+    page = Page("other-language", language, new_url(rng, HOSTS, "", number), text[0][0][:40], text)
+    charsets = {"ja": "shift_jis", "zh": "gbk", "ru": "windows-1251"}
+    if language in charsets and rng.random() < 0.5:
+        page.charset, page.declared = charsets[language], rng.choice(["header", "meta"])
+    return page
+
+
+def personal(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "personal", "en")
+    first, last = fill(rng, "{person}", ENGLISH.slots).lower().split()
+    mail = f"{first}.{last}@example.{rng.choice(['com', 'org', 'net'])}"
+    phone = rng.choice([f"+44 20 7946 0{rng.randint(100, 999)}", f"(212) 555-01{rng.randint(10, 99)}"])
+    # A documentation range (RFC 5737, RFC 3849) or an address that could be anybody's.
+    address = rng.choice(["192.0.2.{}", "203.0.113.{}", "81.169.145.{}", "2001:db8:4f::{}"]).format(rng.randint(2, 99))
+    page.text[0].append(f"Questions about the visit go to {mail}, or by phone to {phone}, on every weekday.")
+    page.text[-1].append(f"The last visitor of the old web page came from the address {address} late at night.")
+    page.text[-1].append(
+        f"The map was drawn with version 4.{rng.randint(0, 9)}.2.1 of a program that nobody sells now."
+    )
+    page.personal = [mail, phone, address]
+    return page
+
+
+def made_of(kind: str, sentences: list[str], slots: dict[str, list[str]], count: int) -> Callable[..., Page]:
+    """A kind of English page that is `count` of these sentences."""
+
+    def make(rng: random.Random, number: int) -> Page:
+        text = from_sentences(rng, sentences, slots, count)
+        title = text[0][0].split(",")[0][:60]
+        return Page(kind, "en", new_url(rng, HOSTS, kind, number), title, text)
+
+    return make
+
+
+def spam(rng: random.Random, number: int) -> Page:
+    text = [[" ".join(rng.choice(SPAM) for _ in range(60)) + "."] for _ in range(4)]
+    return Page("spam", "en", new_url(rng, HOSTS, "deals", number), "Cheap deals", text)
+
+
+def repetition(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "repetition", "en")
+    page.text = [page.text[0][:2]] * 12
+    return page
+
+
+def short(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "short", "en")
+    page.text = [page.text[0][:2]]
+    return page
+
+
+def script_notice(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "script-notice", "en")
+    page.text.insert(1, ["To see the pictures of this story you have to switch on JavaScript in your browser."])
+    page.text.append(["By reading on you agree to the use of cookies on this page and on those of our partners."])
+    return page
+
+
+def blocked(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "blocked-url", "en")
+    page.url = new_url(rng, BLOCKED, "casino poker porn xxx", number)
+    return page
+
+
+def code(rng: random.Random, number: int) -> Page:
+    name = rng.choice(["total", "index", "buffer", "result"])
+    text = [
+        [f"for (int i = 0; i < {rng.randint(2, 99)}; i++) {{ {name}[i] += {rng.randint(2, 9)} * values[i]; }}"],
+        [f"if ({name} == NULL) {{ return -{rng.randint(1, 9)}; }} else {{ free({name}); }}"],
+        [f"The function returns {name} and sets errno when the call has failed, see the manual page for more."],
+    ] * 8
+    return Page("code", "en", new_url(rng, HOSTS, "program", number), f"The {name} function", text)
+
+
+def listing(rng: random.Random, number: int) -> Page:
+    text = [[title] for _ in range(40) for title in [write_article(rng, ENGLISH, 1)[0]]]
+    return Page("list", "en", new_url(rng, HOSTS, "archive", number), "All stories", text)
+
+
+MAKERS: dict[str, Callable[[random.Random, int], Page]] = {
+    "article": article,
+    "other-language": other_language,
+    "personal": personal,
+    "advert": made_of("advert", ADVERTS, {"gadget": GADGETS}, 14),
+    "rude": made_of("rude", RUDE, ENGLISH.slots, 9),
+    "dummy-text": made_of("dummy-text", LATIN, {}, 12),
+    "spam": spam,
+    "repetition": repetition,
+    "short": short,
+    "script-notice": script_notice,
+    "blocked-url": blocked,
+    "code": code,
+    "list": listing,
+}
+
+
+def make_pages(seed: int, count: int) -> list[Page]:
+    """All pages, in the order of the crawl."""
+    shuffle = generator(seed, "kinds")
+    kinds = [kind for kind, share in SHARES.items() for _ in range(round(share * count))]
+    kinds = ["article"] * max(1, count - len(kinds)) + kinds
+    pages: list[Page] = []
+    for number, kind in enumerate(sorted(kinds, key=lambda kind: kind.endswith("-copy"))):
+        rng = generator(seed, "page", number)
+        if kind.endswith("-copy"):
+            originals = [page for page in pages if page.kind == "article" and len(page.text) > 2]
+            pages.append(copy_of(rng.choice(originals), rng, number, kind))
+        else:
+            pages.append(MAKERS[kind](rng, number))
+    shuffle.shuffle(pages)
+    return pages
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def page_record(page: Page, seed: int, number: int, titles: list[str], length: str = "") -> bytes:
+    rng = generator(seed, "html", page.url)
+    stock: Stock = STOCKS.get(page.language, ENGLISH)
+    meta = page.charset if page.declared == "meta" else ""
+    html = html_page(rng, stock, rng.randrange(3), page.title, page.text, rng.sample(titles, min(6, len(titles))), meta)
+    body = html.encode(page.charset, "xmlcharrefreplace")
+    content_type = f"text/html; charset={page.charset}" if page.declared == "header" else "text/html"
+    return archive.response(
+        page.url, number, b"\xef\xbb\xbf" * (page.declared == "bom") + body, content_type, length=length
+    )
+
+
+def other_records(number: int) -> list[tuple[str, bytes]]:
+    """Records of a crawl that hold no page: (what, record)."""
+    url = f"https://{HOSTS[number % len(HOSTS)]}/x/{number}"
+    image = bytes((number * 31 + i * i) % 256 for i in range(900))
+    return [
+        ("not-found", archive.response(url, number, b"<h1>Not found</h1>", "text/html", "404 Not Found")),
+        ("redirect", archive.response(url + "r", number + 1, b"", "text/html", "301 Moved Permanently")),
+        ("error", archive.response(url + "e", number + 2, b"<p>Sorry.</p>", "text/html", "503 Service Unavailable")),
+        ("image", archive.response(url + ".jpg", number + 3, b"\xff\xd8\xff\xe0" + image, "image/jpeg")),
+        ("json", archive.response(url + ".json", number + 4, b'{"items": [1, 2, 3]}', "application/json")),
+        ("request", archive.request(url, number + 5)),
+        ("metadata", archive.metadata(url, number + 6)),
+    ]
+
+
+def write_crawl(out: Path, seed: int, pages: list[Page]) -> dict[str, Any]:
+    """The WARC files. The second has a member that was cut and one with flipped bytes, the third a record with a false
+    length, the last ends in the middle of a record. Returns counts of other records and the damaged urls."""
+    records: Counter[str] = Counter()
+    damaged: list[dict[str, str]] = []
+    titles = [page.title for page in pages]
+    for index in range(FILES):
+        name = f"crawl-{index:05d}.warc.gz"
+        members = [archive.member(archive.warcinfo(name, index))]
+        records["warcinfo"] += 1
+        for position, page in enumerate(pages[index::FILES]):
+            number = 10 * (position * FILES + index) + 10
+            page.file = name
+            members.append(archive.member(page_record(page, seed, number, titles)))
+            if position % 16 == 5:
+                for what, data in other_records(number + 1):
+                    members.append(archive.member(data))
+                    records[what] += 1
+        for where, what in {1: ((5, "cut-member"), (9, "flipped-bytes")), 2: ((5, "false-length"),)}.get(index, ()):
+            damaged.append(insert_damage(members, where, what, seed, index, titles) | {"file": name, "damage": what})
+        if index == FILES - 1:
+            damaged.append(insert_damage(members, len(members), "cut-tail", seed, index, titles))
+            damaged[-1] |= {"file": name, "damage": "cut-tail"}
+        (out / name).write_bytes(b"".join(members))
+    return {"records": dict(sorted(records.items())), "damaged": damaged}
+
+
+def insert_damage(
+    members: list[bytes], where: int, what: str, seed: int, index: int, titles: list[str]
+) -> dict[str, str]:
+    """Put a page of its own, broken in the way of `what`, among the members of a file."""
+    number = 10**6 + 100 * index + where
+    page = article(generator(seed, "damage", what), number)
+    data = archive.member(page_record(page, seed, number, titles, "many" if what == "false-length" else ""))
+    broken = {"cut-member": archive.cut, "cut-tail": archive.cut, "flipped-bytes": archive.flip}.get(what)
+    members.insert(where, broken(data) if broken else data)
+    return {"url": page.url}
+
+
+def plain(text: Paragraphs) -> str:
+    return "\n\n".join(" ".join(sentences) for sentences in text)
+
+
+def write_notes(out: Path, seed: int, pages: list[Page]) -> list[dict[str, str]]:
+    """The second source: a quarter are copies of articles, an eighth near copies, and one line is not JSON."""
+    rng = generator(seed, "notes")
+    articles = [page for page in pages if page.kind == "article" and len(page.text) > 2]
+    originals = rng.sample(articles, min(len(articles), NOTES * 3 // 8))
+    truth, rows = [], []
+    for number in range(NOTES):
+        page = article(generator(seed, "note", number), number, "note")
+        if number < len(originals):
+            kind = "exact-copy" if number < NOTES // 4 else "near-copy"
+            page = copy_of(originals[number], rng, number, kind)
+        page.url = f"https://notes.example/{number}"
+        row = {"id": f"note-{number:03d}", "date": f"2023-{number % 12 + 1:02d}-{number % 28 + 1:02d}", "url": page.url}
+        rows.append(json.dumps(row | {"text": f"{page.title}\n\n{plain(page.text)}"}, ensure_ascii=False))
+        truth.append({"id": row["id"], "url": page.url, "kind": page.kind, "language": page.language, "of": page.of})
+    rows.insert(len(rows) // 2, '{"id": "note-broken", "text": "This line ends in the middle of')
+    data = gzip.compress(("\n".join(rows) + "\n").encode(), 6, mtime=0)
+    (out / "notes.jsonl.gz").write_bytes(data)
+    return truth
+
+
+def write_examples(out: Path, seed: int, count: int = 240) -> None:
+    """good.jsonl and bad.jsonl: texts of their own, none of them in the crawl."""
+    good, bad = [], []
+    for number in range(count):
+        rng = generator(seed, "example", number)
+        good.append(plain(write_article(rng, STOCKS[rng.choice(LANGUAGES)], 10)[1]))
+        if number % 4:
+            bad.append(plain(from_sentences(rng, ADVERTS, {"gadget": GADGETS}, 10)))
+        else:
+            bad.append(" ".join(rng.choice(SPAM) for _ in range(80)))
+    for name, texts in (("good", good), ("bad", bad)):
+        rows = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
+        (out / f"{name}.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8", newline="\n")
+
+
+def write_all(out: Path, pages: int, seed: int) -> dict[str, Any]:
+    """Everything; returns what truth.json holds."""
+    out.mkdir(parents=True, exist_ok=True)
+    made = make_pages(seed, pages)
+    crawl = write_crawl(out, seed, made)
+    notes = write_notes(out, seed, made)
+    write_examples(out, seed)
+    truth = {"seed": seed, "pages": [page.truth() for page in made], "notes": notes, "notes_malformed": 1, **crawl}
+    (out / "truth.json").write_text(
+        json.dumps(truth, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n"
+    )
+    return truth
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, metavar="OUT_DIR")
+    parser.add_argument("--pages", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    if args.pages < 1:
+        parser.error(f"--pages: {args.pages} given, 1 or more is allowed")
+    truth = write_all(args.out, args.pages, args.seed)
+    kinds = Counter(page["kind"] for page in truth["pages"])
+    print(f"{args.out}: {len(truth['pages'])} pages ({', '.join(f'{n} {kind}' for kind, n in kinds.most_common())})")
+
+
+if __name__ == "__main__":
+    main()

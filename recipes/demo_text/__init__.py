@@ -1,0 +1,1 @@
+"""Word stocks and a small grammar: the texts of the demo crawl."""

@@ -1,0 +1,155 @@
+"""The whole command: books that balance, refusals, reuse, and what a recipe leaves out."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loader.corpus import Corpus
+from loader.format import read_manifest, unseal
+from loader.storage import open_store
+from pipelines.recipe import load_recipe
+from pipelines.refine import cut_waves, differences
+from tests.pipelines.inputs import corpus_bytes, refine, run
+from transforms.read import ReadTask
+
+
+def test_every_stage_had_something_to_do_and_the_books_balance(corpus: Path) -> None:
+    manifest = read_manifest(open_store(str(corpus)))
+    lost = {row["stage"] for row in manifest.funnel if row["dropped"] or row["dead"]}
+    assert {"read", "url", "language", "heuristics", "exact-duplicates", "near-duplicates", "quality"} <= lost
+    assert {row["source"] for row in manifest.funnel} == {"crawl", "notes"}
+    written = sum(len(shard.index) for split in ("train", "validation") for shard in Corpus(str(corpus)).shards(split))
+    encoded = sum(row["kept"]["documents"] for row in manifest.funnel if row["stage"] == "encode")
+    assert written == encoded == manifest.totals["documents"] > 20
+
+
+def test_verify_accepts_it_and_the_terminal_shows_the_funnel(corpus: Path, inputs: Path, tmp_path: Path) -> None:
+    assert run("verify", corpus).returncode == 0
+    done = refine(inputs, tmp_path / "again", "--workers", 0)
+    assert "near-duplicate" in done.stdout and "of read" in done.stdout and "tokens" in done.stdout
+    assert "documents/s" in done.stderr
+    assert corpus_bytes(tmp_path / "again") == corpus_bytes(corpus)
+
+
+def test_a_finished_corpus_is_immutable(corpus: Path, inputs: Path) -> None:
+    before = corpus_bytes(corpus, leave_out=())
+    again = refine(inputs, corpus)
+    assert "complete already" in again.stdout
+    other = refine(inputs, corpus, "--set", "near_dup.threshold=0.8", check=False)
+    assert other.returncode == 1
+    assert "near_dup.threshold is 0.75 there, 0.8 here" in other.stderr and "--reuse" in other.stderr
+    assert corpus_bytes(corpus, leave_out=()) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "phases"),
+    [("shards.seed=7", ["shards"]), ("near_dup.threshold=0.9", ["dedup", "shards"])],
+)
+def test_reuse_costs_only_what_changed(
+    corpus: Path, inputs: Path, tmp_path: Path, setting: str, phases: list[str]
+) -> None:
+    reused, fresh = tmp_path / "reused", tmp_path / "fresh"
+    done = refine(inputs, reused, "--workers", 1, "--reuse", corpus, "--set", setting)
+    for phase in ("clean", "dedup"):
+        assert (f"reuse: {phase} taken over" in done.stdout) is (phase not in phases)
+    assert not (reused / "work" / "documents").exists()
+    refine(inputs, fresh, "--workers", 1, "--set", setting)
+    assert corpus_bytes(reused) == corpus_bytes(fresh)
+    assert run("verify", reused).returncode == 0
+
+
+def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
+    done = refine(inputs, tmp_path / "out", "--reuse", tmp_path / "nowhere", check=False)
+    assert done.returncode == 1 and "holds no finished phase" in done.stderr
+
+
+def test_work_elsewhere_and_discarded(inputs: Path, corpus: Path, tmp_path: Path) -> None:
+    refine(inputs, tmp_path / "out", "--work", tmp_path / "parts", "--workers", 1)
+    assert not (tmp_path / "out" / "work").exists() and (tmp_path / "parts" / "documents").exists()
+    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+    refine(inputs, tmp_path / "out2", "--discard-work", "--workers", 1)
+    assert not any(path.is_file() for path in (tmp_path / "out2" / "work").rglob("*"))
+    assert corpus_bytes(tmp_path / "out2") == corpus_bytes(corpus)
+
+
+def test_documents_of_a_run_are_a_source(corpus: Path, inputs: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    source = {"name": "old", "paths": [f"{corpus}/work/documents/*.parquet"], "format": "documents"}
+    recipe.write_text(
+        json.dumps({"name": "n", "sources": [source], "tokenizer": {"path": str(inputs / "tokenizer.json")}})
+    )
+    run("refine", recipe, "--output", tmp_path / "out", "--workers", 0)
+    manifest = read_manifest(open_store(str(tmp_path / "out")))
+    old = read_manifest(open_store(str(corpus)))
+    cleaned = sum(row["kept"]["documents"] for row in old.funnel if row["stage"] == "heuristics")
+    assert sum(row["in"]["documents"] for row in manifest.funnel if row["stage"] == "extract") == cleaned
+    assert manifest.totals["documents"] > 0
+
+
+def test_everything_can_be_left_out(inputs: Path, tmp_path: Path) -> None:
+    off = ["url", "language", "heuristics", "exact_dup", "near_dup", "quality", "toxicity", "pii"]
+    settings = [part for name in off for part in ("--set", f"{name}=off")]
+    refine(inputs, tmp_path / "out", *settings, "--set", "tokenizer.eos=null", "--workers", 0)
+    manifest = read_manifest(open_store(str(tmp_path / "out")))
+    assert {row["stage"] for row in manifest.funnel} == {"read", "extract", "encode"}
+    assert run("verify", tmp_path / "out").returncode == 0
+
+
+def test_too_many_dead_letters_fail_until_they_are_borne(inputs: Path, tmp_path: Path) -> None:
+    lines = [json.dumps({"text": f"document number {i} is fine"}) for i in range(80)] + ["{broken"] * 20
+    (tmp_path / "bad.jsonl").write_text("\n".join(lines))
+    arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, "--set", "heuristics=off", "--set", "language=off"]
+    done = refine(inputs, tmp_path / "out", *arguments, check=False)
+    assert done.returncode == 1 and "20 of 100" in done.stderr and "failures.max_ratio" in done.stderr
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    refine(inputs, tmp_path / "out", *arguments, "--set", "failures.max_ratio=0.5", "--set", "quality=off", check=False)
+    done = refine(inputs, tmp_path / "out", *arguments, "--set", "failures.max_ratio=0.5")
+    assert "complete already" in done.stdout  # the wave was not read again
+    assert run("verify", tmp_path / "out").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "near_dup.treshold=0.8"], "did you mean"),
+        (["--set", "near_dup.threshold=high"], "near_dup.threshold"),
+        (["--set", "tokenizer.path=/nowhere.json"], "/nowhere.json"),
+        (["--input", "/nowhere/*.warc.gz"], "no file matches"),
+        (["--set", "sources.crawl.format=wrac"], "sources[0].format"),
+        (["--wrokers", "3"], "did you mean --workers"),
+    ],
+)
+def test_mistakes_are_one_line_before_anything_runs(
+    inputs: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    done = refine(inputs, tmp_path / "out", *arguments, check=False)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_settings_that_decide_nothing_are_not_part_of_the_fingerprint(corpus: Path, inputs: Path) -> None:
+    assert "complete already" in refine(inputs, corpus, "--set", "run.wave_files=2", "--set", "failures.grace=3").stdout
+
+
+def test_run_file_says_what_the_run_is(corpus: Path, inputs: Path) -> None:
+    identity = unseal((corpus / "_run.json").read_bytes(), "_run.json")
+    assert {entry["source"] for entry in identity["inputs"]} == {"crawl", "notes"}
+    assert identity["fingerprint"] == read_manifest(open_store(str(corpus))).fingerprint
+    assert load_recipe(str(inputs / "recipe.yaml")).name == identity["name"]
+
+
+def test_waves_are_cut_by_bytes_and_files() -> None:
+    tasks = [
+        ReadTask(path=str(i), format="jsonl", source="s", file_index=i, size=size)
+        for i, size in enumerate([5, 5, 5, 50, 1])
+    ]
+    assert [len(wave) for wave in cut_waves(tasks, 10, 10)] == [2, 1, 1, 1]
+    assert [len(wave) for wave in cut_waves(tasks, 1000, 2)] == [2, 2, 1]
+    assert cut_waves([], 10, 10) == []
+
+
+def test_differences_are_told_in_words() -> None:
+    before = {"recipe": {"a": {"b": [1, 2]}}, "inputs": [1], "code": {}, "libraries": {}}
+    after = {"recipe": {"a": {"b": [1, 3]}}, "inputs": [2], "code": {"x": "y"}, "libraries": {}}
+    assert differences(before, after) == "a.b[1] is 2 there, 3 here; the input files differ; the code differ"

@@ -1,0 +1,428 @@
+import dataclasses
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.beam import make_document, run_and_collect
+from tests.transforms import heuristics_oracle as oracle
+from transforms.document import Document, Drop, document_id
+from transforms.heuristics import (
+    BasicParams,
+    C4Params,
+    FilterHeuristics,
+    FineWebParams,
+    GopherParams,
+    HeuristicsParams,
+    RepetitionParams,
+    judge_heuristics,
+)
+from transforms.native import heuristics as kernel
+
+ROOT = Path(__file__).parents[2]
+STOP_WORDS = (("the", "of", "的"), ("and",))
+COUNT_ALL = kernel.WORDS | kernel.LINES | kernel.PARAGRAPHS
+REMOVE_ALL = kernel.NEED_TERMINAL | kernel.NO_JAVASCRIPT | kernel.NO_POLICY
+
+# One paragraph to a line; passes every rule.
+PROSE = """The mill stands on the east bank of the river, and people have used it to grind corn for many years.
+Nobody knows who built the first wheel, but the oldest stones carry marks that masons cut with iron tools.
+In spring the water rises to the second step of the stair, and children come to watch the wheel turn.
+A small door leads from the yard to the loft! Behind it, sacks of rye wait for the carrier and his cart.
+Would the owner sell it? He says that his daughter will be the miller after him, as her aunt once was.
+Visitors should bring boots, because the path along the dam is wet until the middle of the summer."""
+WORDS = PROSE.split()
+NUMBERED = [f"Note {i} says that item {i * 7} of the list has to be with group {i * 13}." for i in range(40)]
+
+
+def document(text: str, **meta: str) -> Document:
+    return make_document(text, meta=meta)
+
+
+def only(**sets: Any) -> HeuristicsParams:
+    """Params with all other sets off."""
+    return HeuristicsParams(**{"basic": None, "gopher": None, "repetition": None, "c4": None, "fineweb": None} | sets)
+
+
+def repeat_ngram(n: int, times: int) -> str:
+    """`times` occurrences of one run of n words, other words between them."""
+    run = " ".join(f"w{i}w" for i in range(n))
+    return " ".join(f"{run} single{i}" for i in range(times))
+
+
+# reason, text, the set of its rule, the field of the rule, other fields of that set.
+CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("basic-too-few-characters", "The mill.", "basic", "min_chars", {}),
+    ("basic-low-unique-word-ratio", "one two three " * 40, "basic", "min_unique_word_ratio", {}),
+    ("basic-high-punctuation-ratio", " ".join(f"{w} !!?" for w in WORDS), "basic", "max_punctuation_ratio", {}),
+    ("basic-code-like", "\n".join(f"value{i} = read_next(stream);" for i in range(30)), "basic", "max_code_line_ratio", {}),
+    ("gopher-too-few-words", " ".join(WORDS[:49]), "gopher", "min_words", {}),
+    ("gopher-too-many-words", "the mill and " * 33_334, "gopher", "max_words", {}),
+    ("gopher-short-words", "a of to an the " * 20, "gopher", "min_mean_word_chars", {}),
+    ("gopher-long-words", "the of internationalisation institutionalised " * 20, "gopher", "max_mean_word_chars", {}),
+    ("gopher-hash-ratio", PROSE.replace(" a", " #a").replace(" t", " #t"), "gopher", "max_hash_ratio", {}),
+    ("gopher-ellipsis-ratio", PROSE.replace("e ", "e… "), "gopher", "max_ellipsis_ratio", {}),
+    ("gopher-bullet-lines", re.sub(r"(?m)^", "- ", PROSE), "gopher", "max_bullet_lines", {}),
+    ("gopher-ellipsis-lines", re.sub(r"(?m)$", "...", PROSE), "gopher", "max_ellipsis_lines", {}),
+    ("gopher-few-alphabetic-words", " ".join(f"{w} 1000" for w in WORDS), "gopher", "min_alphabetic_words", {}),
+    ("gopher-few-stop-words", "Every single sentence here avoids common words " * 9, "gopher", "min_stop_words", {}),
+    ("repetition-duplicate-lines", "Read on\n" * 5 + PROSE, "repetition", "max_duplicate_lines", {}),
+    (
+        "repetition-duplicate-paragraphs",
+        "Read on\n\n" * 5 + PROSE.replace("\n", "\n\n"),
+        "repetition",
+        "max_duplicate_paragraphs",
+        {"max_duplicate_lines": None},
+    ),
+    (
+        "repetition-duplicate-line-chars",
+        PROSE + "\n" + "\n".join(PROSE.split("\n")[:2]),
+        "repetition",
+        "max_duplicate_line_chars",
+        {f"max_duplicate_{n}_grams": None for n in range(5, 11)},
+    ),
+    (
+        "repetition-duplicate-paragraph-chars",
+        PROSE.replace("\n", "\n\n") + "\n\n" + "\n\n".join(PROSE.split("\n")[:2]),
+        "repetition",
+        "max_duplicate_paragraph_chars",
+        {f"max_duplicate_{n}_grams": None for n in range(5, 11)} | {"max_duplicate_line_chars": None},
+    ),
+    ("repetition-top-2-gram", repeat_ngram(2, 9), "repetition", "max_top_2_gram", {}),
+    ("repetition-top-3-gram", repeat_ngram(3, 9), "repetition", "max_top_3_gram", {"max_top_2_gram": None}),
+    (
+        "repetition-top-4-gram",
+        repeat_ngram(4, 9),
+        "repetition",
+        "max_top_4_gram",
+        {"max_top_2_gram": None, "max_top_3_gram": None},
+    ),
+    *(
+        (
+            f"repetition-duplicate-{n}-grams",
+            repeat_ngram(n, 3),
+            "repetition",
+            f"max_duplicate_{n}_grams",
+            {f"max_top_{k}_gram": None for k in (2, 3, 4)} | {f"max_duplicate_{k}_grams": None for k in range(5, n)},
+        )
+        for n in range(5, 11)
+    ),
+    ("c4-lorem-ipsum", PROSE + "\nLorem Ipsum dolor sit amet.", "c4", "drop_lorem_ipsum", {}),
+    ("c4-curly-bracket", PROSE + "\nThe set {1, 2} is small.", "c4", "drop_curly_brackets", {}),
+    ("c4-no-lines-left", "Home\nAbout us\nContact", "c4", "min_words_per_line", {"min_sentences": None}),
+    ("c4-too-few-sentences", "One day it rained. Then it stopped. All was well.", "c4", "min_sentences", {}),
+    ("fineweb-few-terminal-lines", PROSE.replace(".", ""), "fineweb", "min_terminal_lines", {}),
+    ("fineweb-short-lines", "\n".join(f"This line, {i}, is short." for i in range(9)), "fineweb", "max_short_lines", {}),
+    ("fineweb-duplicate-line-chars", PROSE + "\n" + PROSE[-99:], "fineweb", "max_duplicate_line_chars", {}),
+    ("fineweb-newline-ratio", PROSE.replace("\n", "\n" * 9), "fineweb", "max_newline_ratio", {}),
+]
+SETS: dict[str, Callable[..., Any]] = {
+    "basic": BasicParams,
+    "gopher": GopherParams,
+    "repetition": RepetitionParams,
+    "c4": C4Params,
+    "fineweb": FineWebParams,
+}
+
+
+@pytest.mark.parametrize(("reason", "text", "group", "name", "others"), CASES, ids=[case[0] for case in CASES])
+def test_each_reason_is_one_rule(reason: str, text: str, group: str, name: str, others: dict[str, Any]) -> None:
+    on = SETS[group](**others)
+    assert judge_heuristics(document(text), only(**{group: on})) == Drop(reason)
+    off = dataclasses.replace(on, **{name: False if isinstance(getattr(on, name), bool) else None})
+    assert isinstance(judge_heuristics(document(text), only(**{group: off})), Document)
+
+
+def test_every_reason_is_tested_and_documented() -> None:
+    source = (ROOT / "transforms" / "heuristics.py").read_text()
+    reasons = set(re.findall(r'"((?:basic|gopher|repetition|c4|fineweb)-[a-z0-9-]+)"', source))
+    reasons |= {rule[3] for rule in RepetitionParams().ngram_rules}
+    assert reasons == {case[0] for case in CASES}
+    table = (ROOT / "docs" / "heuristics.md").read_text()
+    assert [reason for reason in sorted(reasons) if f"`{reason}`" not in table] == []
+    names = {f.name for params in SETS.values() for f in dataclasses.fields(params)}  # type: ignore[arg-type]
+    assert [name for name in sorted(names) if f"`{name}`" not in table] == []
+
+
+def test_good_text_passes_untouched() -> None:
+    doc = document(PROSE, language="en")
+    assert judge_heuristics(doc, HeuristicsParams()) is doc
+
+
+def gopher(**fields: Any) -> GopherParams:
+    """Gopher's rules, all off but the given ones."""
+    off = {f.name: None for f in dataclasses.fields(GopherParams) if f.name != "stop_words"}
+    return GopherParams(**off | fields)
+
+
+def repetition(**fields: Any) -> RepetitionParams:
+    """The repetition rules, all off but the given ones."""
+    return RepetitionParams(**{f.name: None for f in dataclasses.fields(RepetitionParams)} | fields)
+
+
+# --- thresholds: at the threshold a document passes, one step beyond it does not
+
+
+@pytest.mark.parametrize(
+    ("params", "passes", "fails"),
+    [
+        (only(basic=BasicParams(10, None, None, None)), "a" * 10, "a" * 9),
+        (only(basic=BasicParams(None, 0.5, None, None)), "a a", "a a a"),
+        (only(basic=BasicParams(None, None, 0.25, None)), "abc.", "ab."),
+        (only(basic=BasicParams(None, None, None, 0.5)), "a;\nb", "a;\nb;\nc"),
+        (only(gopher=gopher(min_words=3)), "aaa bbb ccc", "aaa bbb ---"),
+        (only(gopher=gopher(max_words=2)), "aaa bbb ---", "aaa bbb ccc"),
+        (only(gopher=gopher(min_mean_word_chars=3)), "aa bbbb", "aa bbb"),
+        (only(gopher=gopher(max_mean_word_chars=3)), "aa bbbb", "aaa bbbb"),
+        (only(gopher=gopher(max_hash_ratio=0.1)), "# " + "ab " * 9, "# " + "ab " * 8),
+        (only(gopher=gopher(max_ellipsis_ratio=0.1)), "ab… " + "ab " * 9, "ab... " + "ab " * 8),
+        (only(gopher=gopher(max_bullet_lines=0.9)), "- abc\n" * 9 + "abc\n", "- abc\n" * 10 + "abc\n"),
+        (only(gopher=gopher(max_ellipsis_lines=0.3)), "a… \n" * 3 + "b\n" * 7, "a...\n" * 3 + "b\n" * 6),
+        (only(gopher=gopher(min_alphabetic_words=0.8)), "aaa " * 4 + "1", "aaa " * 3 + "1"),
+        (only(gopher=gopher(min_stop_words=2)), "with the", "with with"),
+        (only(repetition=repetition(max_duplicate_lines=0.3)), "a\na\na\nb\nb\nc\nd\ne\nf\ng", "a\na\nb"),
+        (only(repetition=repetition(max_duplicate_paragraphs=0.5)), "a\n\na", "a\n\na\n\na"),
+        (only(repetition=repetition(max_duplicate_line_chars=0.4)), "ab\nab", "ab\nab\nab"),
+        (only(repetition=repetition(max_duplicate_paragraph_chars=0.3)), "a\nb\n\na\nb\n\n", "a\nb\n\na\nb"),
+        (only(repetition=repetition(max_top_2_gram=0.6)), "a b c a b ", "a b c a b"),
+        (only(repetition=repetition(max_duplicate_5_grams=0.25)), "ab c d e f ab c d e f   ", "ab c d e f ab c d e f"),
+        (only(c4=C4Params(min_sentences=2)), "It is so. It was.", "It is so, it was."),
+        (only(fineweb=FineWebParams(0.5, None)), "It is.\nIt is", "It is.\nIt is\nIt was"),
+        (only(fineweb=FineWebParams(None, 0.5, 3, None, 9)), "aaa\naaaa", "aaa\nbbb\naaaa"),
+        (only(fineweb=FineWebParams(None, None, 3, 0.5, 9)), "aa\naa", "aa\naa\naa"),
+        (only(fineweb=FineWebParams(None, None, 3, None, 0.5)), "a b\n", "a\n"),
+    ],
+)
+def test_thresholds_are_inclusive(params: HeuristicsParams, passes: str, fails: str) -> None:
+    assert isinstance(judge_heuristics(document(passes), params), Document)
+    assert isinstance(judge_heuristics(document(fails), params), Drop)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n "])
+def test_a_share_of_nothing_is_zero(text: str) -> None:
+    off = HeuristicsParams(None, None, None, None, None)
+    assert judge_heuristics(document(text), off) == document(text)
+    assert judge_heuristics(document(text), only(repetition=RepetitionParams())) == document(text)
+    assert judge_heuristics(document(text), only(gopher=GopherParams())) == Drop("gopher-too-few-words")
+    assert judge_heuristics(document(text), only(c4=C4Params())) == Drop("c4-too-few-sentences")
+    assert judge_heuristics(document(text), only(fineweb=FineWebParams())) == Drop("fineweb-few-terminal-lines")
+
+
+# --- languages
+
+
+def test_stop_words_go_by_language() -> None:
+    params = only(gopher=GopherParams(stop_words={"en": ("the", "of"), "de": ("der", "und")}, min_stop_words=2))
+    german = "der Hund und die Katze " * 12
+    assert judge_heuristics(document(german, language="de"), params) == document(german, language="de")
+    assert judge_heuristics(document(german), params) == document(german)
+    assert judge_heuristics(document(german, language="fr"), params) == document(german, language="fr")
+    assert judge_heuristics(document(german, language="en"), params) == Drop("gopher-few-stop-words")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(chr(0x4E00 + 37 * i % 5000) for i in range(300)) + "。",
+        "ที่นี่มีโรงสีเก่าแก่ริมแม่น้ำ ผู้คนใช้มันโม่ข้าวมาหลายปีแล้ว เด็กมาดูกังหันหมุนทุกฤดูใบไม้ผลิ",
+        "ここには古い水車小屋がある。人々は長い間それを使って穀物をひいてきた。春になると水が二段目まで上がる。子供たちが車輪を見に来る。",
+    ],
+)
+def test_scripts_without_spaces_have_one_word_per_letter(text: str) -> None:
+    found = kernel.measure(text, (), 0, 0, 0, 0, 0)
+    assert found.words > 40
+    assert found.alphabetic_words / found.words > 0.9
+    assert judge_heuristics(document(text, language="xx"), only(gopher=GopherParams())) == document(text, language="xx")
+
+
+# --- C4's lines
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("A b c.\nMenu\nD e f.", "A b c.\nD e f."),
+        ("A b c.\n\nMenu\n\n\nD e f.", "A b c.\n\nD e f."),
+        ("Menu\n\nA b c.\n\n\nD e f.\n", "A b c.\n\n\nD e f.\n"),
+        ("A b c.\r\nD e f.\n\nEnable JavaScript to read this.\n", "A b c.\r\nD e f."),
+        ("A b c.\nThis site uses cookies for you.\u2028D e f.", "A b c.\nD e f."),
+        ("A b c.\nAccept our PRIVACY POLICY now.\nD e f.", "A b c.\nD e f."),
+        ("\n A b c.\nlong " + "x" * 1001 + " word\nD e f.", "\n A b c.\nD e f."),
+    ],
+)
+def test_c4_removes_lines(text: str, kept: str) -> None:
+    result = judge_heuristics(document(text), only(c4=C4Params(min_sentences=None)))
+    assert result == document(kept)
+
+
+def test_c4_options_change_lines() -> None:
+    text = "It has no end\nIt has one.\nIt trails off...\nHe said \u201cyes.\u201d"
+    strict = only(c4=C4Params(require_terminal_punctuation=True, min_sentences=None))
+    assert judge_heuristics(document(text), strict) == document("It has one.\nHe said \u201cyes.\u201d")
+    cited = only(c4=C4Params(remove_citations=True, min_sentences=None))
+    text = "The mill[12] is old[citation needed] and[edit] small.[]\nMenu"
+    assert judge_heuristics(document(text), cited) == document("The mill is old and small.")
+    lax = C4Params(False, None, None, False, False, False, False, False, None)
+    odd = "x\nlorem ipsum\njavascript {cookie policy}\n" + "y" * 2000
+    assert judge_heuristics(document(odd), only(c4=lax)) == document(odd)
+
+
+def test_later_rules_see_the_text_that_is_left() -> None:
+    text = PROSE + "\nRead on" * 30
+    assert judge_heuristics(document(text), only(fineweb=FineWebParams())) == Drop("fineweb-short-lines")
+    assert judge_heuristics(document(text), only(c4=C4Params(), fineweb=FineWebParams())) == document(PROSE)
+    short = only(basic=BasicParams(), c4=C4Params(min_sentences=None))
+    assert judge_heuristics(document("Read on\n" * 60 + "It is so."), short) == Drop("basic-low-unique-word-ratio")
+    short = only(basic=BasicParams(min_unique_word_ratio=None), c4=C4Params(min_sentences=None))
+    assert judge_heuristics(document("Read on\n" * 60 + "It is so."), short) == Drop("basic-too-few-characters")
+
+
+# --- the kernel against the plain Python
+
+VOCABULARY = [
+    *("the of and The a b be to word words Javascript JAVASCRIPT lorem ipsum terms use privacy policy cookie cookies".split()),
+    *("uses i'm {x} x; 3.14 e.g. end. End! (so.) said.” ... …… #tag -- - • * é naïve Ωμέγα слово नमस्ते ① ½".split()),
+    *("的 中文字 日本語。 「はい。」 カタカナ ｶﾞ ไทย ที่นี่ ລາວ ខ្មែរ မြန်မာ 😀 𠀀𠀁 \ud800 \u200b \x00 ๑๒".split()),
+]
+SPACES = [" ", " ", " ", "  ", "\n", "\n", "\n\n", "\r\n", "\r", "\t", "\u2028", "\x0b", "\x1c", "\xa0", "\u3000", "", "\n \n"]
+CHARACTERS = st.one_of(
+    st.characters(),
+    st.sampled_from("abAB.!?。\"')\u201d-*•…#{}();= \n\r\t\u3000的ที\u0301\u200b१\ud800k"),
+)
+TEXTS = st.one_of(
+    st.lists(st.tuples(st.sampled_from(VOCABULARY), st.sampled_from(SPACES)), max_size=120).map(
+        lambda pairs: "".join(word + space for word, space in pairs)
+    ),
+    st.lists(st.sampled_from(["a", "b", "c\n", "a b c. \n", "d e f\n\n"]), max_size=80).map(" ".join),
+    st.text(CHARACTERS, max_size=80),
+)
+LIMITS = st.tuples(
+    st.sampled_from([0, 1, 2, 4, 7, 10]),
+    st.integers(0, 20),
+    st.integers(0, 4),
+    st.sampled_from([0, 3, 8]),
+    st.integers(0, COUNT_ALL | REMOVE_ALL),
+)
+
+
+def as_dict(found: kernel.Features) -> dict[str, Any]:
+    names = [name for name in dir(found) if not name.startswith(("_", "n_")) and name not in ("count", "index")]
+    return {name: getattr(found, name) for name in names}
+
+
+@given(TEXTS, LIMITS)
+@settings(max_examples=600, deadline=None)
+def test_kernel_equals_plain_python(text: str, limits: tuple[int, int, int, int, int]) -> None:
+    found = as_dict(kernel.measure(text, STOP_WORDS, *limits))
+    assert found == oracle.measure(text, STOP_WORDS, *limits)
+
+
+@given(TEXTS)
+@settings(max_examples=200, deadline=None)
+def test_kernel_equals_plain_python_with_everything_on(text: str) -> None:
+    limits = (10, 10, 3, 20, COUNT_ALL | kernel.NO_JAVASCRIPT | kernel.NO_POLICY)
+    assert as_dict(kernel.measure(text, STOP_WORDS, *limits)) == oracle.measure(text, STOP_WORDS, *limits)
+
+
+def test_kernel_knows_every_character() -> None:
+    for code in (*range(0x30000), *range(0x30000, 0x110000, 61), *range(0xE0000, 0xE0200)):
+        c = chr(code)
+        found = kernel.measure("的" + c, (), 0, 0, 0, 0, 0)
+        solid, letter = not c.isspace(), c.isalpha()
+        ordinary = solid and not oracle.is_mark(c)
+        assert found[:6] == (
+            1 + ordinary,
+            1 + c.isalnum(),
+            1 + (c.isalnum() if ordinary else solid),
+            1 + letter,
+            1 + letter,
+            1 + oracle.is_spaceless(c),
+        ), hex(code)
+        assert found.kept_terminal_lines == (c in oracle.TERMINALS), hex(code)
+        assert kernel.measure(c, (), 0, 0, 0, 0, 0).kept_line_breaks == (c.splitlines() == [""]), hex(code)
+
+
+@given(TEXTS)
+@settings(max_examples=100, deadline=None)
+def test_judging_never_fails_and_is_stable(text: str) -> None:
+    text = text.encode("utf-8", "ignore").decode()
+    params = only(c4=C4Params(min_sentences=None, drop_curly_brackets=False, drop_lorem_ipsum=False))
+    once = judge_heuristics(document(text), params)
+    if isinstance(once, Document):
+        assert once.id == document_id(once.text)
+        assert judge_heuristics(once, params) is once
+    full = judge_heuristics(document(text), HeuristicsParams())
+    assert isinstance(full, Document | Drop)
+
+
+# --- hostile input: each of these takes a fraction of a second, and would take hours in quadratic time
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a" * 10_000_000, {"words": 1, "alnum_word_chars": 10_000_000}),
+        ("spam " * 1_000_000, {"words": 1_000_000, "window_unique_words": 1_000, "top_2_gram_chars": 9 * 999_999}),
+        ("\n" * 1_000_000, {"lines": 0, "kept_line_breaks": 1_000_000, "text": None}),
+        ("a b\n" * 500_000, {"lines": 500_000, "duplicate_line_chars": 3 * 499_999, "kept_lines": 0, "text": ""}),
+        (" ".join(map(str, range(500_000))), {"words": 500_000, "window_unique_words": 500_000, "top_2_gram_chars": 0}),
+        ("." * 3_000_000, {"ellipses": 1_000_000, "alnum_words": 0}),
+        ("(.)" * 1_000_000 + "\n" + "\u0e01\u0e31" * 1_000_000, {"spaceless_letters": 1_000_000, "words": 1_000_001}),
+        ("jkvm" * 500_000, {"words": 1}),
+    ],
+    ids=["one word", "one word often", "newlines", "lines", "distinct words", "dots", "quotes and marks", "triggers"],
+)
+def test_hostile_text_is_measured(text: str, expected: dict[str, Any]) -> None:
+    found = kernel.measure(text, STOP_WORDS, 10, 30, 3, 1000, COUNT_ALL | kernel.NO_JAVASCRIPT | kernel.NO_POLICY)
+    assert {name: getattr(found, name) for name in expected} == expected
+
+
+def test_kernel_refuses_bad_arguments() -> None:
+    with pytest.raises(ValueError, match="max_ngram above 10"):
+        kernel.measure("a", (), 11, 0, 0, 0, 0)
+    with pytest.raises(ValueError, match="negative"):
+        kernel.measure("a", (), 0, -1, 0, 0, 0)
+    with pytest.raises(TypeError):
+        kernel.measure("a", ((1,),), 0, 0, 0, 0, kernel.WORDS)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        kernel.measure(b"a", (), 0, 0, 0, 0, 0)  # type: ignore[arg-type]
+
+
+# --- parameters and the transform
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BasicParams(min_chars=-1), "min_chars: -1 given"),
+        (lambda: BasicParams(max_punctuation_ratio=1.5), "max_punctuation_ratio: 1.5 given"),
+        (lambda: GopherParams(max_hash_ratio=float("nan")), "max_hash_ratio: nan given"),
+        (lambda: GopherParams(min_words=9, max_words=8), "min_words: 9 given, at most max_words"),
+        (lambda: GopherParams(stop_words={"en": ("of the",)}), "stop_words.en: 'of the' given"),
+        (lambda: GopherParams(stop_words={"en": ("",)}), "stop_words.en: '' given"),
+        (lambda: RepetitionParams(max_top_2_gram=-0.1), "max_top_2_gram: -0.1 given"),
+        (lambda: C4Params(max_word_chars=0), "max_word_chars: 0 given"),
+        (lambda: FineWebParams(short_line_chars=-1), "short_line_chars: -1 given"),
+    ],
+)
+def test_impossible_values_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make()
+
+
+def test_params_pickle_also_after_use() -> None:
+    params = HeuristicsParams()
+    judge_heuristics(document(PROSE), params)
+    assert pickle.loads(pickle.dumps(params)) == params == HeuristicsParams()  # noqa: S301
+
+
+def test_transform_keeps_and_drops() -> None:
+    docs = [document(PROSE), document("too short"), document(PROSE + "\nMenu")]
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterHeuristics(HeuristicsParams())])
+    assert kept == [document(PROSE), document(PROSE)]

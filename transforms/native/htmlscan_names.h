@@ -1,0 +1,86 @@
+/* The elements that the HTML standard treats in some special way, by name. Included by htmlscan.c alone. */
+#include <stdint.h>
+
+enum {
+    VOID = 1,          /* no content, never on the stack */
+    SPECIAL = 2,       /* stops the end tag of an ordinary element */
+    SCOPE = 4,         /* ends the search for an element "in scope" */
+    BLOCK = 8,         /* end tag closes the element in scope, through whatever is above */
+    CLOSES_P = 16,     /* start tag closes an open p */
+    FORMAT = 32,       /* opened again after the block it was left open in */
+    MARKER = 64,       /* ... but not beyond this element */
+    RAW = 128,         /* content is text up to its own end tag */
+    TABLE = 256,       /* end tag looks through everything but tables and templates */
+    HEADING = 512,
+    BREAKOUT = 1024,   /* start tag ends foreign content */
+    INTEGRATION = 2048, /* foreign element with HTML inside */
+    FOREIGN = 4096,    /* svg, math */
+    RAW_IN_SELECT = 8192,
+    SILENT = 16384,    /* html, head, body: there is one of each anyway */
+};
+
+typedef struct {
+    const char *name;
+    uint32_t flags;
+} Known;
+
+#define B (SPECIAL | BLOCK | CLOSES_P)
+static const Known KNOWN[] = {
+    {"address", B}, {"article", B}, {"aside", B}, {"blockquote", B | BREAKOUT}, {"center", B | BREAKOUT},
+    {"details", B}, {"dialog", BLOCK | CLOSES_P}, {"dir", B}, {"div", B | BREAKOUT}, {"dl", B | BREAKOUT},
+    {"fieldset", B}, {"figcaption", B}, {"figure", B}, {"footer", B}, {"header", B}, {"hgroup", B}, {"main", B},
+    {"menu", B | BREAKOUT}, {"nav", B}, {"ol", B | BREAKOUT}, {"search", B}, {"section", B}, {"summary", B},
+    {"ul", B | BREAKOUT}, {"pre", B | BREAKOUT}, {"listing", B | BREAKOUT}, {"form", SPECIAL | CLOSES_P},
+    {"p", B | BREAKOUT}, {"li", B | BREAKOUT}, {"dd", B | BREAKOUT}, {"dt", B | BREAKOUT}, {"button", SPECIAL | BLOCK},
+    {"h1", B | HEADING | BREAKOUT}, {"h2", B | HEADING | BREAKOUT}, {"h3", B | HEADING | BREAKOUT},
+    {"h4", B | HEADING | BREAKOUT}, {"h5", B | HEADING | BREAKOUT}, {"h6", B | HEADING | BREAKOUT},
+    {"applet", SPECIAL | SCOPE | BLOCK | MARKER}, {"marquee", SPECIAL | SCOPE | BLOCK | MARKER},
+    {"object", SPECIAL | SCOPE | BLOCK | MARKER}, {"caption", SPECIAL | SCOPE | TABLE | MARKER},
+    {"template", SPECIAL | SCOPE | MARKER}, {"table", SPECIAL | SCOPE | TABLE | BREAKOUT},
+    {"tbody", SPECIAL | TABLE}, {"thead", SPECIAL | TABLE}, {"tfoot", SPECIAL | TABLE}, {"tr", SPECIAL | TABLE},
+    {"td", SPECIAL | SCOPE | TABLE | MARKER}, {"th", SPECIAL | SCOPE | TABLE | MARKER},
+    {"select", SPECIAL | SCOPE | BLOCK}, {"colgroup", SPECIAL}, {"noscript", SPECIAL},
+    {"html", SILENT}, {"head", SILENT | BREAKOUT}, {"body", SILENT | BREAKOUT}, {"frameset", SPECIAL},
+    {"area", VOID}, {"base", VOID}, {"basefont", VOID}, {"bgsound", VOID}, {"br", VOID | BREAKOUT}, {"col", VOID},
+    {"embed", VOID | BREAKOUT}, {"frame", VOID}, {"hr", VOID | CLOSES_P | BREAKOUT}, {"img", VOID | BREAKOUT},
+    {"input", VOID}, {"keygen", VOID}, {"link", VOID}, {"meta", VOID | BREAKOUT}, {"param", VOID}, {"source", VOID},
+    {"track", VOID}, {"wbr", VOID}, {"image", VOID},
+    {"a", FORMAT}, {"b", FORMAT | BREAKOUT}, {"big", FORMAT | BREAKOUT}, {"code", FORMAT | BREAKOUT},
+    {"em", FORMAT | BREAKOUT}, {"font", FORMAT}, {"i", FORMAT | BREAKOUT}, {"nobr", FORMAT | BREAKOUT},
+    {"s", FORMAT | BREAKOUT}, {"small", FORMAT | BREAKOUT}, {"strike", FORMAT | BREAKOUT},
+    {"strong", FORMAT | BREAKOUT}, {"tt", FORMAT | BREAKOUT}, {"u", FORMAT | BREAKOUT},
+    {"script", SPECIAL | RAW | RAW_IN_SELECT}, {"textarea", SPECIAL | RAW | RAW_IN_SELECT}, {"style", SPECIAL | RAW},
+    {"title", SPECIAL | RAW}, {"xmp", SPECIAL | RAW | CLOSES_P}, {"iframe", SPECIAL | RAW}, {"noembed", SPECIAL | RAW},
+    {"noframes", SPECIAL | RAW}, {"plaintext", SPECIAL | RAW | CLOSES_P},
+    {"svg", FOREIGN}, {"math", FOREIGN}, {"foreignobject", INTEGRATION}, {"desc", INTEGRATION}, {"mi", INTEGRATION},
+    {"mo", INTEGRATION}, {"mn", INTEGRATION}, {"ms", INTEGRATION}, {"mtext", INTEGRATION},
+    {"annotation-xml", INTEGRATION}, {"span", BREAKOUT}, {"sub", BREAKOUT}, {"sup", BREAKOUT}, {"var", BREAKOUT},
+    {"ruby", BREAKOUT},
+};
+#undef B
+
+#define SLOTS 512 /* a power of two, several times the number of names */
+static uint64_t slot_keys[SLOTS];
+static uint32_t slot_flags[SLOTS];
+
+static inline uint8_t lower(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
+}
+
+/* A name as a number: its lower-case bytes up to eight, a hash beyond. */
+static uint64_t key_of(const uint8_t *name, size_t size)
+{
+    uint64_t key = size <= 8 ? 0 : 0xcbf29ce484222325u;
+    for (size_t i = 0; i < size; i++)
+        key = size <= 8 ? key << 8 | lower(name[i]) : (key ^ lower(name[i])) * 0x100000001b3u;
+    return size <= 8 ? key : key | (uint64_t)1 << 63;
+}
+
+static size_t slot_of(uint64_t key)
+{
+    size_t slot = (size_t)((key * 0x9e3779b97f4a7c15u) >> 55);
+    while (slot_keys[slot] != 0 && slot_keys[slot] != key)
+        slot = (slot + 1) & (SLOTS - 1);
+    return slot;
+}

@@ -1,0 +1,285 @@
+/* One pass over the buffer of a Python str: the cleaning of a text, and its whitespace-collapsed UTF-8.
+ *
+ * clean(text, inner): drops what nobody sees, unifies line ends and spaces, strips line ends, limits blank lines to one.
+ * collapse(text): the bytes of " ".join(text.split()), for document ids.
+ * Both are linear in time and hold one output buffer of at most the size of the input (collapse: at most 3 or 4 bytes
+ * a code point). No dependencies; the GIL is released for long texts (a str's buffer never changes).
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { PLAIN = 0, SPACE = 1, TAB = 2, NEWLINE = 3, DROP = 4, MARK = 5 };
+
+/* Most combining marks in a row, as in Unicode's Stream-Safe Text Format (UAX #15, section 13): the rest is dropped.
+ * No language needs more, and sorting a longer run into canonical order costs quadratic time. */
+#define MOST_MARKS 30
+
+#define GIL_LIMIT 65536 /* code points; below it, giving up the GIL costs more than it brings */
+
+/* What clean() makes of each code point of the first two planes; where str.split() splits. */
+static uint8_t kinds[0x20000];
+static uint8_t splits[0x10000];
+
+static void mark(uint8_t *table, uint32_t first, uint32_t last, uint8_t value)
+{
+    for (uint32_t c = first; c <= last; c++)
+        table[c] = value;
+}
+
+/* Combining marks as this Python's unicodedata has them (they fit its normalize). About 10 ms, once a process. */
+static int mark_combining(void)
+{
+    PyObject *unicodedata = PyImport_ImportModule("unicodedata");
+    PyObject *combining = unicodedata != NULL ? PyObject_GetAttrString(unicodedata, "combining") : NULL;
+    Py_XDECREF(unicodedata);
+    for (uint32_t c = 0x300; combining != NULL && c < 0x20000; c++) {
+        PyObject *character = PyUnicode_FromOrdinal((int)c);
+        PyObject *order = character != NULL ? PyObject_CallOneArg(combining, character) : NULL;
+        long value = order != NULL ? PyLong_AsLong(order) : -1;
+        Py_XDECREF(character);
+        Py_XDECREF(order);
+        if (value < 0)
+            Py_CLEAR(combining);
+        else if (value > 0)
+            kinds[c] = MARK;
+    }
+    Py_XDECREF(combining);
+    return combining != NULL ? 0 : -1;
+}
+
+static void fill_tables(void)
+{
+    mark(kinds, 0x00, 0x1F, DROP); /* C0 controls ... */
+    kinds['\t'] = TAB;
+    mark(kinds, 0x0A, 0x0D, NEWLINE); /* LF, VT, FF, CR */
+    kinds[' '] = SPACE;
+    mark(kinds, 0x7F, 0x9F, DROP); /* DEL and C1 controls ... */
+    kinds[0x85] = NEWLINE;         /* ... but NEL ends a line */
+    kinds[0xA0] = SPACE;
+    kinds[0xAD] = DROP;             /* soft hyphen */
+    kinds[0x061C] = DROP;           /* Arabic letter mark (bidi) */
+    kinds[0x1680] = SPACE;
+    mark(kinds, 0x2000, 0x200A, SPACE);
+    kinds[0x200B] = DROP;               /* zero-width space; 200C and 200D join letters and emoji: they stay */
+    mark(kinds, 0x200E, 0x200F, DROP);  /* bidi marks */
+    mark(kinds, 0x2028, 0x2029, NEWLINE);
+    mark(kinds, 0x202A, 0x202E, DROP);  /* bidi embeddings and overrides */
+    kinds[0x202F] = SPACE;
+    kinds[0x205F] = SPACE;
+    mark(kinds, 0x2060, 0x206F, DROP);  /* word joiner, invisible operators, bidi isolates, deprecated controls */
+    kinds[0x3000] = SPACE;
+    mark(kinds, 0xD800, 0xDFFF, DROP);  /* lone surrogates: no coder or file takes them */
+    mark(kinds, 0xE000, 0xF8FF, DROP);  /* private use: on the web, the glyphs of icon fonts */
+    mark(kinds, 0xFDD0, 0xFDEF, DROP);  /* noncharacters */
+    kinds[0xFEFF] = DROP;               /* byte order mark */
+    mark(kinds, 0xFFF9, 0xFFFC, DROP);  /* interlinear annotation, object replacement */
+    mark(kinds, 0xFFFE, 0xFFFF, DROP);
+    mark(kinds, 0x1FFFE, 0x1FFFF, DROP);
+
+    for (uint32_t c = 0; c < 0x10000; c++)
+        splits[c] = (uint8_t)Py_UNICODE_ISSPACE(c);
+}
+
+static inline int kind_of(uint32_t c)
+{
+    if (c < 0x20000)
+        return kinds[c];
+    if ((c & 0xFFFE) == 0xFFFE || c >= 0xF0000)
+        return DROP; /* noncharacters, private use planes */
+    return c >= 0xE0000 && c <= 0xE007F ? DROP : PLAIN; /* tags: invisible ASCII, a known way to smuggle text */
+}
+
+/* Returns the length written to out (room for n); *changed tells whether it differs from the input.
+ * The run of plain characters is the hot loop; everything else looks at the last characters written. */
+#define DEFINE_CLEAN(NAME, CHAR, KIND)                                                                                 \
+    static Py_ssize_t NAME(const CHAR *in, Py_ssize_t n, CHAR *out, int inner, int *changed)                           \
+    {                                                                                                                  \
+        const CHAR *end = in + n;                                                                                      \
+        CHAR *o = out, *marks_end = NULL; /* where the current run of marks ends in out, and its length */             \
+        int marks = 0, indent = 1, touched = 0; /* indent: nothing but spaces so far in this line */                   \
+        while (in < end) {                                                                                             \
+            uint32_t c = *in++;                                                                                        \
+            int kind = KIND(c);                                                                                        \
+            if (kind == PLAIN) {                                                                                       \
+                *o++ = (CHAR)c;                                                                                        \
+                indent = 0;                                                                                            \
+                continue;                                                                                              \
+            }                                                                                                          \
+            if (kind == SPACE || kind == TAB) {                                                                        \
+                CHAR blank = kind == TAB ? '\t' : ' ';                                                                 \
+                touched |= blank != c;                                                                                 \
+                if (inner && !indent && (o[-1] == ' ' || o[-1] == '\t')) {                                             \
+                    if (kind == TAB)                                                                                   \
+                        o[-1] = '\t'; /* a run with a tab in it is a cell border */                                    \
+                } else if (o > out) {                                                                                  \
+                    *o++ = blank;                                                                                      \
+                }                                                                                                      \
+            } else if (kind == NEWLINE) {                                                                              \
+                touched |= c != '\n';                                                                                  \
+                if (c == '\r' && in < end && *in == '\n')                                                              \
+                    in++;                                                                                              \
+                while (o > out && (o[-1] == ' ' || o[-1] == '\t'))                                                     \
+                    o--;                                                                                               \
+                if (o > out && !(o[-1] == '\n' && o[-2] == '\n'))                                                      \
+                    *o++ = '\n';                                                                                       \
+                indent = 1;                                                                                            \
+            } else if (kind == MARK) {                                                                                 \
+                marks = o == marks_end ? marks + 1 : 1;                                                                \
+                if (marks <= MOST_MARKS)                                                                               \
+                    *o++ = (CHAR)c;                                                                                    \
+                marks_end = o;                                                                                         \
+                indent = 0;                                                                                            \
+            }                                                                                                          \
+        }                                                                                                              \
+        while (o > out && (o[-1] == ' ' || o[-1] == '\t' || o[-1] == '\n'))                                            \
+            o--;                                                                                                       \
+        *changed = touched || o - out != n;                                                                            \
+        return o - out;                                                                                                \
+    }
+
+#define SMALL_KIND(c) kinds[c]
+#define WIDE_KIND(c) kind_of(c)
+DEFINE_CLEAN(clean_1, Py_UCS1, SMALL_KIND)
+DEFINE_CLEAN(clean_2, Py_UCS2, SMALL_KIND)
+DEFINE_CLEAN(clean_4, Py_UCS4, WIDE_KIND)
+
+static PyObject *clean(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyObject *text, *result;
+    int inner, changed = 0;
+    if (!PyArg_ParseTuple(args, "Up:clean", &text, &inner))
+        return NULL;
+    if (PyUnicode_READY(text) < 0)
+        return NULL;
+    Py_ssize_t n = PyUnicode_GET_LENGTH(text), size;
+    int width = (int)PyUnicode_KIND(text);
+    const void *in = PyUnicode_DATA(text);
+    if (n == 0)
+        return Py_NewRef(text);
+
+    void *out = PyMem_Malloc((size_t)n * (size_t)width); /* cannot overflow: the input has that size */
+    if (out == NULL)
+        return PyErr_NoMemory();
+    PyThreadState *saved = n > GIL_LIMIT ? PyEval_SaveThread() : NULL;
+    if (width == 1)
+        size = clean_1(in, n, out, inner, &changed);
+    else if (width == 2)
+        size = clean_2(in, n, out, inner, &changed);
+    else
+        size = clean_4(in, n, out, inner, &changed);
+    if (saved != NULL)
+        PyEval_RestoreThread(saved);
+
+    if (!changed)
+        result = PyUnicode_CheckExact(text) ? Py_NewRef(text) : PyUnicode_FromObject(text);
+    else
+        result = PyUnicode_FromKindAndData(width, out, size);
+    PyMem_Free(out);
+    return result;
+}
+
+static inline int splits_at(uint32_t c)
+{
+    return c < 0x10000 && splits[c];
+}
+
+/* Returns the length written to out (room for n characters in UTF-8), or -1 at a lone surrogate. */
+#define DEFINE_COLLAPSE(NAME, CHAR)                                                                                    \
+    static Py_ssize_t NAME(const CHAR *in, Py_ssize_t n, uint8_t *out)                                                 \
+    {                                                                                                                  \
+        const CHAR *end = in + n;                                                                                      \
+        uint8_t *o = out;                                                                                              \
+        for (;;) {                                                                                                     \
+            while (in < end && splits_at(*in))                                                                         \
+                in++;                                                                                                  \
+            if (in == end)                                                                                             \
+                return o - out;                                                                                        \
+            if (o > out)                                                                                               \
+                *o++ = ' ';                                                                                            \
+            while (in < end) {                                                                                         \
+                uint32_t c = *in;                                                                                      \
+                if (splits_at(c))                                                                                      \
+                    break;                                                                                             \
+                in++;                                                                                                  \
+                if (c < 0x80) {                                                                                        \
+                    *o++ = (uint8_t)c;                                                                                 \
+                } else if (c < 0x800) {                                                                                \
+                    *o++ = (uint8_t)(0xC0 | c >> 6);                                                                   \
+                    *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
+                } else if (c < 0x10000) {                                                                              \
+                    if ((c & 0xF800) == 0xD800)                                                                        \
+                        return -1;                                                                                     \
+                    *o++ = (uint8_t)(0xE0 | c >> 12);                                                                  \
+                    *o++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));                                                          \
+                    *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
+                } else {                                                                                               \
+                    *o++ = (uint8_t)(0xF0 | c >> 18);                                                                  \
+                    *o++ = (uint8_t)(0x80 | (c >> 12 & 0x3F));                                                         \
+                    *o++ = (uint8_t)(0x80 | (c >> 6 & 0x3F));                                                          \
+                    *o++ = (uint8_t)(0x80 | (c & 0x3F));                                                               \
+                }                                                                                                      \
+            }                                                                                                          \
+        }                                                                                                              \
+    }
+
+DEFINE_COLLAPSE(collapse_1, Py_UCS1)
+DEFINE_COLLAPSE(collapse_2, Py_UCS2)
+DEFINE_COLLAPSE(collapse_4, Py_UCS4)
+
+static PyObject *collapse(PyObject *self, PyObject *text)
+{
+    (void)self;
+    if (!PyUnicode_Check(text))
+        return PyErr_Format(PyExc_TypeError, "collapse() takes a str, not %.100s", Py_TYPE(text)->tp_name);
+    if (PyUnicode_READY(text) < 0)
+        return NULL;
+    Py_ssize_t n = PyUnicode_GET_LENGTH(text), size;
+    int width = (int)PyUnicode_KIND(text);
+    const void *in = PyUnicode_DATA(text);
+    Py_ssize_t most = PyUnicode_IS_ASCII(text) ? 1 : width == 1 ? 2 : width == 2 ? 3 : 4; /* bytes a code point */
+    if (n > PY_SSIZE_T_MAX / most)
+        return PyErr_NoMemory();
+
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, n * most);
+    if (bytes == NULL)
+        return NULL;
+    uint8_t *out = (uint8_t *)PyBytes_AS_STRING(bytes);
+    PyThreadState *saved = n > GIL_LIMIT ? PyEval_SaveThread() : NULL;
+    if (width == 1)
+        size = collapse_1(in, n, out);
+    else if (width == 2)
+        size = collapse_2(in, n, out);
+    else
+        size = collapse_4(in, n, out);
+    if (saved != NULL)
+        PyEval_RestoreThread(saved);
+
+    if (size < 0) { /* let Python name the surrogate and its place */
+        Py_DECREF(bytes);
+        return PyUnicode_AsUTF8String(text);
+    }
+    if (size < n * most)
+        _PyBytes_Resize(&bytes, size); /* sets bytes to NULL when it fails */
+    return bytes;
+}
+
+static PyMethodDef methods[] = {
+    {"clean", clean, METH_VARARGS, "clean(text, inner) -> str: see transforms.clean_text."},
+    {"collapse", collapse, METH_O, "collapse(text) -> bytes: ' '.join(text.split()).encode()."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "textclean", "Cleaning of texts, one pass over the str's buffer.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_textclean(void)
+{
+    if (mark_combining() < 0)
+        return NULL;
+    fill_tables();
+    return PyModule_Create(&module);
+}

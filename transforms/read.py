@@ -1,0 +1,75 @@
+"""Reading sources: every record of every planned file, as a RawDocument or as a counted reason why it is none.
+
+`plan_sources` runs where the job is launched, `ReadSources` in the pipeline; see docs/sources.md.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import apache_beam as beam
+
+from transforms.document import RawDocument
+from transforms.per_document import Damaged, PerFile, RejectParams, Skipped
+from transforms.read_jsonl import read_jsonl
+from transforms.read_parquet import read_parquet
+from transforms.read_plan import LimitParams, ReadTask, SourceParams, plan_sources
+from transforms.read_stream import ByteSource, open_source
+from transforms.read_warc import read_warc
+
+__all__ = ["LimitParams", "ReadSources", "ReadTask", "SourceParams", "plan_sources", "read_task"]
+
+DEFAULT_LIMITS = LimitParams()
+DEFAULT_REJECTS = RejectParams()
+
+Records = Iterator[RawDocument | Skipped | Damaged]
+
+READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = {
+    "warc": read_warc,
+    "wet": read_warc,
+    "arc": read_warc,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "documents": read_parquet,
+}
+
+
+def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
+    """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
+
+    Pure but for reading the file; the same bytes give the same records. A file that cannot be opened is one Damaged.
+    """
+    try:
+        opened = open_source(task.path)
+        source = opened.__enter__()
+    except OSError as error:
+        yield Damaged(type(error).__name__, task.origin(0), size=task.size)
+        return
+    try:
+        yield from READERS[task.format](task, source, limits)
+    finally:
+        opened.__exit__(None, None, None)
+
+
+@dataclass
+class ReadSources(beam.PTransform):
+    """Read every record of `tasks`, in parallel by task.
+
+    tasks: of `plan_sources`. limits: sizes above which a record is skipped. Large tasks are dealt first, so that they
+    spread over the workers.
+    """
+
+    tasks: tuple[ReadTask, ...]
+    limits: LimitParams = DEFAULT_LIMITS
+    rejects: RejectParams = DEFAULT_REJECTS
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[RawDocument]:
+        by_size = sorted(self.tasks, key=lambda task: (-task.size // task.parts, task.path, task.part))
+        return (
+            begin
+            | beam.Create([task.to_json() for task in by_size], reshuffle=True)  # bytes
+            | beam.Map(ReadTask.from_json)  # ReadTask
+            | PerFile("read", partial(read_task, limits=self.limits), self.rejects)  # RawDocument
+        )

@@ -1,0 +1,130 @@
+"""Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from transforms.document import RawDocument, Scalar, text_bytes
+from transforms.per_document import Damaged, Skipped
+from transforms.read_jsonl import clean, document_of, field_of, parse_json, scalar_of
+from transforms.read_plan import LimitParams, ReadTask
+from transforms.read_stream import ByteSource
+
+BATCH_BYTES = 8 << 20
+MAX_BATCH_ROWS = 1024
+ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
+DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
+
+
+def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
+    """Every row of the task's row groups, up to `task.cap` documents.
+
+    origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
+    8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Format "documents" keeps url, origin
+    and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
+    meta "source".
+    """
+    try:
+        table = pq.ParquetFile(source.file, pre_buffer=False)
+    except ARROW_ERRORS:
+        yield Damaged("BadParquet", task.origin(0), size=task.size)
+        return
+    columns = columns_of(table.schema_arrow, task)
+    groups = table.metadata.num_row_groups
+    low, high = (groups * part // task.parts for part in (task.part, task.part + 1))
+    if columns is None:
+        if task.part == 0:  # the same for all parts of the file
+            yield Damaged("MissingField", task.origin(0), size=task.size)
+        return
+    taken = 0
+    first = sum(table.metadata.row_group(group).num_rows for group in range(low))
+    for group in range(low, high):
+        for record in read_group(table, group, first, columns, task, limits):
+            if taken == task.cap:
+                return
+            taken += isinstance(record, RawDocument)
+            yield record
+        first += table.metadata.row_group(group).num_rows
+
+
+def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
+    """The columns to read; None if the one that holds the text is missing."""
+    present = set(schema.names)
+    if task.format == "documents":
+        return list(DOCUMENT_COLUMNS) if present.issuperset(DOCUMENT_COLUMNS) else None
+    names = [task.text_field, task.url_field, task.date_field, task.id_field, *task.meta_fields]
+    found = [name if name in present else name.partition(".")[0] for name in names]
+    return sorted(present.intersection(found)) if found[0] in present else None
+
+
+def read_group(
+    table: pq.ParquetFile, group: int, first: int, columns: Sequence[str], task: ReadTask, limits: LimitParams
+) -> Iterator[RawDocument | Skipped | Damaged]:
+    """The rows of one row group, the first of which is row `first` of the file."""
+    info = table.metadata.row_group(group)
+    row = first
+    rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
+    batches = table.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False)
+    while True:
+        try:
+            batch = next(batches, None)
+        except ARROW_ERRORS:
+            yield Damaged("BadRowGroup", task.origin(row), size=max(info.total_byte_size, 0))
+            return
+        if batch is None:
+            return
+        for record in rows_of(batch):
+            yield read_row(record, row, task, limits)
+            row += 1
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Mapping[str, Any] | None]:
+    """The rows of a batch, None for one with a value that Python cannot take (text that is not UTF-8, a year 10000)."""
+    try:
+        return list(batch.to_pylist())
+    except (ValueError, OverflowError):
+        if batch.num_rows == 1:
+            return [None]
+        return [row for at in range(batch.num_rows) for row in rows_of(batch.slice(at, 1))]
+
+
+def read_row(
+    record: Mapping[str, Any] | None, row: int, task: ReadTask, limits: LimitParams
+) -> RawDocument | Skipped | Damaged:
+    """What is in a row."""
+    origin = task.origin(row)
+    if record is None:
+        return Damaged("BadValue", origin)
+    if task.format == "documents":
+        return earlier_document(record, origin, task, limits)
+    if not task.samples(origin):
+        return Skipped("not-sampled", origin, size_of(field_of(record, task.text_field)))
+    return document_of(record, task, limits, row, b"")
+
+
+def earlier_document(
+    record: Mapping[str, Any], origin: str, task: ReadTask, limits: LimitParams
+) -> RawDocument | Skipped | Damaged:
+    """A document of an earlier run, as it was: only the source is a new one."""
+    text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
+    if not isinstance(text, str) or not isinstance(record["origin"], str):
+        return Damaged("MissingField", origin)
+    if not isinstance(meta, dict):
+        return Damaged("BadJson", origin, text.encode())
+    origin, url, size = record["origin"], clean(record["url"]), text_bytes(text)
+    if not task.samples(origin):
+        return Skipped("not-sampled", origin, size, url)
+    if size > limits.max_record_bytes:
+        return Skipped("too-large", origin, size, url)
+    if not text or text.isspace():
+        return Skipped("empty", origin, size, url)
+    kept: dict[str, Scalar] = {key: scalar for key, value in meta.items() if (scalar := scalar_of(value)) is not None}
+    kept.setdefault("source", clean(record["source"]))
+    position = record["position"] if isinstance(record["position"], int) else 0
+    return RawDocument(text, False, "", url, task.source, origin, position, kept)
+
+
+def size_of(text: Any) -> int:
+    return len(text) if isinstance(text, bytes) else text_bytes(text) if isinstance(text, str) else 0

@@ -1,0 +1,230 @@
+"""Verdicts: what deduplication decided about every document, row-aligned with the part that holds it.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.metrics import Metrics
+from numpy.typing import NDArray
+
+from transforms.document import ID_BYTES
+from transforms.packed import (
+    COPIES,
+    COPY,
+    EXACT,
+    NEAR,
+    REASONS,
+    REMOVAL,
+    REMOVALS,
+    Rows,
+    add_up,
+    gather,
+    read_header,
+    row_of,
+)
+from transforms.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record
+from transforms.report import write_part
+from transforms.signatures import name_codes, read_signature_part
+
+STAGES = {EXACT: "exact-duplicates", NEAR: "near-duplicates"}
+SCOPES = ("", "corpus")  # of what is kept, of what is removed: one scope for the present, all sources together
+
+
+def _schema(source: pa.DataType) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field("removed", pa.bool_(), nullable=False),
+            pa.field("reason", pa.string(), nullable=False),  # one of REASONS
+            pa.field("survivor", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
+            pa.field("similarity", pa.float32()),  # estimated Jaccard with the survivor; null when kept
+            pa.field("scope", pa.string(), nullable=False),
+            pa.field("copies", pa.uint32(), nullable=False),  # documents it stands for, itself included; 0 when removed
+            pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
+        ]
+    )
+
+
+VERDICTS_SCHEMA = _schema(pa.string())
+PACKED_SCHEMA = _schema(pa.uint32())  # between the two transforms sources are positions in the list of sources
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """Per row of a part: code of its source, code of its domain in `domains`, bytes of text, reason of its verdict."""
+
+    sources: NDArray[np.uint32]
+    domain: NDArray[np.uint32]
+    domains: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    reasons: NDArray[np.uint8]
+
+
+def part_verdicts(blocks: list[bytes], sources: Sequence[str]) -> tuple[pa.RecordBatch, PartFacts]:
+    """A part's header, REMOVAL and COPY rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
+
+    Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
+    """
+    url, rows = read_header(blocks)
+    read = [table for _, table in read_signature_part(url, rows, ("source", "domain", "bytes"))]
+    source = np.concatenate([name_codes(table["source"], sources) for table in read] or [np.empty(0, np.uint32)])
+    sizes = np.concatenate([table["bytes"].to_numpy() for table in read] or [np.empty(0, np.int64)])
+    domains = tuple(sorted({name for table in read for name in pc.unique(table["domain"]).to_pylist()}))
+    domain = np.concatenate([name_codes(table["domain"], domains) for table in read] or [np.empty(0, np.uint32)])
+
+    removals = gather(blocks, REMOVALS, REMOVAL)
+    gone = row_of(removals["reference"])
+    if len(np.unique(gone)) != len(gone):
+        raise ValueError(f"{url}: a document is removed twice")
+    reasons = np.zeros(rows, np.uint8)
+    reasons[gone] = removals["reason"]
+    survivor = np.zeros((rows, 2), ">u8")
+    survivor[gone, 0], survivor[gone, 1] = removals["id_high"], removals["id_low"]
+    similarity = np.zeros(rows, np.float32)
+    similarity[gone] = removals["similarity"]
+    facts = PartFacts(source, domain, domains, sizes, reasons)
+    return _verdict_batch(facts, survivor, similarity, gather(blocks, COPIES, COPY)), facts
+
+
+def _verdict_batch(
+    facts: PartFacts, survivor: NDArray[Any], similarity: NDArray[np.float32], copies: Rows
+) -> pa.RecordBatch:
+    rows = len(facts.reasons)
+    removed = facts.reasons != 0
+    own = np.empty(rows, COPY)
+    own["reference"], own["source"], own["documents"] = np.arange(rows), facts.sources, 1
+    others = copies.copy()
+    others["reference"] = row_of(copies["reference"])
+    # A removed document's own copies have gone over to the one that survives instead of it.
+    total = add_up(np.concatenate([own, others]))
+    total = total[~removed[row_of(total["reference"])]]
+    row = row_of(total["reference"])
+    stands_for = np.zeros(rows, np.int64)
+    np.add.at(stands_for, row, total["documents"].astype(np.int64))
+    offsets = np.zeros(rows + 1, np.int32)
+    offsets[1:] = np.cumsum(np.bincount(row, minlength=rows))
+
+    kept = pa.array(~removed)
+    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), rows, [None, pa.py_buffer(survivor.tobytes())])
+    columns = [
+        pa.array(removed),
+        pa.array(REASONS).take(pa.array(facts.reasons)),
+        pc.if_else(kept, pa.scalar(None, ids.type), ids),
+        pa.array(similarity, mask=~removed),
+        pa.array(SCOPES).take(pa.array(removed.astype(np.uint8))),
+        pa.array(stands_for.astype(np.uint32)),
+        pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(total["source"]))),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
+
+
+def tally_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
+    """Side records of a part: one tally per stage and source (in = kept + dropped), survivors per domain."""
+    alive = np.ones(len(facts.reasons), np.bool_)
+    for stage in stages:
+        tally = Tally(STAGES[stage])
+        dropped = alive & (facts.reasons == stage)
+        kept = alive & ~dropped
+        for outcome, reason, rows in (("in", "", alive), ("dropped", REASONS[stage], dropped), ("kept", "", kept)):
+            for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
+                tally.add(sources[code], outcome, reason, size, documents)
+            count = int(np.count_nonzero(rows))
+            Metrics.counter(STAGES[stage], outcome).inc(count)
+            LIVE[STAGES[stage], outcome] += count
+        yield from tally.records()
+        alive = kept
+    for code, documents, size in _sums(facts.domain[alive], facts.sizes[alive]):
+        yield side_record("survivors", domain=facts.domains[code], documents=documents, bytes=size)
+
+
+def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+    """(code, rows, sum of sizes) for each code there is."""
+    for code in np.unique(codes).tolist():
+        chosen = codes == code
+        yield code, int(np.count_nonzero(chosen)), int(sizes[chosen].sum())
+
+
+class _PackVerdicts(beam.DoFn):
+    def __init__(self, sources: tuple[str, ...], stages: tuple[int, ...]) -> None:
+        self.sources = sources
+        self.stages = stages
+
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
+        part, blocks = element
+        batch, facts = part_verdicts(list(blocks), self.sources)
+        yield part, pack(batch)
+        for record in tally_records(facts, self.stages, self.sources):
+            yield beam.pvalue.TaggedOutput(SIDES, record)
+
+
+@dataclass
+class PackVerdicts(beam.PTransform):
+    """Grouped blocks of parts -> (part, packed verdicts): exactly one element per part, one verdict per row."""
+
+    sources: tuple[str, ...]
+    stages: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        super().__init__("pack-verdicts")
+
+    def expand(self, parts: beam.PCollection) -> beam.PCollection:
+        run = beam.ParDo(_PackVerdicts(self.sources, self.stages)).with_output_types(tuple[int, bytes])
+        outputs = parts | run.with_outputs(SIDES, main=MAIN)
+        add_side(parts.pipeline, outputs[SIDES])
+        return outputs[MAIN]
+
+
+def pack(batch: pa.RecordBatch) -> bytes:
+    """Verdicts as one Arrow IPC stream, compressed: a few bytes per row where most rows are kept."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def unpack(packed: bytes, sources: Sequence[str]) -> pa.Table:
+    """Packed verdicts as a table of VERDICTS_SCHEMA, sources by name."""
+    table = pa.ipc.open_stream(packed).read_all().combine_chunks()
+    codes = table["sources"].combine_chunks()
+    codes = codes.chunk(0) if isinstance(codes, pa.ChunkedArray) else codes
+    names = pa.array(sources, pa.string()).take(codes.values)
+    column = pa.ListArray.from_arrays(codes.offsets, names)
+    return table.set_column(table.schema.get_field_index("sources"), VERDICTS_SCHEMA.field("sources"), column)
+
+
+class _WriteVerdicts(beam.DoFn):
+    def __init__(self, location: str, sources: tuple[str, ...], names: tuple[str, ...]) -> None:
+        self.location = location
+        self.sources = sources
+        self.names = names
+
+    def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
+        part, packed = element
+        yield write_part(self.location, "verdicts", self.names[part], unpack(packed, self.sources))
+
+
+@dataclass
+class WriteVerdicts(beam.PTransform):
+    """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side record.
+
+    sources, parts: as given to `Deduplicate`.
+    """
+
+    location: str
+    sources: Sequence[str]
+    parts: Sequence[tuple[str, int]]
+
+    def __post_init__(self) -> None:
+        super().__init__("write-verdicts")
+
+    def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
+        names = tuple(url.rpartition("/")[2].removesuffix(".parquet") for url, _ in self.parts)
+        written = verdicts | beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources)), names))
+        add_side(verdicts.pipeline, written)
+        return written
