@@ -110,6 +110,13 @@ def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
     }
 
 
+def block_name(title: str) -> str:
+    """ "READER: <picture> Jsonl" -> "Jsonl reader"; other names lose their kind, and all their pictures."""
+    kind, _, name = title.rpartition(": ")
+    kind, name = (re.sub(r"^\W+", "", part) for part in (kind.split(" - ")[-1], name))
+    return f"{name} {kind.lower()}" if name in ("Jsonl", "Writer") else name
+
+
 def describe(job: str, stats: Any) -> list[dict[str, Any]]:
     """One entry per block of a finished job."""
     found: list[dict[str, Any]] = []
@@ -118,7 +125,7 @@ def describe(job: str, stats: Any) -> list[dict[str, Any]]:
         found.append(
             {
                 "job": job,
-                "name": re.sub(r"^\w+: \W+", "", block.name),  # without the kind of block and a picture
+                "name": block_name(block.name),
                 "seconds": round(block.time_stats.total, 3),
                 "in": counts.get("total", counts.get("documents", 0)),
                 "kept": counts.get("forwarded", 0),

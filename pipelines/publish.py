@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.format import KIND, MANIFEST, RUN, SCHEMA_VERSION, Manifest, check_funnel, parse_manifest, seal
-from loader.indexed import DTYPES, dtype_for
+from loader.indexed import DTYPE_CODES, dtype_for
 from loader.storage import Store, checksums, open_store
 from pipelines.params import to_plain
 from pipelines.phases import Phase
@@ -49,7 +49,7 @@ def publish_corpus(
         "name": recipe.name,
         "fingerprint": fingerprint,
         "dtype": dtype.name,
-        "dtype_code": next(code for code, known in DTYPES.items() if known == dtype),
+        "dtype_code": DTYPE_CODES[dtype],
         "tokenizer": {
             "path": files[1]["path"],
             "vocab_size": tokenizer.vocab_size,

@@ -78,7 +78,7 @@ def label_blocks(key: int, blocks: list[bytes]) -> Iterator[Block]:
 
 
 def member_dtype(permutations: int) -> np.dtype[Any]:
-    """A document of a component with its whole signature: 68 bytes and 4 per permutation."""
+    """A document of a component with its whole signature: 60 bytes and 4 per permutation."""
     place = [("component", "<u8"), ("reference", "<u8")]
     return np.dtype([*place, *RANK, *ID, ("source", "<u4"), ("signature", "<u4", (permutations,))])
 

@@ -103,18 +103,18 @@ class GopherParams:
                     raise ValueError(f"stop_words.{language}: {word!r} given, a single word is allowed")
 
     @cached_property
-    def stop_lists(self) -> tuple[tuple[str, ...], ...]:
-        """Every list, each without repeated words."""
-        return tuple(tuple(dict.fromkeys(words)) for words in self.stop_words.values())
+    def stop_lists(self) -> dict[str, tuple[str, ...]]:
+        """`stop_words` without repeated words."""
+        return {language: tuple(dict.fromkeys(words)) for language, words in self.stop_words.items()}
 
     def lists_for(self, language: Any) -> tuple[tuple[str, ...], ...]:
         """The lists that a document of `language` is held against; () when it is not judged."""
         if self.min_stop_words is None:
             return ()
         if not language:
-            return self.stop_lists
-        words = self.stop_words.get(language)
-        return () if words is None else (tuple(dict.fromkeys(words)),)
+            return tuple(self.stop_lists.values())
+        words = self.stop_lists.get(language)
+        return () if words is None else (words,)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,7 @@
 """A fastText classifier's opinion of a text: kept as a score, and below a threshold the document goes.
 
 The kind of classifier that picks documents resembling a reference collection (GPT-3, Brown et al. 2020, appendix A;
-DataComp-LM, Li et al. 2024). `refinery train-quality` trains one; any other
-fastText model
-(.bin, .ftz) that has the label.
+DataComp-LM, Li et al. 2024). `refinery train-quality` trains one; any fastText model (.bin, .ftz) with a label fits.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -84,9 +82,13 @@ def check_quality(params: QualityParams) -> None:
 
 def score_quality(text: str, model: Any, params: QualityParams) -> float:
     """Probability of the label, 0 to 1; 0.0 for a text that the model knows nothing about."""
-    line = classifier_text(text, params.max_chars)
-    for probability, label in model.predict(line + "\n", -1, 0.0, "strict"):
-        if label == params.label:
+    return score_line(classifier_text(text, params.max_chars), model, params.label)
+
+
+def score_line(line: str, model: Any, label: str) -> float:
+    """Probability of `label` for what `classifier_text` returned."""
+    for probability, found in model.predict(line + "\n", -1, 0.0, "strict"):
+        if found == label:
             return min(1.0, max(0.0, float(probability)))
     return 0.0
 

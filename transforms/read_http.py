@@ -192,7 +192,7 @@ def decode_gzip(body: bytes, size: int) -> bytes:
     parts = []
     while stream.total < size and (data := stream.read()):
         parts.append(data)
-    if stream.broken not in ("", "Truncated") and not (stream.member and stream.member.start):
+    if stream.broken not in ("", "Truncated") and stream.marks[-1][1] == 0:
         raise Broken(stream.broken)
     return b"".join(parts)
 

@@ -53,6 +53,11 @@ class ByteSource:
             self._next = offset + len(self._block)
         return memoryview(self._block)[skip:]
 
+    def size(self) -> int:
+        """Bytes of the file."""
+        self._next = -1
+        return self.file.seek(0, io.SEEK_END)
+
     def head(self, offset: int, size: int) -> bytes:
         """`size` bytes from `offset`, fewer at the end of the file."""
         pieces = []

@@ -26,6 +26,7 @@ _WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
 _NEXT_ARC = re.compile(rb"\n([a-z][a-z0-9+.-]{1,15}:[^\n]{8,%d})(?=\n)" % MAX_LINE)
 _BLANK_LINE = re.compile(rb"\n\r?\n")
+_NEWLINE = re.compile(rb"\n")
 _ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
 _ARC_DATE = re.compile(rb"\d{8,17}")
 
@@ -58,7 +59,7 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
     compressed record by record. Memory: three times limits.max_decompressed_bytes at most.
     """
     taken = 0
-    for record in read_records(source, limits.max_decompressed_bytes):
+    for record in read_records(source, limits.max_decompressed_bytes, is_arc=task.format == "arc"):
         if taken == task.cap:
             return
         origin = task.origin(record.offset)
@@ -114,29 +115,35 @@ def meta_of(headers: Mapping[str, str]) -> dict[str, Scalar]:
     return {key: printable(headers[name]) for key, name in names if headers.get(name)}
 
 
-def read_records(source: ByteSource, limit: int) -> Iterator[Record | Damage]:
-    """All records and damages of an archive, in order. Blocks longer than `limit` bytes are not held."""
-    return iter(_Archive(MemberStream(source), limit))
+def read_records(source: ByteSource, limit: int, is_arc: bool) -> Iterator[Record | Damage]:
+    """All records and damages of an archive, in order. Blocks longer than `limit` bytes are not held.
+
+    is_arc: what the file's name says, for when its first bytes do not say it.
+    """
+    return iter(_Archive(MemberStream(source), limit, is_arc))
 
 
 class _Archive:
     """Frames records in a stream of members. `data` holds decompressed bytes from offset `base` on."""
 
-    def __init__(self, stream: MemberStream, limit: int) -> None:
+    def __init__(self, stream: MemberStream, limit: int, is_arc: bool) -> None:
         self.stream = stream
         self.limit = limit
         self.data = bytearray()
         self.base = 0
         self.position = 0
         self.is_whole: bool | None = None if stream.magic else True  # one member for all records; None: not known yet
-        self.is_arc: bool | None = None
+        self.is_arc = is_arc
         self.in_member = (-1, 0)  # of the member last looked at: file offset, records begun in it so far
-        self.rescanned = 0
+        self.examined = 0  # how far the bytes of the record at hand were looked at
+        self.rescanned = 0  # bytes looked at more than once
 
     def __iter__(self) -> Iterator[Record | Damage]:
+        self.need(MAX_LINE)
+        if looks_like_head(bytes(self.data[:MAX_LINE])):
+            self.is_arc = not self.data.startswith(b"WARC/")
         while True:
-            while self.need(1) and self.data[self.position - self.base] in b"\r\n":
-                self.position += 1
+            self.skip_newlines()
             start = self.position
             if not self.need(1) and not self.stream.broken:
                 return
@@ -160,19 +167,15 @@ class _Archive:
         if isinstance(head, str):
             return head
         headers, length, is_arc = head
-        self.is_arc = is_arc
         block_start = self.position
         end = block_start + length
-        if length > self.limit:
-            if not self.skip_to(end):
-                return self.stream.broken or "Truncated"
-            block = None
-        else:
-            if not self.need(length):
-                return self.stream.broken or "Truncated"
-            block = bytes(self.data[block_start - self.base : end - self.base])
-        self.position = end
-        if error := self.check_end(start, end):
+        is_held = length <= self.limit
+        if not (self.need(length) if is_held else self.skip_to(end)):
+            self.examined = min(end, self.base + len(self.data))
+            return self.stream.broken or "Truncated"
+        block = bytes(self.data[block_start - self.base : end - self.base]) if is_held else None
+        self.position = self.examined = end
+        if error := self.check_end(start, end, is_arc):
             return error
         return Record(offset, is_arc, headers, length, block)
 
@@ -180,6 +183,7 @@ class _Archive:
         """Header fields, block length, whether it is ARC; or what is wrong. Moves `position` to the block."""
         self.need(8)
         at = start - self.base
+        self.examined = min(start + MAX_HEADER, self.base + len(self.data))
         if self.data.startswith(b"WARC/", at):
             end = self.find(_BLANK_LINE, start, MAX_HEADER)
             if end < 0:
@@ -190,7 +194,7 @@ class _Archive:
             headers = parse_headers(bytes(self.data[at : end - self.base]))
             length = headers.get("content-length", "")
         else:
-            end = self.find(re.compile(rb"\n"), start, MAX_LINE)
+            end = self.find(_NEWLINE, start, MAX_LINE)
             line = bytes(self.data[start - self.base : max(end, start) - self.base])
             arc = parse_arc_line(line)
             if not arc:
@@ -198,10 +202,10 @@ class _Archive:
             headers, length = arc, arc["content-length"]
         if not (length.isascii() and length.isdigit() and len(length) <= 15):
             return "BadHeader"
-        self.position = end
+        self.position = self.examined = end
         return headers, int(length), not self.data.startswith(b"WARC/", start - self.base)
 
-    def check_end(self, start: int, end: int) -> str:
+    def check_end(self, start: int, end: int, is_arc: bool) -> str:
         """What is wrong with the end of the record that lies at `start` to `end`; "" if nothing. Learns `is_whole`."""
         complete = self.need(TAIL)
         tail = bytes(self.data[end - self.base : end - self.base + TAIL])
@@ -214,7 +218,7 @@ class _Archive:
             self.is_whole = not (at_end or any(end <= mark <= end + newlines for mark in next_marks))
         if at_end or tail[newlines:].startswith(b"WARC/") or tail.startswith((b"\r\n\r\n", b"\n\n")):
             return ""
-        if any(end <= mark <= end + newlines for mark in next_marks) or (self.is_arc and newlines):
+        if any(end <= mark <= end + newlines for mark in next_marks) or (is_arc and newlines):
             return ""
         return "BadLength"
 
@@ -223,22 +227,22 @@ class _Archive:
 
         Bytes that are held are searched again from `start` on, as long as that stays linear in the file's size.
         """
-        held = self.base + len(self.data)
-        start = max(start, self.base)
-        self.rescanned += held - start
-        at = start + 1 if self.rescanned <= 4 * held + (64 << 20) else held
+        at = max(start + 1, self.base)
+        if self.rescanned > 4 * self.stream.total + (64 << 20):
+            at = max(at, self.examined)
         while True:
             found = self.next_head(at)
             for mark, _ in self.stream.marks:
-                is_nearer = max(at, start + 1) <= mark and (found < 0 or mark < found)
+                is_nearer = at <= mark and (found < 0 or mark < found)
                 if is_nearer and (self.is_whole is False or self.has_head(mark)):
                     found = mark
                     break
             if found >= 0:
+                self.rescanned += max(0, self.examined - found)
                 self.release(found)
                 return True
             at = max(at, self.base + len(self.data) - MAX_LINE - 32)
-            self.release(max(at - 1, start))
+            self.release(max(at - 1, self.base))
             if not self.fill():
                 break
         self.release(self.base + len(self.data))
@@ -249,16 +253,13 @@ class _Archive:
 
         A WARC header may stand in the middle of a line: a crawler that crashed has appended to half a record.
         """
-        low = max(at - self.base, 0)
-        found = -1
-        if self.is_arc is not True and (warc := _NEXT_WARC.search(self.data, low)):
-            found = warc.start()
-        if self.is_arc is not False:
-            for line in _NEXT_ARC.finditer(self.data, max(low - 1, 0), found if found >= 0 else len(self.data)):
-                if parse_arc_line(line[1]):
-                    found = line.start() + 1
-                    break
-        return self.base + found if found >= 0 else -1
+        if not self.is_arc:
+            head = _NEXT_WARC.search(self.data, at - self.base)
+            return self.base + head.start() if head else -1
+        for line in _NEXT_ARC.finditer(self.data, max(at - 1 - self.base, 0)):
+            if parse_arc_line(line[1]):
+                return self.base + line.start() + 1
+        return -1
 
     def has_head(self, at: int) -> bool:
         return looks_like_head(bytes(self.data[at - self.base : at - self.base + MAX_LINE]))
@@ -277,6 +278,14 @@ class _Archive:
         member = marks[0][1]
         self.in_member = (member, self.in_member[1] + 1 if self.in_member[0] == member else 0)
         return member + self.in_member[1]
+
+    def skip_newlines(self) -> None:
+        while self.need(1):
+            self.release(self.position)
+            rest = len(self.data.lstrip(b"\r\n")) if self.data[0] in b"\r\n" else len(self.data)
+            self.position += len(self.data) - rest
+            if rest:
+                return
 
     def need(self, size: int) -> bool:
         """Hold `size` bytes from `position` on; False if the stream ends or breaks before."""
@@ -303,8 +312,12 @@ class _Archive:
             at = max(start, held - 2)
 
     def skip_to(self, end: int) -> bool:
-        """Let go of everything before `end`; False if the stream ends or breaks before."""
+        """Let go of everything before `end`; False if that is not in the file, or not in the record's own member."""
+        if not self.stream.magic and end > self.stream.source.size():
+            return False
         while self.base + len(self.data) < end:
+            if self.is_whole is False and self.stream.marks[-1][0] >= self.position:
+                return False
             self.base += len(self.data)
             self.data.clear()
             if not self.fill():

@@ -75,10 +75,10 @@ class ToxicityParams:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """The entries as tuples of words, and for each first word the numbers of words that its entries have, longest first.
+    """The entries as tuples of words; for each first word, how many words its entries have, longest first.
 
-    hint: a pattern that matches, in the case-folded UTF-8 of a text, wherever the first word of an entry may stand; most
-    texts are done with it. None if there are too many entries for one.
+    hint: a pattern that matches, in the case-folded UTF-8 of a text, wherever the first word of an entry may stand;
+    most texts are done with it. None if there are too many entries for one.
     """
 
     entries: frozenset[tuple[str, ...]]
@@ -138,7 +138,7 @@ def _hint(heads: Iterable[str]) -> Any:
 
 
 def count_hits(words: Sequence[str], lexicon: Lexicon) -> int:
-    """Positions in `words` where an entry begins. Cost: a lookup per word, and at a head one per length of its entries."""
+    """Positions in `words` where an entry begins. Cost: a lookup per word; at a head, one per length of its entries."""
     hits = 0
     for i, word in enumerate(words):
         sizes = lexicon.lengths.get(word)

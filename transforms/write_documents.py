@@ -6,7 +6,9 @@ as well as at the end of its bundle, because some runners make one bundle of a w
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import time
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms.document import ID_BYTES, Document, text_bytes
-from transforms.per_document import SIDES, add_side, in_global_window
+from transforms.per_document import SIDES, add_side, in_global_window, side_record
 from transforms.rank import RankParams, rank_key
 from transforms.report import publish_part
 from transforms.signatures import SignatureParams, compute_signatures, signature_table
@@ -111,6 +113,7 @@ class _WriteParts(beam.DoFn):
         self.docs: list[Document] = []
         self.sizes: list[int] = []
         self.held = 0
+        self.seconds: Counter[str] = Counter()
 
     def process(self, doc: Document) -> Iterable[Any]:
         size = text_bytes(doc.text)
@@ -128,10 +131,16 @@ class _WriteParts(beam.DoFn):
             self._write_batch()
         for record in self._close_part():
             yield in_global_window(record)
+        for stage, seconds in self.seconds.items():
+            yield in_global_window(side_record("seconds", stage=stage, seconds=seconds))
 
     def _write_batch(self) -> None:
         docs, sizes = self.docs, self.sizes
         self.part = part = self.part or _Part()
+        start = time.perf_counter()
+        values = compute_signatures([doc.text for doc in docs], self.signature)
+        self.seconds["signatures"] += time.perf_counter() - start
+        start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
         facts = [self.sources[doc.source] for doc in docs]
         signatures = signature_table(
@@ -140,11 +149,12 @@ class _WriteParts(beam.DoFn):
             sources=[doc.source for doc in docs],
             domains=[fact.domain for fact in facts],
             sizes=sizes,
-            signatures=compute_signatures([doc.text for doc in docs], self.signature),
+            signatures=values,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
         part.bytes += self.held
+        self.seconds["write-documents"] += time.perf_counter() - start
         self.docs, self.sizes, self.held = [], [], 0
 
     def _close_part(self) -> list[bytes]:

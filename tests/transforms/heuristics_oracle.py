@@ -1,8 +1,10 @@
-"""What `transforms.native.heuristics.measure` counts, written down a second time in plain Python, one definition per count."""
+"""What `transforms.native.heuristics.measure` counts, a second time, in plain Python: one definition per count."""
 
 import unicodedata
 from collections import Counter
 from itertools import pairwise
+
+from hypothesis import strategies as st
 
 from transforms.native import heuristics as kernel
 
@@ -17,9 +19,7 @@ AAF0-AAF1 ABEB FE12 FE15-FE16 FE52 FE56-FE57 FF01 FF0E FF1F FF61 10A56-10A57 10F
 16AF5 16B37-16B38 16B44 16D6E-16D6F 16E98 1BC9F 1DA88
 """
 TERMINALS = {
-    chr(c)
-    for span in _TERMINALS.split()
-    for c in range(int(span.split("-")[0], 16), int(span.split("-")[-1], 16) + 1)
+    chr(c) for span in _TERMINALS.split() for c in range(int(span.split("-")[0], 16), int(span.split("-")[-1], 16) + 1)
 }
 CLOSERS = "\"')]}’”»」』】》〉）"
 BULLETS = tuple("-*•‣◦▪●⁃·")
@@ -205,3 +205,22 @@ def measure(
         counts[f"duplicate_{n}_gram_chars"] = duplicate_chars(spaced, n) if on_words and n <= max_ngram else 0
     return counts
 
+
+# Texts in which every count has something to find.
+VOCABULARY = """
+the of and The a b be to word words Javascript JAVASCRIPT lorem ipsum terms use privacy policy cookie cookies uses i'm
+{x} x; 3.14 e.g. end. End! (so.) said.” ... …… #tag -- - • * é naïve Ωμέγα слово नमस्ते ① ½ 的 中文字 日本語。 「はい。」
+カタカナ ｶﾞ ไทย ที่นี่ ລາວ ខ្មែរ မြန်မာ 😀 𠀀𠀁 ๑๒ \ud800 \u200b \x00
+"""
+SPACES = [*"   \n\n\r\t\x0b\x1c\xa0\u2028\u3000", "", "  ", "\n\n", "\r\n", "\n \n"]
+CHARACTERS = st.one_of(
+    st.characters(),
+    st.sampled_from("abAB.!?。\"')\u201d-*•…#{}();= \n\r\t\u3000的ที\u0301\u200b१\ud800k"),
+)
+TEXTS = st.one_of(
+    st.lists(st.tuples(st.sampled_from(VOCABULARY.split()), st.sampled_from(SPACES)), max_size=120).map(
+        lambda pairs: "".join(word + space for word, space in pairs)
+    ),
+    st.lists(st.sampled_from(["a", "b", "c\n", "a b c. \n", "d e f\n\n"]), max_size=80).map(" ".join),
+    st.text(CHARACTERS, max_size=80),
+)

@@ -79,7 +79,9 @@ def task_for(path: Path, format_: str = "warc", **fields: object) -> ReadTask:
     return ReadTask(str(path), format_, "src", 3, path.stat().st_size, **fields)  # type: ignore[arg-type]
 
 
-def read(path: Path, data: bytes, format_: str = "warc", limits: LimitParams | None = None, **fields: object) -> list[Outcome]:
+def read(
+    path: Path, data: bytes, format_: str = "warc", limits: LimitParams | None = None, **fields: object
+) -> list[Outcome]:
     """What comes out of a file with these bytes."""
     path.write_bytes(data)
     return list(read_task(task_for(path, format_, **fields), limits or LimitParams()))

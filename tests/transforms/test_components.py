@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -60,7 +61,7 @@ def test_large_shapes(shuffle):
     names = list(range(1, 100_001))
     if shuffle:
         random.Random(4).shuffle(names)
-    path = list(zip(names, names[1:], strict=False))
+    path = list(pairwise(names))
     assert set(labels_of(path).values()) == {1}
     star = [(names[-1], other) for other in names[:-1]]
     assert set(labels_of(star).values()) == {1}

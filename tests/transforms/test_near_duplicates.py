@@ -1,4 +1,5 @@
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -111,7 +112,7 @@ def test_small_buckets_are_joined_exactly(sizes, permutations, seed):
     minimum = NearParams(0.7).minimum(permutations)
     alike = [
         (x, y)
-        for first, last in zip(bounds, bounds[1:], strict=False)
+        for first, last in pairwise(bounds)
         for x in range(first, last)
         for y in range(first, x)
         if nibble_matches(sketch[x], sketch[y], permutations) >= minimum

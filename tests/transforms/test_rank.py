@@ -1,11 +1,13 @@
+from typing import Any
+
 import pytest
 
 from transforms.document import Document, document_id
 from transforms.rank import RANK_BYTES, RankParams, rank_key, seconds_of_date
 
 
-def make(text: str = "text", **fields) -> Document:
-    values = {"url": "u", "source": "s", "origin": "o", "position": 0} | fields
+def make(text: str = "text", **fields: Any) -> Document:
+    values: dict[str, Any] = {"url": "u", "source": "s", "origin": "o", "position": 0} | fields
     return Document(document_id(text), text, **values)
 
 

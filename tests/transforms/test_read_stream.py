@@ -25,15 +25,12 @@ def drain(data: bytes, name: str = "x") -> tuple[bytes, list[tuple[int, int]], s
     return b"".join(pieces), list(stream.marks), stream.broken
 
 
-@pytest.mark.parametrize("compress", COMPRESSORS.values(), ids=COMPRESSORS)
+@pytest.mark.parametrize("compress", [COMPRESSORS[ending] for ending in (".gz", ".zst", ".lz4")])
 @settings(max_examples=40, deadline=None)
 @given(parts=PARTS)
 def test_members_are_read_in_order_with_their_places(compress: Callable[[bytes], bytes], parts: list[bytes]) -> None:
     members = [compress(part) for part in parts]
     data, marks, broken = drain(b"".join(members), "x.gz")
-    if compress is bytes:
-        assert marks in ([(0, 0)], [])
-        return
     expected = {}
     for at in range(len(parts)):
         expected[sum(map(len, parts[:at]))] = sum(map(len, members[:at]))  # of empty members the last one counts
@@ -68,7 +65,11 @@ def test_gzip_header_with_every_optional_field() -> None:
 def test_skippable_zstandard_frames_are_passed() -> None:
     frame = zstandard.compress(b"text")
     skippable = b"\x51\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
-    assert drain(skippable + frame + skippable * 2 + frame + skippable) == (b"texttext", [(0, 13), (4, 39 + len(frame))], "")
+    assert drain(skippable + frame + skippable * 2 + frame + skippable) == (
+        b"texttext",
+        [(0, 13), (4, 39 + len(frame))],
+        "",
+    )
     assert drain(frame + skippable[:6])[2] == "Truncated"
 
 

@@ -38,7 +38,10 @@ def path(tmp_path: Path) -> Path:
         (warc_record(http(headers=())), "html"),
         (warc_record(http(b"Plain words", ["Content-Type: text/plain; charset=utf-8"])), "text"),
         (warc_record(http(headers=["Content-Type: image/png"])), "content-type"),
-        (warc_record(http(headers=["Content-Type: image/png"]), extra=["WARC-Identified-Payload-Type: text/html"]), "html"),
+        (
+            warc_record(http(headers=["Content-Type: image/png"]), extra=["WARC-Identified-Payload-Type: text/html"]),
+            "html",
+        ),
         (warc_record(http(), extra=["WARC-Identified-Payload-Type: image/png"]), "content-type"),
         (warc_record(http(), extra=["WARC-Identified-Payload-Type: "]), "html"),
         (warc_record(http(status="404 Not Found")), "http-status"),
@@ -94,8 +97,12 @@ def test_content_parameter_overrides_the_type(path: Path) -> None:
 
 def test_old_and_odd_headers_are_read(path: Path) -> None:
     clueweb = page(0).replace(b"WARC/1.0", b"WARC/0.18")
-    bare_newlines = b"WARC/1.1\nwarc-type:response\ncontent-length:%d\n\n" % len(http()) + http().replace(b"\r\n", b"\n")
-    bare_newlines = bare_newlines.replace(b"length:%d" % len(http()), b"length:%d" % len(http().replace(b"\r\n", b"\n")))
+    bare_newlines = b"WARC/1.1\nwarc-type:response\ncontent-length:%d\n\n" % len(http()) + http().replace(
+        b"\r\n", b"\n"
+    )
+    bare_newlines = bare_newlines.replace(
+        b"length:%d" % len(http()), b"length:%d" % len(http().replace(b"\r\n", b"\n"))
+    )
     folded = page(2).replace(b"WARC-Target-URI: http", b"WARC-Target-URI:\r\n http")
     outcomes = read(path, clueweb + bare_newlines + b"\n\n\n\n" + folded)
     assert summary(outcomes) == ["html"] * 3
@@ -121,7 +128,9 @@ def test_members_that_are_no_records_are_joined(path: Path) -> None:
 def test_agrees_with_fastwarc_on_sound_archives(path: Path, ending: str) -> None:
     kinds = ["warcinfo", "request", "response", "resource", "conversion", "metadata"]
     rng = random.Random(5)
-    records = [warc_record(http(HTML * rng.randrange(1, 40)), rng.choice(kinds), f"http://a.example/{at}") for at in range(50)]
+    records = [
+        warc_record(http(HTML * rng.randrange(1, 40)), rng.choice(kinds), f"http://a.example/{at}") for at in range(50)
+    ]
     data = b"".join(map(COMPRESSORS[ending], records))
     ours = {offset_of(one): one for one in read(path, data)}
     with path.open("rb") as file:
@@ -151,7 +160,12 @@ def test_zstandard_with_a_dictionary_in_front(path: Path) -> None:
 def test_a_wrong_length_costs_its_record_alone(path: Path, ending: str, length: str) -> None:
     records = [page(0), warc_record(http(), length=length), page(2), page(3)]
     outcomes = read(path, b"".join(map(COMPRESSORS[ending], records)))
-    assert [word[:4] for word in summary(outcomes)] == ["html", "!Bad" if len(length) < 5 or length == "9" * 30 else "!Tru", "html", "html"]
+    assert [word[:4] for word in summary(outcomes)] == [
+        "html",
+        "!Bad" if len(length) < 5 or length == "9" * 30 else "!Tru",
+        "html",
+        "html",
+    ]
     damaged = outcomes[1]
     assert isinstance(damaged, Damaged)
     assert 0 < damaged.size and damaged.data
@@ -225,8 +239,19 @@ def test_flipped_bits_never_raise_and_never_multiply(path: Path, ending: str) ->
     pieces=st.lists(
         st.one_of(
             st.binary(max_size=60),
-            st.sampled_from([b"WARC/1.0\r\n", b"\r\n\r\n", b"Content-Length: 9\r\n", b"\n", b"\x1f\x8b\x08\0", b"HTTP/1.1 200 OK\r\n"]),
-            st.sampled_from([page(0), gzip.compress(page(1)), arc_record(http()), COMPRESSORS[".zst"](page(2)), b"\0" * 9]),
+            st.sampled_from(
+                [
+                    b"WARC/1.0\r\n",
+                    b"\r\n\r\n",
+                    b"Content-Length: 9\r\n",
+                    b"\n",
+                    b"\x1f\x8b\x08\0",
+                    b"HTTP/1.1 200 OK\r\n",
+                ]
+            ),
+            st.sampled_from(
+                [page(0), gzip.compress(page(1)), arc_record(http()), COMPRESSORS[".zst"](page(2)), b"\0" * 9]
+            ),
         ),
         max_size=12,
     )
@@ -252,7 +277,23 @@ def test_a_record_over_the_limit_is_passed_without_being_held(path: Path) -> Non
     outcomes = read(path, page(0) + big + page(1), limits=SMALL)
     assert summary(outcomes) == ["html", "too-large", "html"]
     assert summary(read(path, page(0) + big[:-50_000], limits=SMALL)) == ["html", "!Truncated"]
-    assert summary(read(path, b"".join(map(gzip.compress, [page(0), big, page(1)])), limits=SMALL))[1:] == ["too-large", "html"]
+    assert summary(read(path, b"".join(map(gzip.compress, [page(0), big, page(1)])), limits=SMALL))[1:] == [
+        "too-large",
+        "html",
+    ]
+
+
+def test_a_length_that_lies_beyond_the_limit_hides_nothing(path: Path) -> None:
+    for length in ("10001", "987654321012"):
+        records = [page(0), warc_record(http(), length=length), page(2), page(3)]
+        assert summary(read(path, b"".join(records), limits=SMALL)) == ["html", "!Truncated", "html", "html"]
+        members = b"".join(map(gzip.compress, records))
+        assert summary(read(path, members, limits=SMALL)) == ["html", "!Truncated", "html", "html"]
+
+
+def test_blank_space_is_not_held_and_is_no_record(path: Path) -> None:
+    assert summary(read(path, page(0) + b"\r\n" * 2_000_000 + page(1))) == ["html", "html"]
+    assert read(path, b"\n" * 1_000_000) == []
 
 
 def test_a_zip_bomb_is_too_large(path: Path) -> None:

@@ -28,7 +28,7 @@ MASK = 2**64 - 1
 SEED, PRIME, ROLL = 0x243F6A8885A308D3, 0x9E3779B97F4A7C15, 0xD1342543DE82EF95
 
 
-# --- the same thing once more, in plain Python, from the module's description ------------------------------------------
+# --- the same thing once more, in plain Python, from the module's description -------------------------------------
 
 
 def fmix64(h: int) -> int:
@@ -104,7 +104,9 @@ def reference_signature(shingles: list[int], params: SignatureParams) -> list[in
     return minima
 
 
-TEXTS = st.text(st.one_of(st.sampled_from("aB c,d\u0301\u0e01\u0e34日カー٣ıİΣß'😀\ufe0f\ud800\0"), st.characters()), max_size=60)
+TEXTS = st.text(
+    st.one_of(st.sampled_from("aB c,d\u0301\u0e01\u0e34日カー٣ıİΣß'😀\ufe0f\ud800\0"), st.characters()), max_size=60
+)
 
 
 @settings(max_examples=200, deadline=None)

@@ -39,7 +39,7 @@ static const Known KNOWN[] = {
     {"template", SPECIAL | SCOPE | MARKER}, {"table", SPECIAL | SCOPE | TABLE | BREAKOUT},
     {"tbody", SPECIAL | TABLE}, {"thead", SPECIAL | TABLE}, {"tfoot", SPECIAL | TABLE}, {"tr", SPECIAL | TABLE},
     {"td", SPECIAL | SCOPE | TABLE | MARKER}, {"th", SPECIAL | SCOPE | TABLE | MARKER},
-    {"select", SPECIAL | SCOPE | BLOCK}, {"colgroup", SPECIAL}, {"noscript", SPECIAL},
+    {"select", SPECIAL | SCOPE | BLOCK}, {"colgroup", SPECIAL | TABLE}, {"noscript", SPECIAL},
     {"html", SILENT}, {"head", SILENT | BREAKOUT}, {"body", SILENT | BREAKOUT}, {"frameset", SPECIAL},
     {"area", VOID}, {"base", VOID}, {"basefont", VOID}, {"bgsound", VOID}, {"br", VOID | BREAKOUT}, {"col", VOID},
     {"embed", VOID | BREAKOUT}, {"frame", VOID}, {"hr", VOID | CLOSES_P | BREAKOUT}, {"img", VOID | BREAKOUT},

@@ -1,0 +1,129 @@
+"""Bytes of a page to text: which encoding, and what when it is wrong.
+
+The labels mean what the WHATWG Encoding Standard says they mean to browsers (ISO-8859-1 is windows-1252, GB2312 is
+gb18030, Shift_JIS is windows-31j ...). The order of evidence follows the HTML Standard's sniffing algorithm (byte
+order mark, HTTP header, meta element, detection) with two changes for a corpus, where nobody looks at the page and
+notices: evidence counts only when the bytes decode under it, and bytes that are valid UTF-8 beyond ASCII are UTF-8
+whatever single-byte encoding was declared, since any bytes decode under those.
+"""
+
+import codecs
+import re
+
+from resiliparse.parse.encoding import detect_encoding
+
+# Python codecs that stand for encodings of the standard. Nothing else is ever looked up: a page must not choose "zlib".
+MULTI_BYTE = frozenset(
+    ["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "iso2022_jp", "cp949", "big5hkscs", "gb18030"]
+)
+SINGLE_BYTE = frozenset(
+    [f"cp{page}" for page in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)]
+    + [f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)]
+    + ["koi8-r", "koi8-u", "mac-roman", "mac-cyrillic"]
+)
+# Labels and Python names that mean another encoding to a browser.
+ALIASES = {
+    "utf_8": "utf-8",
+    "unicode-1-1-utf-8": "utf-8",
+    "utf-16": "utf-16-le",
+    "unicode": "utf-16-le",
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "iso8859-11": "cp874",
+    "tis-620": "cp874",
+    "iso-8859-8-i": "iso8859-8",
+    "iso-8859-8-e": "iso8859-8",
+    "visual": "iso8859-8",
+    "shift_jis": "cp932",
+    "x-sjis": "cp932",
+    "x-euc-jp": "euc_jp",
+    "euc_kr": "cp949",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "x-gbk": "gb18030",
+    "big5": "big5hkscs",
+    "x-x-big5": "big5hkscs",
+    "x-cp1250": "cp1250",
+    "x-cp1251": "cp1251",
+    "x-cp1252": "cp1252",
+    "x-mac-roman": "mac-roman",
+    "macintosh": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "x-mac-ukrainian": "mac-cyrillic",
+    "koi": "koi8-r",
+    "dos-874": "cp874",
+}
+BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+META_BYTES = 4096  # the standard says 1,024; scripts before the meta element push it further down on real pages
+META_CHARSET = re.compile(rb"<meta\s[^>]{0,1000}?charset\s{0,10}=\s{0,10}[\"']?\s{0,10}([\w.:-]{1,40})", re.IGNORECASE)
+
+MOST_DAMAGE = 0.001  # replaced characters per character up to which a declared encoding is still believed
+
+
+def python_codec(label: str) -> str:
+    """The Python codec for a WHATWG label ("" when the label is unknown, or means none): "latin1" -> "cp1252"."""
+    label = label.strip(" \t\r\n\f\"';").lower()
+    if not label.isascii() or not label.isprintable():
+        return ""
+    try:
+        name = ALIASES.get(label) or codecs.lookup(label).name
+    except LookupError:
+        return ""
+    name = ALIASES.get(name, name)
+    return name if name in MULTI_BYTE or name in SINGLE_BYTE else ""
+
+
+def decode_page(data: bytes, declared: str, is_html: bool) -> str:
+    """The text of `data`. Never fails: what no rule can decode becomes U+FFFD.
+
+    declared: the charset of the HTTP header ("" for none). is_html: look for a meta element too. Cost: one pass for
+    ASCII and UTF-8, a few more for other encodings; detection looks at 128 kB at most.
+    """
+    for mark, name in BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return data[len(mark) :].decode(name, "replace")
+    named = [python_codec(declared)] if declared else []
+    if is_html and (meta := META_CHARSET.search(data, 0, META_BYTES)):
+        # A meta element that can be read as ASCII cannot be in UTF-16 (HTML Standard, 13.2.3.3).
+        codec = python_codec(meta[1].decode("ascii", "replace"))
+        named.append("utf-8" if codec.startswith("utf-16") else codec)
+    candidates = [name for name in named if name]
+    if not any(name in MULTI_BYTE for name in candidates):
+        candidates.insert(0, "utf-8")
+    for name in candidates:
+        text = _decode(data, name)
+        if text is not None:
+            return text
+    text = _decode(data, "utf-8")
+    if text is not None:
+        return text
+    detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "") or "cp1252"
+    return _lenient(data, detected)
+
+
+def _decode(data: bytes, name: str) -> str | None:
+    """`data` under `name`, or None when that leaves more than a little damage."""
+    try:
+        return data.decode(name)
+    except UnicodeDecodeError:
+        text = _lenient(data, name)
+        # A single replacement is allowed in short texts: a cut through the last character.
+        return text if text.count("\ufffd") <= 1 + MOST_DAMAGE * len(text) else None
+
+
+def _lenient(data: bytes, name: str) -> str:
+    """`data` under `name` with what is undefined there replaced: by C1 controls in windows code pages, else U+FFFD."""
+    return data.decode(name, "c1-controls" if name in SINGLE_BYTE else "replace")
+
+
+def _c1_controls(error: UnicodeError) -> tuple[str, int]:
+    # The standard's index maps the holes of windows-125x to the controls of the same number; cleaning removes them.
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    holes = error.object[error.start : error.end]
+    return "".join(chr(byte) if byte < 0xA0 else "\ufffd" for byte in holes), error.end
+
+
+codecs.register_error("c1-controls", _c1_controls)
