@@ -11,7 +11,7 @@ FROM := $(if $(INPUT),--input '$(INPUT)',)
 
 .PHONY: demo test lint clean
 
-$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard transforms/native/*.c)
+$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard transforms/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

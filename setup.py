@@ -7,12 +7,15 @@ from setuptools import Extension, find_packages, setup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+HEADERS = [os.path.relpath(path, HERE) for path in sorted(glob.glob(os.path.join(HERE, "transforms", "native", "*.h")))]
+
 # Every C file in transforms/native is one extension module of the same name: transforms/native/minhash.c
 # becomes transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
 KERNELS = [
     Extension(
         "transforms.native." + os.path.splitext(os.path.basename(path))[0],
         sources=[os.path.relpath(path, HERE)],
+        depends=HEADERS,
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
     )
     for path in sorted(glob.glob(os.path.join(HERE, "transforms", "native", "*.c")))
@@ -50,6 +53,8 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
+    # The sources go along: they are part of a run's fingerprint.
+    package_data={"transforms": ["data/*"], "transforms.native": ["*.c", "*.h", "*.pyi"]},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

@@ -5,13 +5,14 @@ is never replaced by other bytes.
 """
 
 import base64
+import contextlib
+import fcntl
 import hashlib
 import os
 import secrets
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
@@ -148,6 +149,10 @@ class Store(ABC):
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is fine."""
 
+    def sweep(self) -> int:
+        """Remove temporary files that killed writers left behind; returns how many. Nothing to do for object stores."""
+        return 0
+
 
 def open_store(url: str | Path) -> Store:
     """The store at a local folder (which need not exist yet) or at gs://bucket/prefix. Touches nothing.
@@ -204,50 +209,68 @@ class LocalStore(Store):
     def create(self, name: str, source: bytes | Path) -> None:
         final = self.local_path(name)
         if not final.exists():
-            temporary = self._write(final, source)
-            try:
-                os.link(temporary, final)  # atomic, and fails where rename would overwrite
-            except FileExistsError:
-                pass  # someone was faster: compare below
-            else:
-                _sync_folder(final.parent)
-                return
-            finally:
-                temporary.unlink(missing_ok=True)
+            with _temporary(final, source) as temporary:
+                try:
+                    os.link(temporary, final)  # atomic, and fails where rename would overwrite
+                except FileExistsError:
+                    pass  # someone was faster: compare below
+                else:
+                    _sync_folder(final.parent)
+                    return
         found, given = size_and_crc32c(final), size_and_crc32c(source)
         if found != given:
             raise _conflict(self.url(name), found, given)
 
     def replace(self, name: str, data: bytes) -> None:
         final = self.local_path(name)
-        temporary = self._write(final, data)
-        try:
+        with _temporary(final, data) as temporary:
             os.replace(temporary, final)
-        finally:
-            temporary.unlink(missing_ok=True)
         _sync_folder(final.parent)
 
     def delete(self, name: str) -> None:
         self.local_path(name).unlink(missing_ok=True)
 
-    @staticmethod
-    def _write(final: Path, source: bytes | Path) -> Path:
-        """A synced temporary file with the bytes of `source`, in the folder of `final`."""
-        final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
-        try:
-            with temporary.open("xb") as out:
-                if isinstance(source, bytes):
-                    out.write(source)
-                else:
-                    with source.open("rb") as stream:
-                        shutil.copyfileobj(stream, out, CHUNK)
-                out.flush()
-                os.fsync(out.fileno())
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
+    def sweep(self) -> int:
+        found = 0
+        for base, _, files in os.walk(self._folder, onerror=_raise_unless_missing):
+            for name in files:
+                if name.startswith(TEMPORARY):
+                    found += _remove_abandoned(Path(base) / name)
+        return found
+
+
+@contextlib.contextmanager
+def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
+    """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if still there.
+
+    Locked as long as its writer lives, so that `sweep` can tell what a killed writer left behind.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as out:
+            fcntl.flock(out, fcntl.LOCK_EX)
+            if isinstance(source, bytes):
+                out.write(source)
+            else:
+                with source.open("rb") as stream:
+                    shutil.copyfileobj(stream, out, CHUNK)
+            out.flush()
+            os.fsync(out.fileno())
+            yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_abandoned(temporary: Path) -> int:
+    """1 if the file was removed, 0 if its writer lives or has just finished."""
+    try:
+        with temporary.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            temporary.unlink()
+    except (BlockingIOError, FileNotFoundError):
+        return 0
+    return 1
 
 
 class GcsStore(Store):
@@ -338,7 +361,7 @@ class GcsStore(Store):
         from google.api_core import exceptions
         from google.cloud.storage.retry import DEFAULT_RETRY
 
-        with suppress(exceptions.NotFound):
+        with contextlib.suppress(exceptions.NotFound):
             self._blob(name).delete(retry=DEFAULT_RETRY)
 
 

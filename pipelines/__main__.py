@@ -124,7 +124,7 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)
-    train_tokenizer(texts, args.output, TrainTokenizerParams(vocab_size=args.vocab_size))
+    train_tokenizer(texts, args.output, TrainTokenizerParams(vocab_size=args.vocab_size, seed=args.seed))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a phase's result depends on, as one hash: recipe sections, inputs, files the recipe names, code, library versions."""
+"""What a phase's result depends on, as one hash: recipe sections, inputs, files it names, code, library versions."""
 
 import ast
 import hashlib
@@ -43,9 +43,8 @@ def module_files(modules: Iterable[str]) -> list[Path]:
     while todo:
         name = todo.pop()
         path = ROOT / (name.replace(".", "/") + ".py")
-        kernel = path.with_suffix(".c")
-        if kernel.is_file():
-            seen.add(kernel)
+        if name.startswith("transforms.native."):  # a kernel, and the headers, which kernels share
+            seen.update(file for file in (path.with_suffix(".c"), *path.parent.glob("*.h")) if file.is_file())
         if not path.is_file() or path in seen:
             continue
         seen.add(path)
@@ -86,7 +85,7 @@ def input_digest(path: str, size: int) -> str:
             for i in range(SAMPLES):
                 stream.seek((size - (HASHED_BYTES // SAMPLES)) * i // (SAMPLES - 1))
                 crc.update(stream.read(HASHED_BYTES // SAMPLES))
-    return crc.hexdigest().decode()
+    return str(crc.hexdigest().decode())
 
 
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:

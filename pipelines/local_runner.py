@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from typing import Any
 
@@ -23,6 +24,7 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 )
 from apache_beam.transforms import environments
 
+SETTLE_SECONDS = 0.5
 POOL_URN = "refinery:env:pool:v1"
 
 
@@ -90,12 +92,19 @@ class WorkerPool:
 
     def assign(self, control: str, worker_id: str) -> None:
         """Hand a job's control address to the next process in turn."""
-        process = self._processes[self._next % self.size]
+        commands = self._processes[self._next % self.size].stdin
         self._next += 1
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(command) + "\n")
-        process.stdin.flush()
+        if commands is None or self.died.is_set():
+            raise WorkerDied(self.death)
+        commands.write(json.dumps(command) + "\n")
+        commands.flush()
+
+    def settle(self) -> None:
+        """Wait, briefly, until the workers have told their last totals of the jobs that they were given."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self.totals()["jobs ended"] < self._next and time.monotonic() < deadline:
+            time.sleep(0.01)
 
     def totals(self) -> Counter[str]:
         """Running totals over all workers, for display only."""
@@ -106,8 +115,7 @@ class WorkerPool:
 
     def _listen(self, index: int) -> None:
         process = self._processes[index]
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in process.stdout or ():
             self._reports[index] = json.loads(line)
         code = process.wait()
         if not self._stopping:
@@ -176,6 +184,7 @@ def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: Pipelin
             raise WorkerDied(pool.death)
     if outcome[0] is not None:
         raise outcome[0]
+    pool.settle()
 
 
 def local_options(workers: int, flags: list[str]) -> PipelineOptions:

@@ -21,7 +21,7 @@ def describe(totals: Counter[str], seconds: float, files: str) -> str:
     """One line: files, documents, documents/s, then what each stage lost so far."""
     documents = totals["read kept"] or totals["survivors read"]
     parts = [files] if files else []
-    parts += [f"{documents:,} documents", f"{documents / seconds:,.0f} documents/s" if seconds > 0.5 else ""]
+    parts += [f"{documents:,} documents", f"{documents / max(seconds, 0.001):,.0f} documents/s"]
     lost: Counter[str] = Counter()
     for key, count in totals.items():
         stage, outcome = key.rsplit(" ", 1)

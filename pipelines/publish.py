@@ -1,4 +1,4 @@
-"""The last step of a run: tokenizer, rejects and dead letters go beside the shards, then the manifest, if all counts hold."""
+"""The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +16,7 @@ from pipelines.phases import Phase
 from pipelines.recipe import PHASE_SECTIONS, Recipe
 from transforms.encode import TokenizerInfo
 from transforms.report import RECORD_SCHEMAS
+from transforms.resources import read_resource
 
 ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
 
@@ -89,8 +90,8 @@ def describe(store: Store, path: str) -> dict[str, Any]:
 
 def publish_tokenizer(store: Store, recipe: Recipe) -> dict[str, Any]:
     """Copy the exact tokenizer used to tokenizer/."""
-    name = f"tokenizer/{Path(recipe.tokenizer.path).name}"
-    store.create(name, Path(recipe.tokenizer.path))
+    name = f"tokenizer/{recipe.tokenizer.path.rpartition('/')[2]}"
+    store.create(name, read_resource(recipe.tokenizer.path))
     return describe(store, name)
 
 
@@ -103,10 +104,8 @@ def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: 
     parts = [(phase.root, part) for phase in phases for part in phase.parts(folder)]
     if not parts:
         return []
-    if sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE:
-        groups = [parts]
-    else:
-        groups = [[part] for part in parts]
+    few = sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE
+    groups = [parts] if few else [[part] for part in parts]
     files = []
     with TemporaryDirectory() as scratch:
         for index, group in enumerate(groups):

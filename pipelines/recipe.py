@@ -2,26 +2,27 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loader.storage import open_store
+from transforms.language import LanguageParams
+from transforms.url import UrlParams
+
 from pipelines.params import RecipeError, load_yaml, override, parse, to_plain
 from transforms.encode import TokenizerParams
 from transforms.extract import ExtractParams
 from transforms.heuristics import HeuristicsParams
-from transforms.language import LanguageParams
 from transforms.near_duplicates import NearParams
 from transforms.per_document import RejectParams
 from transforms.pii import PiiParams
 from transforms.quality import QualityParams
 from transforms.rank import RankParams
 from transforms.read import LimitParams, SourceParams
+from transforms.resources import read_resource
 from transforms.shuffle import ShardParams
 from transforms.signatures import SignatureParams
 from transforms.toxicity import ToxicityParams
-from transforms.url import UrlParams
 from transforms.write_documents import SourceFacts
 
 
@@ -94,11 +95,8 @@ class Recipe:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"sources: the name {twice[0]!r} given twice, every source needs its own name")
-        if self.near_dup and self.near_dup.bands * self.near_dup.rows > self.signature.permutations:
-            raise ValueError(
-                f"near_dup: {self.near_dup.bands} bands of {self.near_dup.rows} rows given, "
-                f"at most signature.permutations = {self.signature.permutations} values are allowed"
-            )
+        if self.near_dup:
+            self.near_dup.layout(self.signature.permutations)  # raises ValueError when the bands do not fit
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""
@@ -106,13 +104,11 @@ class Recipe:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """(section, path) of every file that the recipe names beside the inputs: lists, models, the tokenizer."""
-        for section, params in (("url", self.url), ("toxicity", self.toxicity)):
+        for section, params in (("url", self.url), ("quality", self.quality), ("toxicity", self.toxicity)):
             for path in params.files() if params else ():
                 yield section, path
         if self.language and self.language.model:
             yield "language", self.language.model
-        if self.quality:
-            yield "quality", self.quality.model
         yield "tokenizer", self.tokenizer.path
 
 
@@ -152,12 +148,8 @@ def plain_sections(recipe: Recipe, phase: str) -> dict[str, Any]:
 
 
 def file_digest(path: str) -> str:
-    """sha256 of a file that a recipe names (local path). Raises RecipeError when it cannot be read."""
-    file = Path(path)
-    if not file.is_file():
-        raise RecipeError(f"{path}: no such file")
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-__all__ = ["FailureParams", "Recipe", "RecipeError", "RunParams", "load_recipe", "open_store", "replace"]
+    """sha256 of a file that a recipe names, local or gs://. Raises RecipeError when it cannot be read."""
+    try:
+        return hashlib.sha256(read_resource(path)).hexdigest()
+    except OSError as error:
+        raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from error

@@ -6,12 +6,13 @@ by a report or removed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 from loader.format import MANIFEST, RUN, Manifest, read_manifest, seal, unseal
 from loader.indexed import dtype_for
-from loader.storage import Store, StorageConflict, open_store
+from loader.storage import StorageConflict, Store, open_store
 from pipelines import web
 from pipelines.fingerprint import code_digest, describe_inputs, library_versions, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
@@ -164,21 +165,16 @@ class Refinement:
     def _clean(self) -> Mapping[str, Any]:
         done = read_waves(self.work_store, "clean")
         finished = {key for report in done for key in report["tasks"]}
-        waves = cut_waves(
-            [t for t in self.tasks if task_key(t) not in finished], self.recipe.run.wave_bytes, self.recipe.run.wave_files
-        )
+        todo = [task for task in self.tasks if task_key(task) not in finished]
+        waves = cut_waves(todo, self.recipe.run.wave_bytes, self.recipe.run.wave_files)
         if done:
             self.say(f"clean: {len(done)} waves are done, {len(waves)} to go")
         for number, wave in enumerate(waves, len(done)):
             keys = sorted(task_key(task) for task in wave)
             name = f"clean/wave-{number:05d}.json"
-            self.runner.run(
-                f"clean {number + 1}/{len(done) + len(waves)}",
-                lambda p, wave=wave, name=name, keys=keys: web.clean(
-                    p, self.recipe, wave, self.work, name, {"tasks": keys}
-                ),
-                files=len(wave),
-            )
+            facts = {"tasks": keys}
+            build = partial(web.clean, recipe=self.recipe, tasks=wave, work=self.work, report=name, facts=facts)
+            self.runner.run(f"clean {number + 1}/{len(done) + len(waves)}", build, files=len(wave))
             self._check_budget(merge_reports(read_waves(self.work_store, "clean")))
         report = merge_reports(read_waves(self.work_store, "clean"))
         remove_orphans(self.work_store, report, ("documents", "signatures"))
@@ -200,7 +196,7 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        totals: dict[str, dict[str, int]] = {}
+        totals: dict[str, dict[str, dict[str, int]]] = {}
         facts = self.recipe.source_facts()
         for row in self._funnel([clean]):
             domain = totals.setdefault(facts[row["source"]].domain, {})
@@ -248,6 +244,8 @@ class Refinement:
             {"refinery": version("refinery"), "beam": version("apache-beam")},
         )
         remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
+        self.store.sweep()
+        self.work_store.sweep()
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
         if self.discard_work:

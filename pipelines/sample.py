@@ -12,7 +12,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
-from pipelines.recipe import Recipe, RecipeError
+from pipelines.params import RecipeError
+from pipelines.recipe import Recipe
 from pipelines.runners import Runner
 from pipelines.web import clean_documents
 from transforms.document import Document, Drop, RawDocument, hash64

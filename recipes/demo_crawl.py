@@ -32,7 +32,12 @@ STOCKS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 LANGUAGES = ["en"] * 13 + ["de", "de", "de", "fr", "fr", "fr", "es", "es"]
 HOSTS = ["gardenpost.example", "valley-news.example", "www.oldrails.example", "blog.breadandstars.example"]
 HOSTS += ["townarchive.example", "magazine.riverside.example", "notes.slowjourneys.example"]
-BLOCKED = ["www.lucky-casino-bonus.example", "poker-jackpot-online.example", "hot-adult-dating.example"]
+# Site and title of pages that their address gives away: a listed domain, two soft words, a hard word.
+BLOCKED = [
+    ("www.spamfarm.example", "news"),
+    ("lucky-casino.example", "jackpot bonus"),
+    ("pictures.example", "xxx gallery"),
+]
 FILES = 4
 NOTES = 48
 
@@ -165,7 +170,8 @@ def script_notice(rng: random.Random, number: int) -> Page:
 
 def blocked(rng: random.Random, number: int) -> Page:
     page = article(rng, number, "blocked-url", "en")
-    page.url = new_url(rng, BLOCKED, "casino poker porn xxx", number)
+    host, title = BLOCKED[number % len(BLOCKED)]
+    page.url = new_url(rng, [host], title, number)
     return page
 
 

@@ -59,7 +59,8 @@ BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le
 META_BYTES = 4096  # the standard says 1,024; scripts before the meta element push it further down on real pages
 META_CHARSET = re.compile(rb"<meta\s[^>]{0,1000}?charset\s{0,10}=\s{0,10}[\"']?\s{0,10}([\w.:-]{1,40})", re.IGNORECASE)
 
-MOST_DAMAGE = 0.001  # replaced characters per character up to which a declared encoding is still believed
+# An encoding with errors is still believed when for each there are so many characters beyond ASCII without.
+SOUND_PER_ERROR = 10
 
 
 def python_codec(label: str) -> str:
@@ -91,26 +92,28 @@ def decode_page(data: bytes, declared: str, is_html: bool) -> str:
         named.append("utf-8" if codec.startswith("utf-16") else codec)
     candidates = [name for name in named if name]
     if not any(name in MULTI_BYTE for name in candidates):
-        candidates.insert(0, "utf-8")
-    for name in candidates:
-        text = _decode(data, name)
+        text = _decode(data, "utf-8", tolerant=not candidates)
         if text is not None:
             return text
-    text = _decode(data, "utf-8")
-    if text is not None:
-        return text
+    for name in candidates:
+        text = _decode(data, name, tolerant=True)
+        if text is not None:
+            return text
     detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "") or "cp1252"
     return _lenient(data, detected)
 
 
-def _decode(data: bytes, name: str) -> str | None:
-    """`data` under `name`, or None when that leaves more than a little damage."""
+def _decode(data: bytes, name: str, tolerant: bool) -> str | None:
+    """`data` under `name`, or None where it does not fit: a cut through the last character always does."""
     try:
         return data.decode(name)
-    except UnicodeDecodeError:
-        text = _lenient(data, name)
-        # A single replacement is allowed in short texts: a cut through the last character.
-        return text if text.count("\ufffd") <= 1 + MOST_DAMAGE * len(text) else None
+    except UnicodeDecodeError as error:
+        if error.start >= len(data) - 3:
+            return data[: error.start].decode(name)
+    text = _lenient(data, name)
+    errors = text.count("\ufffd")
+    sound = len(text) - errors - len(text.encode("ascii", "ignore"))
+    return text if errors == 0 or (tolerant and errors * SOUND_PER_ERROR <= sound) else None
 
 
 def _lenient(data: bytes, name: str) -> str:

@@ -18,7 +18,6 @@ import apache_beam as beam
 import orjson
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 
 from transforms.document import Document, Drop, RawDocument, hash64, text_bytes
 

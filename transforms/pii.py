@@ -15,7 +15,7 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import apache_beam as beam
 import re2
@@ -60,16 +60,22 @@ class PiiParams:
         return {"email": self.email_replacement, "phone": self.phone_replacement, "ip": self.ip_replacement}[kind]
 
 
-# Bytes patterns: RE2 reads them as Latin-1, so letters beyond ASCII are written as the UTF-8 sequences that they are.
+def _compile(pattern: bytes) -> Any:
+    """A pattern over bytes: what is beyond ASCII is written as the UTF-8 sequences that it is."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(pattern, options)
+
+
 LETTER = rb"[A-Za-z0-9]|[\xc3-\xd3][\x80-\xbf]"  # and Latin, Greek, Cyrillic with two bytes
 ATOM = rb"(?:" + LETTER + rb"|[_%+'~&-])+"
 LABEL = rb"(?:" + LETTER + rb"|-)+"
 LOCAL = ATOM + rb"(?:\." + ATOM + rb")*"
 DOMAIN = rb"(?:" + LABEL + rb"\.)+(?:xn--[A-Za-z0-9]{2,59}|[A-Za-z]{2,24})"
-EMAIL = re2.compile(LOCAL + rb"@" + DOMAIN)
+EMAIL = _compile(LOCAL + rb"@" + DOMAIN)
 # "<name at example.org>" and "name (at) example.org": written against harvesters, no less personal.
-SPELT_EMAIL = re2.compile(rb"<(" + LOCAL + rb" at " + DOMAIN + rb")>|(" + LOCAL + rb" ?[\[(]at[\])] ?" + DOMAIN + rb")")
-SPELT_HINT = re2.compile(rb" at [^ <>]*>|[\[(]at[\])]")
+SPELT_EMAIL = _compile(rb"<(" + LOCAL + rb" at " + DOMAIN + rb")>|(" + LOCAL + rb" ?[\[(]at[\])] ?" + DOMAIN + rb")")
+SPELT_HINT = _compile(rb" at [^ <>]*>|[\[(]at[\])]")
 # "icon@2x.png" names a file: none of these is a top-level domain.
 FILE_ENDINGS = frozenset(
     (b"png", b"jpg", b"jpeg", b"gif", b"svg", b"webp", b"css", b"js", b"json", b"html", b"pdf", b"txt")
@@ -88,34 +94,34 @@ PHONE_FORMS = (
     rb"(?:1" + DASH + rb")?[2-9][0-9]{2}" + DASH + rb"[0-9]{3}" + DASH + rb"[0-9]{4}",  # 212-555-0123
     rb"\(?0[1-9][0-9]{0,4}\)?(?:" + GAP + rb"{1,2}[0-9]{2,8}){1,5}",  # 030/123456, 01 23 45 67 89
 )
-PHONE = re2.compile(rb"(?:" + rb"|".join(PHONE_FORMS) + rb")" + EXTENSION)
+PHONE = _compile(rb"(?:" + rb"|".join(PHONE_FORMS) + rb")" + EXTENSION)
 # Any other grouping of digits is a telephone number only next to a word that says so.
 CUES = (
     rb"tel|phone|ph|telephone|fax|mobile|mob|cell|cellphone|call|dial|desk|whatsapp|hotline|helpline|sms|text"
     rb"|tel\xc3\xa9fono|telefono|t\xc3\xa9l\xc3\xa9phone|t\xc3\xa9l|telefon|telefone|tlf|telefax|handy|mobil|m\xc3\xb3vil|gsm"
 )
-CUED = re2.compile(
+CUED = _compile(
     rb"(?i)\b(?:" + CUES + rb")\b[^0-9\n+(]{0,16}(?:(?:at|on|to|is|no|number|nr|numara)\b[^0-9\n+(]{0,8})?"
     rb"(\(?[0-9](?:" + GAP + rb"{0,2}[0-9]){6,12}" + EXTENSION + rb")"
 )
-NOT_A_PHONE = re2.compile(
+NOT_A_PHONE = _compile(
     rb"(?:[0-3]?[0-9][./-][01]?[0-9][./-][12][0-9]{3}(?:[^0-9]|$)"  # 31.12.2020
     rb"|[12][0-9]{3}[./-][01]?[0-9][./-][0-3]?[0-9](?:[^0-9]|$)"  # 2020-12-31
     rb"|[12][0-9]{3} ?(?:-|\xe2\x80\x93) ?[12][0-9]{3}$"  # 1998-2003
     rb"|97[89][ -]?[0-9]" + GAP + rb"?[0-9])"  # ISBN
 )
 # The beginning of a bank account number, whose groups of four look like anything.
-IBAN = re2.compile(rb"\b[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} )*$")
+IBAN = _compile(rb"\b[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} )*$")
 
 OCTET = rb"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-IPV4 = re2.compile(rb"(?:" + OCTET + rb"\.){3}" + OCTET)
-IPV6 = re2.compile(rb"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4})")
-IPV6_HINT = re2.compile(rb"::|(?:[0-9A-Fa-f]{1,4}:){6}")
-VERSION_CUE = re2.compile(
+IPV4 = _compile(rb"(?:" + OCTET + rb"\.){3}" + OCTET)
+IPV6 = _compile(rb"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4})")
+IPV6_HINT = _compile(rb"::|(?:[0-9A-Fa-f]{1,4}:){6}")
+VERSION_CUE = _compile(
     rb"(?i)(?:\b(?:version|versions|ver|v|release|releases|build|firmware|revision|rev|update|patch|section|chapter|clause"
     rb"|table|figure|appendix|article|paragraph|rule|item|rfc|oid)\b\W{0,3}|\xc2\xa7 ?|[A-Za-z0-9]/|[A-Za-z][-_])$"
 )
-ADDRESS_CUE = re2.compile(
+ADDRESS_CUE = _compile(
     rb"(?i)(?:\b(?:ip|ipv4|address|addr|host|hosts|server|dns|ping|from|gateway|client)\b\W{0,4}\w{0,8}\W{0,3}|//)$"
 )
 SMALL_OCTET = 32  # four numbers below this are rather a version or a section than an address (1 in 4,096 of these)
@@ -201,7 +207,7 @@ def _is_phone(match: bytes) -> bool:
     number = _without_extension(match)
     groups = _digit_groups(number)
     digits = sum(map(len, groups))
-    if NOT_A_PHONE.match(number):
+    if NOT_A_PHONE.match(number) or any(len(group) > 4 and not group.strip(b"0") for group in groups):
         return False
     if number.startswith((b"+", b"00")):
         trunk = b"(0)" in number
@@ -222,8 +228,6 @@ def _is_national(number: bytes, groups: list[bytes], digits: int) -> bool:
     if b"." in number and not pairs:
         return False
     if b"/" in number[len(groups[0]) + 2 :]:
-        return False
-    if any(not group.strip(b"0") for group in groups[1:] if len(group) > 4):
         return False
     sizes = [len(group) for group in groups]
     return pairs or sizes[0] > 2 or sizes == [2, 3, 4] or (digits == 10 and len(groups) <= 3)

@@ -38,7 +38,7 @@ class PartPair:
 def read_survivors(pair: PartPair) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int) and "copy_sources" ("a,b").
 
-    Raises ValueError when the two files disagree on the number of rows. Memory: the row group, as stored and in batches.
+    Raises ValueError when the two files disagree on the number of rows. Memory: one row group.
     """
     with open_store(pair.documents_root).open(pair.documents) as stream:
         documents = pq.ParquetFile(stream)

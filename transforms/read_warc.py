@@ -21,6 +21,7 @@ from transforms.read_stream import ByteSource, MemberStream
 MAX_LINE = 1 << 13  # longest ARC header line
 TAIL = 16  # bytes looked at behind a record
 HASHED = 1 << 16  # bytes of a damaged record that make its hash
+SEARCHED = 1 << 16  # bytes searched at once for the next record
 
 _WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
@@ -245,6 +246,7 @@ class _Archive:
             self.release(max(at - 1, self.base))
             if not self.fill():
                 break
+            self.need(SEARCHED)  # not byte by byte, if that is what the members hold
         self.release(self.base + len(self.data))
         return self.stream.recover(looks_like_head)
 

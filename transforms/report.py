@@ -24,13 +24,9 @@ from loader.storage import open_store, size_and_crc32c
 from transforms.per_document import in_global_window, merge_sides, side_record
 
 DEAD_SCHEMA = pa.schema(
-    [("stage", pa.string()), ("error", pa.string()), ("source", pa.string()), ("origin", pa.string())]
-    + [("sha256", pa.string()), ("size", pa.int64())]
+    [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
 )
-REJECT_SCHEMA = pa.schema(
-    [("stage", pa.string()), ("reason", pa.string()), ("source", pa.string()), ("url", pa.string())]
-    + [("origin", pa.string()), ("excerpt", pa.string())]
-)
+REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in ("stage", "reason", "source", "url", "origin", "excerpt")])
 RECORD_SCHEMAS = {"dead": ("dead_letters", DEAD_SCHEMA), "reject": ("rejects", REJECT_SCHEMA)}
 ROWS_PER_PART = 100_000
 
@@ -74,7 +70,7 @@ def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
 
 
 def publish_part(location: str, path: str, local: Path, rows: int) -> bytes:
-    """Publish a finished Parquet file under LOCATION/path exclusively; the returned side record lists it in the report."""
+    """Publish a finished Parquet file at LOCATION/path exclusively; the returned side record makes it count."""
     size, crc32c = size_and_crc32c(local)
     groups = pq.read_metadata(local).num_row_groups
     open_store(location).create(path, local)

@@ -7,6 +7,7 @@ each second in case something else does.
 """
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -14,81 +15,93 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-_raise_in.argtypes = (ctypes.c_ulong, ctypes.py_object)
-_raise_in.restype = ctypes.c_int
-_NOTHING = ctypes.py_object()  # NULL: takes back an exception that is not delivered yet
-
-AGAIN = 1.0  # seconds between two attempts
+TICK = 0.1  # seconds between two looks at the watches
+AGAIN = 1.0  # seconds between two attempts on one call
+IDLE_TICKS = 100  # looks without a watch before the watchdog sleeps until it is called
 
 
 class TimeUp(BaseException):
     """The time of `call_within` is over. Never leaves it."""
 
 
+_set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_set_async_exc.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_set_async_exc.restype = ctypes.c_int
+_NULL = ctypes.py_object()  # takes back an exception that is not delivered yet
+
+
 class _Watch:
-    """One limited call. `over` is set, under the lock, before the call's thread goes on; nothing is raised after that."""
+    """One limited call."""
 
     def __init__(self, seconds: float) -> None:
         self.thread = threading.get_ident()
         self.deadline = time.monotonic() + seconds
-        self.over = False
 
 
 class _Watchdog:
-    """One daemon thread a process, started at the first call, asleep while nothing is watched."""
+    """One daemon thread a process, started at the first call."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition(threading.Lock())
         self.watches: list[_Watch] = []
         self.started = False
+        self.asleep = False
 
     def add(self, watch: _Watch) -> None:
         with self.changed:
             if not self.started:
-                threading.Thread(target=self.run, name="time-limit", daemon=True).start()
+                threading.Thread(target=self._run, name="time-limit", daemon=True).start()
                 self.started = True
             self.watches.append(watch)
-            if len(self.watches) == 1:
+            if self.asleep:
                 self.changed.notify()
 
     def remove(self, watch: _Watch) -> None:
+        """Once this returns, nothing is raised for `watch` any more. May be called again when it was interrupted."""
         with self.changed:
-            if not watch.over:
-                watch.over = True
+            if watch in self.watches:
                 self.watches.remove(watch)
-                _raise_in(watch.thread, _NOTHING)
+            _set_async_exc(watch.thread, _NULL)
 
-    def run(self) -> None:
+    def _run(self) -> None:
+        idle = 0
         with self.changed:
             while True:
                 now = time.monotonic()
                 for watch in self.watches:
                     if watch.deadline <= now:
-                        _raise_in(watch.thread, TimeUp)
+                        _set_async_exc(watch.thread, TimeUp)
                         watch.deadline = now + AGAIN
-                # Calls are far more frequent than expiries: nobody wakes this thread for a new watch among others, it
-                # looks itself often enough to be at most a tenth of a second late.
-                self.changed.wait(0.1 if self.watches else None)
+                idle = 0 if self.watches else idle + 1
+                self.asleep = idle > IDLE_TICKS
+                self.changed.wait(None if self.asleep else TICK)
+                self.asleep = False
 
 
 _watchdog = _Watchdog()
 
 
+def _restart() -> None:
+    global _watchdog
+    _watchdog = _Watchdog()  # threads do not survive a fork
+
+
+os.register_at_fork(after_in_child=_restart)
+
+
 def call_within(seconds: float, function: Callable[[], T]) -> T | None:
     """`function()`, or None when it has not returned after `seconds` (0.1 s more at most, plus its last native call).
 
-    An expired call leaves shared state as a KeyboardInterrupt would. Overhead: about 5 microseconds.
+    An expired call leaves shared state as a KeyboardInterrupt would. Overhead: a few microseconds.
     """
     watch = _Watch(seconds)
-    result = None
     try:
         try:
             _watchdog.add(watch)
-            result = function()
+            return function()
         finally:
             _watchdog.remove(watch)
     except TimeUp:
-        _watchdog.remove(watch)  # it may have come in the midst of the first removal
+        # It may have come in the midst of the removal. It comes at most once in AGAIN seconds, so not here again.
+        _watchdog.remove(watch)
         return None
-    return result

@@ -46,6 +46,7 @@ DEFAULT_WORDS = (
 # Scripts written without spaces (Thai, Lao, Myanmar, Khmer, kana, Han): each of their characters is a word of its own.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 HINT_MEMORY = 64 << 20
+END = ""  # never a word
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,13 @@ class ToxicityParams:
 
 @dataclass(frozen=True, slots=True)
 class Lexicon:
-    """The entries as tuples of words; for each first word, how many words its entries have, longest first.
+    """The entries as a tree of words: each node leads from a word to the next node; END marks where an entry ends.
 
     hint: a pattern that matches, in the case-folded UTF-8 of a text, wherever the first word of an entry may stand;
     most texts are done with it. None if there are too many entries for one.
     """
 
-    entries: frozenset[tuple[str, ...]]
-    lengths: dict[str, tuple[int, ...]]
+    tree: dict[str, Any]
     hint: Any
 
 
@@ -113,13 +113,14 @@ def load_lexicon(params: ToxicityParams) -> Lexicon:
     for path in params.word_lists:
         text = read_resource(path).decode("utf-8-sig")
         lines += [line for line in text.splitlines() if not line.startswith("#")]
-    entries = frozenset(tuple(split_words(line.casefold())) for line in lines) - {()}
-    lengths: dict[str, set[int]] = {}
-    for entry in entries:
-        lengths.setdefault(entry[0], set()).add(len(entry))
-    return Lexicon(
-        entries, {head: tuple(sorted(sizes, reverse=True)) for head, sizes in lengths.items()}, _hint(sorted(lengths))
-    )
+    tree: dict[str, Any] = {}
+    for line in lines:
+        node = tree
+        for word in split_words(line.casefold()):
+            node = node.setdefault(word, {})
+        if node is not tree:
+            node[END] = {}
+    return Lexicon(tree, _hint(sorted(tree)))
 
 
 def _hint(heads: Iterable[str]) -> Any:
@@ -138,12 +139,16 @@ def _hint(heads: Iterable[str]) -> Any:
 
 
 def count_hits(words: Sequence[str], lexicon: Lexicon) -> int:
-    """Positions in `words` where an entry begins. Cost: a lookup per word; at a head, one per length of its entries."""
+    """Positions in `words` where an entry begins. Cost: a lookup per word, and at a hit one per word of the entry."""
     hits = 0
     for i, word in enumerate(words):
-        sizes = lexicon.lengths.get(word)
-        if sizes and any(tuple(words[i : i + size]) in lexicon.entries for size in sizes):
-            hits += 1
+        node = lexicon.tree.get(word)
+        while node is not None:
+            if END in node:
+                hits += 1
+                break
+            i += 1
+            node = node.get(words[i]) if i < len(words) else None
     return hits
 
 

@@ -8,7 +8,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 import time
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,7 +113,7 @@ class _WriteParts(beam.DoFn):
         self.docs: list[Document] = []
         self.sizes: list[int] = []
         self.held = 0
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
     def process(self, doc: Document) -> Iterable[Any]:
         size = text_bytes(doc.text)

@@ -63,7 +63,8 @@ def test_a_failing_stage_raises_its_own_error() -> None:
 
 
 def test_workers_end_with_a_killed_launcher() -> None:
-    script = "import time\nfrom pipelines.local_runner import WorkerPool\np = WorkerPool(2)\nprint(*p.pids, flush=True)\ntime.sleep(600)"
+    script = "import time\nfrom pipelines.local_runner import WorkerPool\npool = WorkerPool(2)\n"
+    script += "print(*pool.pids, flush=True)\ntime.sleep(600)"
     launcher = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert launcher.stdout is not None
     pids = [int(pid) for pid in launcher.stdout.readline().split()]

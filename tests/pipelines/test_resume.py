@@ -44,6 +44,7 @@ def test_killed_and_started_again(corpus: Path, inputs: Path, tmp_path: Path, mo
     for phase in ("clean", "dedup", "shards"):
         assert (f"{phase}: complete already" in done.stdout) is (output / "work" / f"{phase}.json" in kept)
     assert corpus_bytes(output) == corpus_bytes(corpus)
+    assert not list(output.rglob(".tmp-*"))
     claimed = {path.stem for path in (output / "work" / "documents").iterdir()}
     assert claimed == {path.stem for path in (output / "work" / "signatures").iterdir()}
     assert claimed == {path.stem for path in (output / "work" / "verdicts").iterdir()}

@@ -15,6 +15,9 @@ from transforms.per_document import Damaged, PerDocument, PerFile, RejectParams,
 from transforms.report import merge_records
 
 
+ALL = RejectParams(1.0)
+
+
 def judge(doc: Document) -> Any:
     if doc.text.startswith("drop"):
         return Drop("is-bad")
@@ -24,7 +27,7 @@ def judge(doc: Document) -> Any:
 
 
 def run(
-    texts: list[str], *flags: str, rejects: RejectParams = RejectParams(1.0)
+    texts: list[str], *flags: str, rejects: RejectParams = ALL
 ) -> tuple[list[str], list[dict[str, Any]]]:
     docs = [make_document(text, f"f@{i}") for i, text in enumerate(texts)]
 
