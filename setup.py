@@ -39,7 +39,6 @@ PIPELINE = [
     "pyyaml>=6,<7",
     "resiliparse==2.0.1",
     "sentencepiece==0.2.3",
-    "tiktoken==0.14.0",
     "tldextract==5.4.0",
     "tokenizers==0.23.3",
     "trafilatura==2.3.1",

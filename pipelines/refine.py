@@ -31,6 +31,7 @@ from pipelines.publish import publish_corpus
 from pipelines.recipe import PHASE_SECTIONS, Recipe
 from pipelines.runners import Runner
 from transforms.encode import check_tokenizer
+from transforms.quality import check_quality
 from transforms.read import ReadTask, plan_sources
 from transforms.read_survivors import PartPair
 from transforms.shuffle import shard_counts
@@ -70,6 +71,8 @@ class Refinement:
         reconcile, and whatever a job raises.
         """
         self.tokenizer = check_tokenizer(self.recipe.tokenizer)
+        if self.recipe.quality:
+            check_quality(self.recipe.quality)
         self.tasks = plan_sources(self.recipe.sources)
         self.inputs = describe_inputs(self.tasks)
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)

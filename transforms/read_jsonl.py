@@ -208,7 +208,8 @@ def split_lines(
             if is_owned:
                 lines = block[at:].split(b"\n") if at else block.split(b"\n")
                 for data in lines[:-1]:
-                    yield Line(base + at, data if len(data) <= limit else None, len(data))
+                    if data:
+                        yield Line(base + at, data if len(data) <= limit else None, len(data))
                     at += len(data) + 1
             else:
                 at = max(at, block.rfind(b"\n") + 1)

@@ -21,6 +21,7 @@ BLOCK = 1 << 16  # bytes read at once; after each member the rest of a block is 
 CHUNK = 1 << 18  # most bytes inflated at once
 ZSTD_SLICE = 1 << 11  # compressed bytes fed at once: 4 bytes can stand for 128 KiB, so this is at most 64 MiB
 ZSTD_WINDOW = 1 << 31  # some public dumps are made with --long=31
+LZ4_BLOCK = 4 << 20  # the largest that the format knows
 PROBES = 100_000  # places tried after damage before the rest of a file is given up
 PROBE_BYTES = 512
 MARKS = 1 << 16  # most members' starts remembered at once
@@ -98,14 +99,14 @@ def open_source(path: str) -> Iterator[ByteSource]:
 
 
 class Member(Protocol):
-    """One member. `start`, `end`: where it lies in the file; `end` is known once `read` has returned b"".
-
-    `fed` is how far the file has been read for it.
-    """
+    """One member. `start`, `end`: where it lies in the file; `end` is known once `read` has returned b""."""
 
     start: int
     end: int
-    fed: int
+
+    @property
+    def fed(self) -> int:
+        """How far the file has been read for it."""
 
     def read(self, limit: int = CHUNK) -> bytes:
         """The next decompressed bytes, b"" at the member's end. Raises Broken."""
@@ -179,49 +180,60 @@ class Lz4Member:
     """An LZ4 frame. FastWARC's reader runs on into the next frame, so the end is found first, by the blocks' sizes."""
 
     def __init__(self, source: ByteSource, start: int) -> None:
-        self.source, self.start, self.end, self.fed = source, start, -1, start
-        self.limit = self._find_end()
-        self.reader = Lz4Reader(cast(BinaryIO, _Slice(self)))
+        self.start, self.end = start, -1
+        self.stop = _lz4_end(source, start)
+        self.slice = _Slice(source, start, self.stop if self.stop >= 0 else 1 << 62)
+        self.reader = Lz4Reader(cast(BinaryIO, self.slice))
 
-    def _find_end(self) -> int:
-        flags = self.source.head(self.start + 4, 1)
-        if self.source.head(self.start, 4) != LZ4 or not flags:
-            return self.start  # not a frame: reading it raises
-        at = self.start + 7 + (8 if flags[0] & 8 else 0) + (4 if flags[0] & 1 else 0)
-        while len(size := self.source.head(at, 4)) == 4:
-            length = int.from_bytes(size, "little") & 0x7FFFFFFF
-            at += 4
-            if not length:
-                return at + (4 if flags[0] & 4 else 0)
-            at += length + (4 if flags[0] & 16 else 0)
-        return -1
+    @property
+    def fed(self) -> int:
+        return self.slice.at
 
     def read(self, limit: int = CHUNK) -> bytes:
-        if self.limit < 0 or self.limit == self.start:
-            raise Broken(BAD[LZ4] if self.limit == self.start else "Truncated")
+        if self.stop == self.start:
+            raise Broken(BAD[LZ4])
         try:
             data = self.reader.read(limit)
         except OSError as error:
-            raise Broken(BAD[LZ4]) from error
-        if not data:
-            self.end = self.limit
+            raise Broken("Truncated" if self.stop < 0 else BAD[LZ4]) from error
+        if not data and self.stop < 0:
+            raise Broken("Truncated")
+        self.end = self.stop
         return data
+
+
+def _lz4_end(source: ByteSource, start: int) -> int:
+    """Where the LZ4 frame at `start` ends: `start` if it is none, -1 if the file ends before (LZ4 frame format 1.6)."""
+    head = source.head(start, 5)
+    if len(head) < 5 or not head.startswith(LZ4):
+        return start
+    flags = head[4]
+    at = start + 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
+    while len(size := source.head(at, 4)) == 4:
+        length = int.from_bytes(size, "little") & 0x7FFFFFFF
+        at += 4
+        if not length:
+            return at + (4 if flags & 4 else 0)
+        if length > LZ4_BLOCK:
+            return start
+        at += length + (4 if flags & 16 else 0)
+    return -1
 
 
 class _Slice:
-    """The bytes of one member as a file, as far as Lz4Reader asks for one."""
+    """A part of a file as a file, as far as Lz4Reader asks for one. No way back to the reader: gc would not see it."""
 
-    def __init__(self, member: Lz4Member) -> None:
-        self.member = member
+    def __init__(self, source: ByteSource, start: int, stop: int) -> None:
+        self.source, self.start, self.at, self.stop = source, start, start, stop
 
     def read(self, size: int = -1) -> bytes:
-        left = self.member.limit - self.member.fed
-        data = self.member.source.head(self.member.fed, left if size < 0 else min(size, left))
-        self.member.fed += len(data)
+        left = max(self.stop - self.at, 0)
+        data = self.source.head(self.at, left if size < 0 else min(size, left))
+        self.at += len(data)
         return data
 
     def tell(self) -> int:
-        return self.member.fed - self.member.start
+        return self.at - self.start
 
 
 class MemberStream:

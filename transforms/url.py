@@ -46,9 +46,9 @@ class UrlParams:
     """Which addresses are unwanted.
 
     domain_lists: files, one host or domain a line, "#" starts a comment, gzip by suffix, local or gs://; an entry
-    covers the host itself and all below it. pattern_lists: files with one RE2 expression a line, searched anywhere in the
-    address ("(?i)" ignores case). blocked_domains, blocked_patterns: the same, inline. hard_words: one as a word of the
-    address drops; hard_parts: also inside a word. soft_words: soft_limit different ones drop.
+    covers the host itself and all below it. pattern_lists: files with one RE2 expression a line, searched anywhere in
+    the address ("(?i)" ignores case). blocked_domains, blocked_patterns: the same, inline. hard_words: one as a word of
+    the address drops; hard_parts: also inside a word. soft_words: soft_limit different ones drop.
     """
 
     domain_lists: tuple[str, ...] = ()

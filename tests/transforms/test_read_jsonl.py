@@ -2,6 +2,7 @@ import gzip
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import transforms.read_jsonl as read_jsonl
-from tests.transforms.read_fixtures import COMPRESSORS, Outcome, read, summary, task_for
+from tests.transforms.read_fixtures import COMPRESSORS, offset_of, read, summary, task_for
 from transforms.document import RawDocument, hash64
 from transforms.per_document import Damaged, Skipped
 from transforms.read import LimitParams, read_task
@@ -68,7 +69,7 @@ def test_fields_become_a_document(path: Path) -> None:
         "none": None,
         "big": 1 << 70,
     }
-    fields = {"text_field": "body.text", "url_field": "meta.url", "id_field": "meta.id"}
+    fields: dict[str, Any] = {"text_field": "body.text", "url_field": "meta.url", "id_field": "meta.id"}
     kept = ("score", "flag", "tags", "none", "big", "absent", "date.x")
     data = b"\xef\xbb\xbf" + json.dumps(record).encode()
     (doc,) = read(path, data, "jsonl", **fields, meta_fields=kept, content="html")
@@ -129,16 +130,11 @@ def test_parts_give_what_the_whole_gives(
     for stored in (whole, whole[:-cut] if ending and cut else whole):
         expected = read(path, stored, "jsonl", limits, sample=0.8)
         task = task_for(path, "jsonl", sample=0.8, parts=parts)
-        found = [list(read_task(replace(task, part=part), limits)) for part in range(parts)]
-        assert sorted(sum(found, []), key=order) == expected
-        if not ending:
-            assert sum(found, []) == expected
+        found = [one for part in range(parts) for one in read_task(replace(task, part=part), limits)]
+        assert sorted(found, key=offset_of) == expected
+        assert ending or found == expected
     reference = [line for line in data.split(b"\n") if line.strip()]
     assert len(read(path, whole, "jsonl", limits)) == len(reference)
-
-
-def order(outcome: Outcome) -> int:
-    return int(outcome.origin.rpartition("@")[2])
 
 
 def test_a_file_that_breaks_off_costs_its_tail(path: Path) -> None:

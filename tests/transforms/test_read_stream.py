@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import pytest
 import zstandard
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,6 +102,14 @@ def test_find_sees_across_blocks() -> None:
         assert (source.find(b"abc", 0), source.find(b"abc", at), source.find(b"abc", at + 1)) == (at, at, -1)
 
 
-def test_remote_files_are_opened_through_beam(tmp_path: object) -> None:
-    with pytest.raises((OSError, ValueError)), open_source("nowhere://bucket/file.gz"):
-        pass
+def test_remote_files_are_opened_through_beam_and_not_decompressed_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = gzip.compress(b"text")
+
+    def opened(path: str, **options: object) -> io.BytesIO:
+        assert (path, options) == ("gs://bucket/file.gz", {"compression_type": CompressionTypes.UNCOMPRESSED})
+        return io.BytesIO(stored)
+
+    monkeypatch.setattr(FileSystems, "open", opened)
+    with open_source("gs://bucket/file.gz") as source:
+        assert source.size() == len(stored)
+        assert MemberStream(source).read() == b"text"
