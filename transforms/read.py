@@ -39,18 +39,14 @@ READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = 
 def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
 
-    Pure but for reading the file; the same bytes give the same records. A file that cannot be opened is one Damaged.
+    Pure but for reading the file; the same bytes give the same records. A file that has gone since it was planned is
+    one Damaged. Raises OSError when the storage fails otherwise.
     """
     try:
-        opened = open_source(task.path)
-        source = opened.__enter__()
-    except OSError as error:
+        with open_source(task.path) as source:
+            yield from READERS[task.format](task, source, limits)
+    except FileNotFoundError as error:
         yield Damaged(type(error).__name__, task.origin(0), size=task.size)
-        return
-    try:
-        yield from READERS[task.format](task, source, limits)
-    finally:
-        opened.__exit__(None, None, None)
 
 
 @dataclass

@@ -146,7 +146,7 @@ def test_impossible_parameters(values: dict[str, object], message: str) -> None:
 
 
 def test_a_missing_model_and_an_unknown_language_are_named() -> None:
-    with pytest.raises(ValueError, match="model: '/nowhere.ftz' given, an existing file is allowed"):
+    with pytest.raises(ValueError, match=r"model: '/nowhere\.ftz' given, an existing file is allowed"):
         load_language(LanguageParams(model="/nowhere.ftz"))
     with pytest.raises(ValueError, match="languages: eng given, af, als, am"):
         load_language(LanguageParams(languages={"eng": 0.5, "de": None}))

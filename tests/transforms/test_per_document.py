@@ -14,7 +14,6 @@ from transforms.document import Document, Drop, RawDocument, hash64
 from transforms.per_document import Damaged, PerDocument, PerFile, RejectParams, Skipped, merge_sides, take_sides
 from transforms.report import merge_records
 
-
 ALL = RejectParams(1.0)
 
 
@@ -26,9 +25,7 @@ def judge(doc: Document) -> Any:
     return replace(doc, text=doc.text.upper())
 
 
-def run(
-    texts: list[str], *flags: str, rejects: RejectParams = ALL
-) -> tuple[list[str], list[dict[str, Any]]]:
+def run(texts: list[str], *flags: str, rejects: RejectParams = ALL) -> tuple[list[str], list[dict[str, Any]]]:
     docs = [make_document(text, f"f@{i}") for i, text in enumerate(texts)]
 
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
@@ -90,6 +87,15 @@ def test_lone_surrogates_never_reach_a_side_output() -> None:
     assert [orjson.loads(side)["excerpt"] for side in sides if b'"reject"' in side] == ["drop ?"]
 
 
+def test_storage_that_fails_is_no_dead_letter() -> None:
+    def read(task: Any) -> Any:
+        yield RawDocument("text", False, "", "", "s", "file.x@0", 0)
+        raise ConnectionResetError("by peer")
+
+    with pytest.raises((RuntimeError, ConnectionResetError), match="by peer"):
+        run_and_collect(lambda p: [p | beam.Create([0]) | beam.Map(lambda _: Task()) | PerFile("read", read)])
+
+
 class Task:
     path, source = "file.x", "s"
 
@@ -99,7 +105,7 @@ def test_reader_that_gives_up_costs_one_dead_letter() -> None:
         yield RawDocument("text", False, "", "", "s", "file.x@0", 0)
         yield Skipped("record-type", "file.x@1", 7)
         yield Damaged("BadRecord", "file.x@2", b"xy")
-        raise OSError("disk on fire")
+        raise UnicodeError("unheard of")
 
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
         docs = pipeline | beam.Create([0]) | beam.Map(lambda _: Task()) | PerFile("read", read)
@@ -112,7 +118,7 @@ def test_reader_that_gives_up_costs_one_dead_letter() -> None:
         ("kept", ""): (1, 4),
         ("dropped", "record-type"): (1, 7),
         ("dead", "BadRecord"): (1, 2),
-        ("dead", "OSError"): (1, 0),
+        ("dead", "UnicodeError"): (1, 0),
     }
 
 

@@ -133,10 +133,15 @@ def test_tasks_travel_as_json() -> None:
 
 
 def test_a_file_that_vanished_is_one_damage(tmp_path: Path) -> None:
-    for path in (tmp_path / "gone.jsonl", tmp_path):
-        (damaged,) = read_task(ReadTask(str(path), "jsonl", "a", 0, 11))
-        assert isinstance(damaged, Damaged)
-        assert (damaged.origin, damaged.size) == (f"{path}@0", 11)
+    path = tmp_path / "gone.jsonl"
+    (damaged,) = read_task(ReadTask(str(path), "jsonl", "a", 0, 11))
+    assert isinstance(damaged, Damaged)
+    assert (damaged.origin, damaged.size) == (f"{path}@0", 11)
+
+
+def test_storage_that_fails_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        list(read_task(ReadTask(str(tmp_path), "jsonl", "a", 0, 11)))
 
 
 def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:

@@ -114,7 +114,6 @@ BLOCKED = (
         ("http://evil.org.example.com", ""),
         ("http://somebody.github.io", "blocked-host"),
         ("http://192.0.2.7/x", "blocked-host"),
-        ("http://1.192.0.2.7", ""),
         ("http://www.xn--exmple-cua.de", "blocked-domain"),
         ("http://wild.net", "blocked-domain"),
         ("http://full.com/other", "blocked-domain"),

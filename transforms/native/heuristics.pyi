@@ -24,8 +24,8 @@ class Features(NamedTuple):
     punctuation: int  # characters of Unicode categories P and S
     hashes: int
     ellipses: int  # "…" and non-overlapping "..."
-    curly_brackets: int  # "{"
-    lorem_ipsum: int  # lines with "lorem ipsum"
+    curly_brackets: int  # lines with "{" that min_line_words, max_word_chars, NEED_TERMINAL, NO_JAVASCRIPT leave
+    lorem_ipsum: int  # lines with "lorem ipsum" that the same leave, without NO_JAVASCRIPT
     lines: int
     bullet_lines: int
     ellipsis_lines: int

@@ -4,7 +4,7 @@ enum { /* classes of a character */
     SPACE = 1, BREAK = 2, ALPHA = 4, NUMERIC = 8, LOWER = 16, MARK = 32, SPACELESS = 64, PUNCT = 128, TERMINAL = 256,
     CLOSER = 512, BULLET = 1024, CODE = 2048, TRIGGER = 4096
 };
-enum { JAVASCRIPT = 1, POLICY = 2, LOREM_IPSUM = 4, LONG_WORD = 8, IS_BULLET = 16 }; /* marks of a line */
+enum { JAVASCRIPT = 1, POLICY = 2, LOREM_IPSUM = 4, LONG_WORD = 8, IS_BULLET = 16, BRACKET = 32 }; /* marks of a line */
 
 #define N_CLASSES 0x20000u
 static uint16_t classes[N_CLASSES];

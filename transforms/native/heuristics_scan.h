@@ -110,7 +110,6 @@ INLINE int end_line(State *s, size_t end, uint64_t hash, const void *data, int k
     k->bullet_lines += (s->marks & IS_BULLET) != 0;
     k->ellipsis_lines += dots || last == 0x2026;
     k->code_lines += last == ';' || last == '{' || last == '}' || 10 * s->line_code >= s->line_chars;
-    k->lorem_ipsum += (s->marks & LOREM_IPSUM) != 0;
     if (o->flags & LINES) {
         size_t used = a->lines.used;
         if (table_insert(&a->lines, hash) < 0)
@@ -123,9 +122,14 @@ INLINE int end_line(State *s, size_t end, uint64_t hash, const void *data, int k
     s->paragraph_lines++;
     s->paragraph_chars += chars;
     int quoted = last == '"' || last == '\'' || last == 0x201D || last == 0x2019;
-    unsigned refused = LONG_WORD | (o->flags & NO_JAVASCRIPT ? JAVASCRIPT : 0) | (o->flags & NO_POLICY ? POLICY : 0);
-    if ((s->marks & refused) || s->line_words < o->min_line_words
-        || ((o->flags & NEED_TERMINAL) && (dots || !(terminal || quoted)))) {
+    /* In the order of C4's released code: a line that a rule has removed counts for none of the rules behind it. */
+    int removed = (s->marks & LONG_WORD) || s->line_words < o->min_line_words
+                  || ((o->flags & NEED_TERMINAL) && (dots || !(terminal || quoted)));
+    k->lorem_ipsum += !removed && (s->marks & LOREM_IPSUM);
+    removed = removed || ((o->flags & NO_JAVASCRIPT) && (s->marks & JAVASCRIPT));
+    k->curly_brackets += !removed && (s->marks & BRACKET);
+    removed = removed || ((o->flags & NO_POLICY) && (s->marks & POLICY));
+    if (removed) {
         s->removed = 1;
         return 0;
     }
@@ -213,7 +217,7 @@ INLINE int scan(const void *data, const int kind, size_t n, const Options *o, Ar
                         punctuation++;
                         s->line_code += (class & CODE) != 0;
                         k.hashes += c == '#';
-                        k.curly_brackets += c == '{';
+                        s->marks |= c == '{' ? BRACKET : 0;
                         k.ellipses += c == 0x2026;
                         if (c == '.') {
                             dots = i == dots_end ? dots + 1 : 1;

@@ -12,9 +12,11 @@
 #include <string.h>
 
 #include "htmlscan_names.h"
+#include "htmlscan_tokens.h"
 
 static uint64_t K_A, K_NOBR, K_P, K_LI, K_DD, K_DT, K_TD, K_TH, K_TR, K_TABLE, K_TEMPLATE, K_FORM, K_BUTTON, K_OPTION,
-    K_OPTGROUP, K_RT, K_RP, K_SELECT, K_PLAINTEXT, K_DIV, K_ADDRESS, K_OL, K_UL, K_TITLE, K_BR, K_RUBY, K_FRAMESET, K_FONT;
+    K_OPTGROUP, K_RT, K_RP, K_SELECT, K_PLAINTEXT, K_DIV, K_ADDRESS, K_OL, K_UL, K_TITLE, K_BR, K_RUBY, K_FRAMESET, K_FONT,
+    K_MATH, K_HTML, K_ANNOTATION_XML;
 
 static uint64_t named(const char *name)
 {
@@ -35,12 +37,14 @@ static void fill_tables(void)
     K_PLAINTEXT = named("plaintext"), K_DIV = named("div"), K_ADDRESS = named("address"), K_OL = named("ol");
     K_UL = named("ul"), K_TITLE = named("title"), K_BR = named("br"), K_RUBY = named("ruby");
     K_FRAMESET = named("frameset"), K_FONT = named("font");
+    K_MATH = named("math"), K_HTML = named("html"), K_ANNOTATION_XML = named("annotation-xml");
 }
 
 typedef struct {
     uint64_t key, attributes; /* name; hash of the raw attributes of a formatting element */
     uint32_t flags;
     uint8_t listed;  /* in the standard's list of active formatting elements */
+    uint8_t waiting; /* closed with its block, to be opened again by the next text or inline element */
     uint8_t foreign; /* 1: svg or math and below, 2: HTML inside such */
 } Open;
 
@@ -49,10 +53,12 @@ typedef struct {
 #define STEPS_PER_ELEMENT 100.0
 
 typedef struct {
-    Open *stack;
+    Open *stack, *spare; /* both for max_depth + 2 entries */
     Py_ssize_t size, deepest, elements, most_attributes;
     double steps; /* sum over elements and bytes of text of the depth they are at, see STEPS_PER_ELEMENT */
     Py_ssize_t foreign, selects, templates; /* how many of them are open (foreign: also framesets ever seen) */
+    Py_ssize_t waiting;                     /* how many entries are */
+    int wary;                               /* HTML or not is unsure: nothing is taken for closed without an end tag */
     Py_ssize_t framesets;                   /* ever seen */
 } State;
 
@@ -60,28 +66,69 @@ static void count(State *s, const Open *open, int by)
 {
     s->foreign += open->foreign == 1 ? by : 0;
     s->selects += open->key == K_SELECT && !open->foreign ? by : 0;
+    s->waiting += open->waiting ? by : 0;
     s->templates += open->key == K_TEMPLATE && !open->foreign ? by : 0;
 }
 
-/* Close entry `from` and all above. Formatting elements above it stay: the parser opens them again in what follows,
- * once for each time they are closed this way; those above a marker are forgotten with it. */
+static int is_marker(const Open *open)
+{
+    return (open->flags & MARKER) && !open->foreign;
+}
+
+/* Close entry `from` and all above. Formatting elements above it stay, waiting; those above a marker are forgotten. */
 static void pop_to(State *s, Py_ssize_t from)
 {
     Py_ssize_t marker = s->size, kept = from;
     for (Py_ssize_t i = from; i < s->size; i++) {
         count(s, &s->stack[i], -1);
-        if (marker == s->size && (s->stack[i].flags & MARKER) && !s->stack[i].foreign)
+        if (marker == s->size && is_marker(&s->stack[i]))
             marker = i;
     }
     for (Py_ssize_t i = from; i < marker; i++)
         if (s->stack[i].listed) {
             s->stack[kept] = s->stack[i];
             s->stack[kept].foreign = 0;
-            kept++;
-            s->elements++;
-            s->steps += (double)kept * STEPS_PER_ELEMENT;
+            s->stack[kept].waiting = 1;
+            count(s, &s->stack[kept++], 1);
         }
     s->size = kept;
+}
+
+/* What text and inline elements do first: open the waiting formatting elements again, back to the last marker. This is
+ * how a few unclosed elements and many paragraphs make a tree of quadratic size. */
+static void reopen(State *s)
+{
+    Py_ssize_t from = s->size, kept, moved = 0;
+    if (s->waiting == 0)
+        return;
+    while (from > 0 && !is_marker(&s->stack[from - 1]))
+        from--;
+    kept = from;
+    for (Py_ssize_t i = from; i < s->size; i++)
+        if (s->stack[i].waiting)
+            s->spare[moved++] = s->stack[i];
+        else
+            s->stack[kept++] = s->stack[i];
+    for (Py_ssize_t i = 0; i < moved; i++) {
+        s->stack[kept] = s->spare[i];
+        s->stack[kept++].waiting = 0;
+        s->elements++;
+        s->steps += (double)kept * STEPS_PER_ELEMENT;
+    }
+    s->waiting -= moved;
+}
+
+/* Whether the characters from p on are inserted as text: blanks between the parts of a table are not. */
+static int reopens(const State *s, const uint8_t *p, const uint8_t *end)
+{
+    Py_ssize_t top = s->size - 1;
+    while (top >= 0 && s->stack[top].waiting)
+        top--;
+    if (top < 0 || !(s->stack[top].flags & TABLE) || is_marker(&s->stack[top]))
+        return p < end;
+    while (p < end && blank(*p))
+        p++;
+    return p < end;
 }
 
 static void take_out(State *s, Py_ssize_t at)
@@ -95,7 +142,7 @@ static void take_out(State *s, Py_ssize_t at)
 static Py_ssize_t find(const State *s, uint64_t key, uint32_t stops)
 {
     for (Py_ssize_t i = s->size - 1; i >= 0; i--) {
-        if (s->stack[i].key == key)
+        if (s->stack[i].key == key && !s->stack[i].foreign)
             return i;
         if ((s->stack[i].flags & stops) || s->stack[i].foreign == 2)
             return -1;
@@ -106,9 +153,11 @@ static Py_ssize_t find(const State *s, uint64_t key, uint32_t stops)
 static Py_ssize_t find_in_table(const State *s, uint64_t key, uint64_t other)
 {
     for (Py_ssize_t i = s->size - 1; i >= 0; i--) {
-        if (s->stack[i].key == key || s->stack[i].key == other)
+        if ((s->stack[i].key == key || s->stack[i].key == other) && !s->stack[i].foreign)
             return i;
         if (s->stack[i].key == K_TABLE || s->stack[i].key == K_TEMPLATE || s->stack[i].foreign)
+            return -1;
+        if (s->stack[i].key == K_SELECT && key != K_TABLE) /* parsers differ: better too deep than too shallow */
             return -1;
     }
     return -1;
@@ -190,8 +239,10 @@ static void end_tag(State *s, uint64_t key, uint32_t flags)
     if (flags & FORMAT) {
         int blocks = 0;
         for (at = s->size - 1; at >= 0; at--) {
-            if (s->stack[at].key == key) {
-                if (blocks == 0) {
+            if (s->stack[at].key == key && (!s->stack[at].foreign || s->stack[at].listed)) {
+                if (s->stack[at].waiting) {
+                    take_out(s, at);
+                } else if (blocks == 0) {
                     s->stack[at].listed = 0;
                     pop_to(s, at);
                 } else if (blocks < 8) { /* the adoption agency gives up after eight: then it stays */
@@ -246,7 +297,7 @@ static void end_tag(State *s, uint64_t key, uint32_t flags)
 
 static void push(State *s, uint64_t key, uint32_t flags, uint64_t attributes, int foreign)
 {
-    Open open = {key, attributes, flags, (flags & FORMAT) && !foreign, (uint8_t)foreign};
+    Open open = {key, attributes, flags, (flags & FORMAT) && !foreign, 0, (uint8_t)foreign};
     if (open.listed) { /* at most three equal ones are opened again ("Noah's Ark") */
         int equal = 0;
         for (Py_ssize_t i = s->size - 1; i >= 0 && !(s->stack[i].flags & MARKER); i--)
@@ -259,85 +310,22 @@ static void push(State *s, uint64_t key, uint32_t flags, uint64_t attributes, in
         s->deepest = s->size;
 }
 
-static inline int blank(uint8_t c)
+/* Whether an element of foreign content has HTML inside. For annotation-xml that depends on an attribute; where it
+ * could, the scanner gets wary. */
+static int holds_html(State *s, uint64_t key, uint32_t flags, const uint8_t *attributes, const uint8_t *end)
 {
-    return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f';
-}
-
-/* Past the '>' of the tag whose name ends at p, or NULL when the input ends first (such a tag is no tag). */
-static const uint8_t *skip_attributes(const uint8_t *p, const uint8_t *end, Py_ssize_t *attributes, int *closed)
-{
-    *attributes = 0;
-    *closed = 0;
-    while (p < end) {
-        if (*p == '>')
-            return p + 1;
-        if (blank(*p) || *p == '/') {
-            *closed = *p == '/' && p + 1 < end && p[1] == '>';
-            p++;
-            continue;
-        }
-        ++*attributes;
-        p++; /* the first character belongs to the name, even '=' */
-        while (p < end && !blank(*p) && *p != '/' && *p != '>' && *p != '=')
-            p++;
-        while (p < end && blank(*p))
-            p++;
-        if (p == end || *p != '=')
-            continue;
-        p++;
-        while (p < end && blank(*p))
-            p++;
-        if (p < end && (*p == '"' || *p == '\'')) {
-            p = memchr(p + 1, *p, (size_t)(end - p - 1));
-            if (p == NULL)
-                return NULL;
-            p++;
-        } else {
-            while (p < end && !blank(*p) && *p != '>')
-                p++;
-        }
-    }
-    return NULL;
-}
-
-/* Past the text of a raw element: the "</name" that ends it, or the end. */
-static const uint8_t *skip_raw(const uint8_t *p, const uint8_t *end, const uint8_t *name, size_t size)
-{
-    while ((p = memchr(p, '<', (size_t)(end - p))) != NULL) {
-        if ((size_t)(end - p) < size + 3)
-            return end;
-        size_t i = 0;
-        if (p[1] == '/')
-            while (i < size && lower(p[2 + i]) == lower(name[i]))
-                i++;
-        if (i == size && (blank(p[2 + size]) || p[2 + size] == '/' || p[2 + size] == '>'))
-            return p;
-        p++;
-    }
-    return end;
-}
-
-/* Past "<!...", "<?..." or "</" before a non-letter: a comment, or what counts as one up to the next '>'. */
-static const uint8_t *skip_comment(const uint8_t *p, const uint8_t *end)
-{
-    if (end - p >= 4 && memcmp(p, "<!--", 4) == 0) {
-        p += 4;
-        if (p < end && *p == '>')
-            return p + 1;
-        if (end - p >= 2 && p[0] == '-' && p[1] == '>')
-            return p + 2;
-        while ((p = memchr(p, '-', (size_t)(end - p))) != NULL) {
-            if (end - p >= 3 && p[1] == '-' && p[2] == '>')
-                return p + 3;
-            if (end - p >= 4 && p[1] == '-' && p[2] == '!' && p[3] == '>')
-                return p + 4;
-            p++;
-        }
-        return end;
-    }
-    p = memchr(p, '>', (size_t)(end - p));
-    return p == NULL ? end : p + 1;
+    Py_ssize_t root = s->size - 1;
+    while (root > 0 && !(s->stack[root].flags & FOREIGN))
+        root--;
+    if (s->stack[root].key != K_MATH)
+        return (flags & SVG_INTEGRATION) || key == K_TITLE;
+    if (key == K_ANNOTATION_XML)
+        for (; end - attributes > 4; attributes++)
+            if (key_of(attributes, 4) == K_HTML) {
+                s->wary = 1;
+                return 1;
+            }
+    return (flags & MATH_INTEGRATION) != 0;
 }
 
 static uint64_t hash_of(const uint8_t *p, const uint8_t *end)
@@ -354,6 +342,8 @@ static void scan(State *s, const uint8_t *p, const uint8_t *end, Py_ssize_t max_
         const uint8_t *text = p;
         p = memchr(p, '<', (size_t)(end - p));
         s->steps += (double)s->size * (double)((p != NULL ? p : end) - text);
+        if (s->waiting && reopens(s, text, p != NULL ? p : end))
+            reopen(s);
         if (p == NULL)
             return;
         int closing = end - p > 1 && p[1] == '/';
@@ -397,18 +387,21 @@ static void scan(State *s, const uint8_t *p, const uint8_t *end, Py_ssize_t max_
                 s->deepest = s->framesets;
         }
         if (foreign) {
-            if (!closed)
-                push(s, key, flags & (INTEGRATION | FOREIGN), 0, (flags & INTEGRATION) || key == K_TITLE ? 2 : 1);
-            if (!closed && key == K_FONT && attributes > 0) /* with some attributes it breaks out, and opens again */
-                s->stack[s->size - 1].listed = 1;
+            if (!closed || s->wary)
+                push(s, key, flags & FOREIGN, 0, holds_html(s, key, flags, after_name, p) ? 2 : 1);
+            if (!closed && key == K_FONT && attributes > 0) /* with some attributes it breaks out */
+                s->wary = s->stack[s->size - 1].listed = 1;
             continue;
         }
         if (flags & TABLE && key != K_TABLE && find_in_table(s, K_TABLE, K_TABLE) < 0) {
-            if (!s->templates) /* parts of a table outside a table: the parser ignores them */
+            if (!s->templates && !s->foreign) /* parts of a table outside a table: the parser ignores them */
                 continue;
             flags = 0;
         }
-        close_implied(s, key, flags);
+        if (!s->wary)
+            close_implied(s, key, flags);
+        if (!(flags & (CLOSES_P | TABLE | QUIET | SILENT)))
+            reopen(s);
         if (flags & RAW && !s->foreign && (!s->selects || flags & RAW_IN_SELECT)) {
             if (key == K_PLAINTEXT)
                 return;
@@ -436,9 +429,10 @@ static PyObject *cost(PyObject *self, PyObject *args)
     if (bytes == NULL)
         return NULL;
     State s = {0};
-    s.stack = PyMem_RawCalloc((size_t)max_depth + 2, sizeof(Open));
+    s.stack = PyMem_RawCalloc(2 * ((size_t)max_depth + 2), sizeof(Open));
     if (s.stack == NULL)
         return PyErr_NoMemory();
+    s.spare = s.stack + max_depth + 2;
     Py_BEGIN_ALLOW_THREADS
     scan(&s, (const uint8_t *)bytes, (const uint8_t *)bytes + size, max_depth, max_elements);
     Py_END_ALLOW_THREADS

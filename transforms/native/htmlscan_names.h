@@ -13,10 +13,12 @@ enum {
     TABLE = 256,       /* end tag looks through everything but tables and templates */
     HEADING = 512,
     BREAKOUT = 1024,   /* start tag ends foreign content */
-    INTEGRATION = 2048, /* foreign element with HTML inside */
+    SVG_INTEGRATION = 2048, /* foreign element with HTML inside: title, too */
     FOREIGN = 4096,    /* svg, math */
     RAW_IN_SELECT = 8192,
+    MATH_INTEGRATION = 65536,
     SILENT = 16384,    /* html, head, body: there is one of each anyway */
+    QUIET = 32768,     /* start tag does not open left-open formatting elements again (nor does any CLOSES_P or TABLE) */
 };
 
 typedef struct {
@@ -36,26 +38,26 @@ static const Known KNOWN[] = {
     {"h4", B | HEADING | BREAKOUT}, {"h5", B | HEADING | BREAKOUT}, {"h6", B | HEADING | BREAKOUT},
     {"applet", SPECIAL | SCOPE | BLOCK | MARKER}, {"marquee", SPECIAL | SCOPE | BLOCK | MARKER},
     {"object", SPECIAL | SCOPE | BLOCK | MARKER}, {"caption", SPECIAL | SCOPE | TABLE | MARKER},
-    {"template", SPECIAL | SCOPE | MARKER}, {"table", SPECIAL | SCOPE | TABLE | BREAKOUT},
+    {"template", SPECIAL | QUIET | SCOPE | MARKER}, {"table", SPECIAL | SCOPE | TABLE | BREAKOUT},
     {"tbody", SPECIAL | TABLE}, {"thead", SPECIAL | TABLE}, {"tfoot", SPECIAL | TABLE}, {"tr", SPECIAL | TABLE},
     {"td", SPECIAL | SCOPE | TABLE | MARKER}, {"th", SPECIAL | SCOPE | TABLE | MARKER},
     {"select", SPECIAL | SCOPE | BLOCK}, {"colgroup", SPECIAL | TABLE}, {"noscript", SPECIAL},
-    {"html", SILENT}, {"head", SILENT | BREAKOUT}, {"body", SILENT | BREAKOUT}, {"frameset", SPECIAL},
-    {"area", VOID}, {"base", VOID}, {"basefont", VOID}, {"bgsound", VOID}, {"br", VOID | BREAKOUT}, {"col", VOID},
-    {"embed", VOID | BREAKOUT}, {"frame", VOID}, {"hr", VOID | CLOSES_P | BREAKOUT}, {"img", VOID | BREAKOUT},
-    {"input", VOID}, {"keygen", VOID}, {"link", VOID}, {"meta", VOID | BREAKOUT}, {"param", VOID}, {"source", VOID},
-    {"track", VOID}, {"wbr", VOID}, {"image", VOID},
+    {"html", SILENT}, {"head", SILENT | BREAKOUT}, {"body", SILENT | BREAKOUT}, {"frameset", SPECIAL | QUIET},
+    {"area", VOID}, {"base", VOID | QUIET}, {"basefont", VOID | QUIET}, {"bgsound", VOID | QUIET}, {"br", VOID | BREAKOUT}, {"col", VOID | QUIET},
+    {"embed", VOID | BREAKOUT}, {"frame", VOID | QUIET}, {"hr", VOID | CLOSES_P | BREAKOUT}, {"img", VOID | BREAKOUT},
+    {"input", VOID}, {"keygen", VOID}, {"link", VOID | QUIET}, {"meta", VOID | QUIET | BREAKOUT}, {"param", VOID | QUIET}, {"source", VOID | QUIET},
+    {"track", VOID | QUIET}, {"wbr", VOID}, {"image", VOID},
     {"a", FORMAT}, {"b", FORMAT | BREAKOUT}, {"big", FORMAT | BREAKOUT}, {"code", FORMAT | BREAKOUT},
     {"em", FORMAT | BREAKOUT}, {"font", FORMAT}, {"i", FORMAT | BREAKOUT}, {"nobr", FORMAT | BREAKOUT},
     {"s", FORMAT | BREAKOUT}, {"small", FORMAT | BREAKOUT}, {"strike", FORMAT | BREAKOUT},
     {"strong", FORMAT | BREAKOUT}, {"tt", FORMAT | BREAKOUT}, {"u", FORMAT | BREAKOUT},
-    {"script", SPECIAL | RAW | RAW_IN_SELECT}, {"textarea", SPECIAL | RAW | RAW_IN_SELECT}, {"style", SPECIAL | RAW},
-    {"title", SPECIAL | RAW}, {"xmp", SPECIAL | RAW | CLOSES_P}, {"iframe", SPECIAL | RAW}, {"noembed", SPECIAL | RAW},
-    {"noframes", SPECIAL | RAW}, {"plaintext", SPECIAL | RAW | CLOSES_P},
-    {"svg", FOREIGN}, {"math", FOREIGN}, {"foreignobject", INTEGRATION}, {"desc", INTEGRATION}, {"mi", INTEGRATION},
-    {"mo", INTEGRATION}, {"mn", INTEGRATION}, {"ms", INTEGRATION}, {"mtext", INTEGRATION},
-    {"annotation-xml", INTEGRATION}, {"span", BREAKOUT}, {"sub", BREAKOUT}, {"sup", BREAKOUT}, {"var", BREAKOUT},
-    {"ruby", BREAKOUT},
+    {"script", SPECIAL | QUIET | RAW | RAW_IN_SELECT}, {"textarea", SPECIAL | QUIET | RAW | RAW_IN_SELECT}, {"style", SPECIAL | QUIET | RAW},
+    {"title", SPECIAL | QUIET | RAW}, {"xmp", SPECIAL | RAW | CLOSES_P}, {"iframe", SPECIAL | QUIET | RAW}, {"noembed", SPECIAL | QUIET | RAW},
+    {"noframes", SPECIAL | QUIET | RAW}, {"plaintext", SPECIAL | RAW | CLOSES_P},
+    {"svg", FOREIGN}, {"math", FOREIGN}, {"foreignobject", SVG_INTEGRATION}, {"desc", SVG_INTEGRATION}, {"mi", MATH_INTEGRATION},
+    {"mo", MATH_INTEGRATION}, {"mn", MATH_INTEGRATION}, {"ms", MATH_INTEGRATION}, {"mtext", MATH_INTEGRATION},
+    {"span", BREAKOUT}, {"sub", BREAKOUT}, {"sup", BREAKOUT}, {"var", BREAKOUT},
+    {"ruby", BREAKOUT}, {"rp", QUIET}, {"rt", QUIET},
 };
 #undef B
 
