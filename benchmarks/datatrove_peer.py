@@ -87,7 +87,7 @@ def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
                 language,
                 GopherRepetitionFilter(language=words),
                 GopherQualityFilter(language=words),
-                C4QualityFilter(language=words, filter_curly_bracket=False),  # see funnel.py
+                C4QualityFilter(language=words),
                 FineWebQualityFilter(language=words),
                 JsonlWriter(str(work / "filtered"), output_filename="${rank}.jsonl", compression=None),
                 MinhashDedupSignature(str(work / "signatures"), minhash, language=words),

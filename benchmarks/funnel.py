@@ -9,11 +9,10 @@ process of its own with --workers worker processes, timed by the wall from its s
 
 Both sides: language (lid.176.ftz, English at 0.65) -> Gopher repetition and quality, C4, FineWeb -> MinHash of word
 5-grams in 14 bands of 8 -> the same tokenizer.json -> shuffled documents of 16-bit tokens, with datatrove's thresholds
-and line rules on both sides. C4's rule on curly brackets is off on both: ours looks at the whole text, datatrove's at
-the lines that are left, which are other documents. What differs by design: datatrove's default form counts punctuation
-as words (so its rules keep other documents; its split form is the one to compare counts with); it gives the language
-model the whole text, ours 1,000 characters; it does not verify MinHash candidates; it shuffles inside each of its files
-only; ours cleans text, keeps provenance and writes a manifest.
+and line rules on both sides. What differs by design: datatrove's default form counts punctuation as words (so its rules
+keep other documents; its split form is the one to compare counts with); it gives the language model the whole text,
+ours 1,000 characters; it does not verify MinHash candidates; it shuffles inside each of its files only; ours cleans
+text, keeps provenance and writes a manifest.
 
 Process-seconds of a stage are summed over the workers. Memory is the peak of all processes of a side together, sampled
 four times a second (Linux only).
@@ -66,7 +65,7 @@ RECIPE: dict[str, Any] = {
     "language": {"languages": {"en": 0.65}},
     "heuristics": {
         "basic": None,
-        "c4": {"require_terminal_punctuation": True, "remove_citations": True, "drop_curly_brackets": False},
+        "c4": {"require_terminal_punctuation": True, "remove_citations": True},
     },
     "signature": {"permutations": 112, "ngram": 5},
     "near_dup": {"threshold": 0.75, "bands": 14, "rows": 8},

@@ -20,6 +20,11 @@ from transforms.per_document import LIVE
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20
 
+# Beam 2.77 can flush its data buffers by time from a second thread, under a lock that writing does not take: an element
+# written between that flush's copy and its clearing of the buffer is lost. (FnApiRunner's own workers do so every
+# second.) Buffers here are flushed by size and at the end of the bundle alone.
+NO_TIMED_FLUSH = 0
+
 
 def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
     """Work on one job until its runner closes the control channel."""
@@ -27,7 +32,7 @@ def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
         control,
         worker_id=worker_id,
         state_cache_size=STATE_CACHE_BYTES,
-        data_buffer_time_limit_ms=1000,
+        data_buffer_time_limit_ms=NO_TIMED_FLUSH,
         runner_capabilities=frozenset(capabilities),
     ).run()
     LIVE["jobs", "ended"] += 1

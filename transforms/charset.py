@@ -92,28 +92,32 @@ def decode_page(data: bytes, declared: str, is_html: bool) -> str:
         named.append("utf-8" if codec.startswith("utf-16") else codec)
     candidates = [name for name in named if name]
     if not any(name in MULTI_BYTE for name in candidates):
-        text = _decode(data, "utf-8", tolerant=not candidates)
+        # A single-byte encoding that is declared gives way to faultless UTF-8 only.
+        text = _decode(data, "utf-8", faults=0 if candidates else None)
         if text is not None:
             return text
     for name in candidates:
-        text = _decode(data, name, tolerant=True)
+        text = _decode(data, name, faults=1)
         if text is not None:
             return text
     detected = python_codec(detect_encoding(data, max_len=1 << 17, from_html_meta=False) or "") or "cp1252"
     return _lenient(data, detected)
 
 
-def _decode(data: bytes, name: str, tolerant: bool) -> str | None:
-    """`data` under `name`, or None where it does not fit: a cut through the last character always does."""
+def _decode(data: bytes, name: str, faults: int | None) -> str | None:
+    """`data` under `name`, or None where it does not fit. faults: 0 allows none; 1 allows a cut through the last
+    character, and both 1 and None allow one in SOUND_PER_ERROR characters beyond ASCII."""
     try:
         return data.decode(name)
-    except UnicodeDecodeError as error:
-        if error.start >= len(data) - 3:
-            return data[: error.start].decode(name)
+    except UnicodeDecodeError:
+        if faults == 0:
+            return None
     text = _lenient(data, name)
-    errors = text.count("\ufffd")
+    errors, cut = text.count("\ufffd"), text.endswith("\ufffd")
     sound = len(text) - errors - len(text.encode("ascii", "ignore"))
-    return text if errors == 0 or (tolerant and errors * SOUND_PER_ERROR <= sound) else None
+    if errors == (faults if cut else 0) or errors * SOUND_PER_ERROR <= sound:
+        return text[:-1] if cut else text
+    return None
 
 
 def _lenient(data: bytes, name: str) -> str:

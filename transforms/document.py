@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from transforms.native import textclean
+
 Scalar = str | int | float
 NO_META: Mapping[str, Scalar] = MappingProxyType({})
 
@@ -60,9 +62,9 @@ class Drop:
 def document_id(text: str) -> bytes:
     """16 bytes of blake2b over the NFC text with every whitespace run collapsed to one space.
 
-    `text` must be cleaned (NFC, no lone surrogates). Cost: one pass, about 300 MB/s.
+    `text` must be cleaned (NFC, no lone surrogates: UnicodeEncodeError). Cost: one pass, several hundred MB/s.
     """
-    return hashlib.blake2b(" ".join(text.split()).encode(), digest_size=ID_BYTES).digest()
+    return hashlib.blake2b(textclean.collapse(text), digest_size=ID_BYTES).digest()
 
 
 def text_bytes(text: str) -> int:

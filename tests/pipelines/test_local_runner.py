@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import apache_beam as beam
@@ -72,3 +73,22 @@ def test_workers_end_with_a_killed_launcher() -> None:
     launcher.wait()
     launcher.stdout.close()
     assert len(pids) == 2 and gone(pids)
+
+
+def slow_blocks(seed: int) -> Iterator[tuple[int, bytes]]:
+    """Large elements over some seconds: what a flush by time from another thread would tear."""
+    for number in range(150):
+        time.sleep(0.02)
+        yield 0, bytes([seed, number % 256]) * 500_000
+
+
+def test_no_element_is_lost_on_the_way(tmp_path: Path) -> None:
+    def count(_: int, blocks: Iterable[bytes]) -> None:
+        (tmp_path / "found").write_text(str(len({block[:2] for block in blocks})))
+
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    blocks = pipeline | beam.Create([1, 2]) | "blocks" >> beam.FlatMap(slow_blocks).with_output_types(tuple[int, bytes])
+    blocks | beam.GroupByKey() | "count" >> beam.MapTuple(count)
+    with WorkerPool(2) as pool:
+        run_local(pipeline, pool, local_options(2, []))
+    assert (tmp_path / "found").read_text() == "300"

@@ -18,7 +18,7 @@ enum {
     RAW_IN_SELECT = 8192,
     MATH_INTEGRATION = 65536,
     SILENT = 16384,    /* html, head, body: there is one of each anyway */
-    QUIET = 32768,     /* start tag does not open left-open formatting elements again (nor does any CLOSES_P or TABLE) */
+    QUIET = 32768,     /* start tag does not open formatting elements again (nor does any CLOSES_P or TABLE) */
 };
 
 typedef struct {
@@ -43,18 +43,23 @@ static const Known KNOWN[] = {
     {"td", SPECIAL | SCOPE | TABLE | MARKER}, {"th", SPECIAL | SCOPE | TABLE | MARKER},
     {"select", SPECIAL | SCOPE | BLOCK}, {"colgroup", SPECIAL | TABLE}, {"noscript", SPECIAL},
     {"html", SILENT}, {"head", SILENT | BREAKOUT}, {"body", SILENT | BREAKOUT}, {"frameset", SPECIAL | QUIET},
-    {"area", VOID}, {"base", VOID | QUIET}, {"basefont", VOID | QUIET}, {"bgsound", VOID | QUIET}, {"br", VOID | BREAKOUT}, {"col", VOID | QUIET},
+    {"area", VOID}, {"base", VOID | QUIET}, {"basefont", VOID | QUIET}, {"bgsound", VOID | QUIET},
+    {"br", VOID | BREAKOUT}, {"col", VOID | QUIET},
     {"embed", VOID | BREAKOUT}, {"frame", VOID | QUIET}, {"hr", VOID | CLOSES_P | BREAKOUT}, {"img", VOID | BREAKOUT},
-    {"input", VOID}, {"keygen", VOID}, {"link", VOID | QUIET}, {"meta", VOID | QUIET | BREAKOUT}, {"param", VOID | QUIET}, {"source", VOID | QUIET},
+    {"input", VOID}, {"keygen", VOID}, {"link", VOID | QUIET}, {"meta", VOID | QUIET | BREAKOUT},
+    {"param", VOID | QUIET}, {"source", VOID | QUIET},
     {"track", VOID | QUIET}, {"wbr", VOID}, {"image", VOID},
     {"a", FORMAT}, {"b", FORMAT | BREAKOUT}, {"big", FORMAT | BREAKOUT}, {"code", FORMAT | BREAKOUT},
     {"em", FORMAT | BREAKOUT}, {"font", FORMAT}, {"i", FORMAT | BREAKOUT}, {"nobr", FORMAT | BREAKOUT},
     {"s", FORMAT | BREAKOUT}, {"small", FORMAT | BREAKOUT}, {"strike", FORMAT | BREAKOUT},
     {"strong", FORMAT | BREAKOUT}, {"tt", FORMAT | BREAKOUT}, {"u", FORMAT | BREAKOUT},
-    {"script", SPECIAL | QUIET | RAW | RAW_IN_SELECT}, {"textarea", SPECIAL | QUIET | RAW | RAW_IN_SELECT}, {"style", SPECIAL | QUIET | RAW},
-    {"title", SPECIAL | QUIET | RAW}, {"xmp", SPECIAL | RAW | CLOSES_P}, {"iframe", SPECIAL | QUIET | RAW}, {"noembed", SPECIAL | QUIET | RAW},
+    {"script", SPECIAL | QUIET | RAW | RAW_IN_SELECT}, {"textarea", SPECIAL | QUIET | RAW | RAW_IN_SELECT},
+    {"style", SPECIAL | QUIET | RAW},
+    {"title", SPECIAL | QUIET | RAW}, {"xmp", SPECIAL | RAW | CLOSES_P}, {"iframe", SPECIAL | QUIET | RAW},
+    {"noembed", SPECIAL | QUIET | RAW},
     {"noframes", SPECIAL | QUIET | RAW}, {"plaintext", SPECIAL | RAW | CLOSES_P},
-    {"svg", FOREIGN}, {"math", FOREIGN}, {"foreignobject", SVG_INTEGRATION}, {"desc", SVG_INTEGRATION}, {"mi", MATH_INTEGRATION},
+    {"svg", FOREIGN}, {"math", FOREIGN}, {"foreignobject", SVG_INTEGRATION}, {"desc", SVG_INTEGRATION},
+    {"mi", MATH_INTEGRATION},
     {"mo", MATH_INTEGRATION}, {"mn", MATH_INTEGRATION}, {"ms", MATH_INTEGRATION}, {"mtext", MATH_INTEGRATION},
     {"span", BREAKOUT}, {"sub", BREAKOUT}, {"sup", BREAKOUT}, {"var", BREAKOUT},
     {"ruby", BREAKOUT}, {"rp", QUIET}, {"rt", QUIET},

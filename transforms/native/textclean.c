@@ -1,6 +1,6 @@
 /* One pass over the buffer of a Python str: the cleaning of a text, and its whitespace-collapsed UTF-8.
  *
- * clean(text, inner): drops what nobody sees, unifies line ends and spaces, strips line ends, limits blank lines to one.
+ * clean(text, inner): drops what nobody sees, unifies line ends and spaces, strips line ends, keeps one blank line.
  * collapse(text): the bytes of " ".join(text.split()), for document ids.
  * Both are linear in time and hold one output buffer of at most the size of the input (collapse: at most 3 or 4 bytes
  * a code point). No dependencies; the GIL is released for long texts (a str's buffer never changes).
@@ -273,7 +273,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "textclean", "Cleaning of texts, one pass over the str's buffer.", -1, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "textclean", "Cleaning of texts.", -1, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_textclean(void)
