@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transforms.language import LanguageParams
-from transforms.url import UrlParams
-
 from pipelines.params import RecipeError, load_yaml, override, parse, to_plain
 from transforms.encode import TokenizerParams
 from transforms.extract import ExtractParams
 from transforms.heuristics import HeuristicsParams
+from transforms.language import LanguageParams
 from transforms.near_duplicates import NearParams
 from transforms.per_document import RejectParams
 from transforms.pii import PiiParams
@@ -23,6 +21,7 @@ from transforms.resources import read_resource
 from transforms.shuffle import ShardParams
 from transforms.signatures import SignatureParams
 from transforms.toxicity import ToxicityParams
+from transforms.url import UrlParams
 from transforms.write_documents import SourceFacts
 
 

@@ -1,8 +1,8 @@
 """The one global shuffle: every encoded document gets a seeded place in its domain's order, then travels to its shard.
 
 The order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th n-th of that
-range, in key order. So the concatenation of a domain's shards is its global order, and no document's place depends on workers,
-bundles or the other documents (except through the number of shards).
+range, in key order. So the concatenation of a domain's shards is its global order, and no document's place depends on
+workers, bundles or the other documents (except through the number of shards).
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """

@@ -97,7 +97,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
 
 @dataclass
 class WriteShards(beam.PTransform):
-    """(shard key, blocks) -> files under `location`. A retried bundle writes the same bytes: publishing accepts them."""
+    """(shard key, blocks) -> files under `location`. A retried bundle writes the same bytes, which is fine."""
 
     location: str
     counts: Mapping[str, int]
