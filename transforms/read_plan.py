@@ -21,6 +21,9 @@ COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
 ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
 ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
+# What the stages themselves note about a document; an input must not pretend to have been through them.
+OWN_META = frozenset(("language", "language_score", "quality", "toxicity", "pii", "copies", "copy_sources"))
+
 MAX_STRIDES = 8  # readers of one compressed file: each inflates all of it, which costs 1/10 to 1/20 of the funnel
 COMPRESSED_RATIO = 4  # compressed text counts four times its size: 64 MB of text per part, 16 MB compressed
 
@@ -65,6 +68,9 @@ class SourceParams:
             raise ValueError(f"sample: {self.sample} given, a number above 0 and up to 1 is allowed")
         if self.cap is not None and self.cap < 1:
             raise ValueError(f"cap: {self.cap} given, 1 or more is allowed (null: no cap)")
+        own = sorted(set(self.meta_fields) & OWN_META)
+        if own:
+            raise ValueError(f"meta_fields: {own[0]!r} given, any but the funnel's own names is allowed: {sorted(OWN_META)}")
         if not self.text_field:
             raise ValueError("text_field: '' given, the name of a field is allowed")
 

@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,7 @@ from loader.storage import checksums, open_store
 from transforms.per_document import add_side, side_record
 from transforms.shuffle import parse_shard_key, unpack_block
 
-# Meta fields that have a provenance column of their own.
-_COLUMNS = ("language", "language_score", "quality", "copies", "copy_sources")
+BATCH_ROWS = 1024
 
 
 def sort_blocks(blocks: Iterable[bytes]) -> pa.Table:
@@ -31,30 +30,24 @@ def sort_blocks(blocks: Iterable[bytes]) -> pa.Table:
     return table.sort_by(keys)
 
 
-def provenance_rows(table: pa.Table, lengths: list[int]) -> list[dict[str, Any]]:
+def provenance_rows(table: pa.Table, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and which tokens it became."""
-    rows = []
-    offset = 0
-    columns = {name: table[name].to_pylist() for name in table.column_names if name not in ("tokens", "order")}
-    for i, length in enumerate(lengths):
-        meta = orjson.loads(columns["meta"][i])
-        rows.append(
-            {name: columns[name][i] for name in ("id", "url", "source", "origin", "text_bytes")}
-            | {
-                "language": meta.get("language", ""),
-                "language_score": meta.get("language_score"),
-                "quality": meta.get("quality"),
-                "copies": meta["copies"],
-                "sources": meta["copy_sources"].split(","),
+    offset = row = 0
+    for batch in table.drop_columns(["tokens", "order"]).to_batches(max_chunksize=BATCH_ROWS):
+        for fields in batch.to_pylist():
+            meta = orjson.loads(fields.pop("meta"))
+            own = {name: meta.pop(name, None) for name in ("language", "language_score", "quality", "copies")}
+            yield {
+                **fields,
+                **own,
+                "language": own["language"] or "",
+                "sources": meta.pop("copy_sources").split(","),
                 "token_offset": offset,
-                "token_count": length,
-                "meta": orjson.dumps(
-                    {k: v for k, v in meta.items() if k not in _COLUMNS}, option=orjson.OPT_SORT_KEYS
-                ).decode(),
+                "token_count": lengths[row],
+                "meta": orjson.dumps(meta, option=orjson.OPT_SORT_KEYS).decode(),
             }
-        )
-        offset += length
-    return rows
+            offset += lengths[row]
+            row += 1
 
 
 def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
