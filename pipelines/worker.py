@@ -15,6 +15,7 @@ from typing import Any
 
 from apache_beam.runners.worker.sdk_worker import SdkHarness
 
+import pipelines.web  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from transforms.per_document import LIVE
 
 REPORT_SECONDS = 0.1
