@@ -41,4 +41,4 @@ demo: $(VENV)/.installed
 	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
 
 clean:
-	rm -rf $(VENV) build *.egg-info transforms/native/*.so out
+	rm -rf $(VENV) build *.egg-info transforms/native/*.so $(OUT)

@@ -54,7 +54,7 @@ setup(
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
     # The sources go along: they are part of a run's fingerprint.
-    package_data={"transforms": ["data/*"], "transforms.native": ["*.c", "*.h", "*.pyi"]},
+    package_data={"transforms.native": ["*.c", "*.h", "*.pyi"]},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

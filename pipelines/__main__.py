@@ -1,10 +1,13 @@
 """The command line: `refinery COMMAND …`, the same as `python -m pipelines COMMAND …`."""
 
 import argparse
+import contextlib
 import difflib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 
 from loader.storage import StorageConflict
 
@@ -47,6 +50,7 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(prog="refinery", description="Raw crawl in, training shards out.")
+    parser.add_argument("--version", action="version", version=f"refinery {version('refinery')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     refine = commands.add_parser(
@@ -94,10 +98,10 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
         from pipelines.refine import Refinement
 
         recipe = load_recipe(args.recipe, args.set, args.input)
-        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work)
+        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
         totals = run.run().totals
-    print(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
-    print(f"check it:   refinery verify {args.output}")
+    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    say(f"check it:   refinery verify {args.output}")
     return 0
 
 
@@ -108,7 +112,7 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     refuse_flags(flags)
     report = verify(args.prefix)
     for line in report.summary_lines():
-        print(line)
+        say(line)
     return EXIT_FAILED if report.failures else 0
 
 
@@ -137,6 +141,14 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
     positive, negative = read_texts("positive", args.positive), read_texts("negative", args.negative)
     train_quality(positive, negative, args.output, TrainQualityParams(seed=args.seed))
     return 0
+
+
+def say(line: str) -> None:
+    """A line for the user, who may have stopped listening (`| head`): that must not stop a run."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
 
 
 def refuse_flags(flags: Sequence[str]) -> None:
@@ -182,9 +194,11 @@ def execute(argv: Sequence[str] | None = None) -> int:
 
 def main() -> None:
     """The console command."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same clean end as Ctrl-C
     code = execute()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
     # Threads of an interrupted Beam job cannot be joined; nothing of ours needs them any more.
     os._exit(code)
 

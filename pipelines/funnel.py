@@ -88,4 +88,5 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
     lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
+    lines.append("(- dropped for a reason, ! dead letters; per source in manifest.json)")
     return lines

@@ -6,6 +6,7 @@ here keeps its processes, with their imports and models, and hands each job's co
 
 import contextlib
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -75,6 +76,7 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         self._stopping = True
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels that break now are no news
         for process in self._processes:
             process.kill()
         for process, listener in zip(self._processes, self._listeners, strict=True):
@@ -119,6 +121,7 @@ class WorkerPool:
             self._reports[index] = json.loads(line)
         code = process.wait()
         if not self._stopping:
+            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
             self.death = (
                 f"worker process {index} ended with {'signal ' + str(-code) if code < 0 else f'exit code {code}'}"
             )

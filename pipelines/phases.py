@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loader.format import seal, unseal
+from loader.format import FormatError, seal, unseal
 from loader.storage import Store, open_store
 
 SCHEMA_VERSION = 1
@@ -41,7 +41,13 @@ def read_phase(work: str, name: str, fingerprint: str) -> Phase | None:
     if payload["fingerprint"] != fingerprint:
         return None
     if payload["reused_from"]:
-        return read_phase(payload["reused_from"], name, fingerprint)
+        phase = read_phase(payload["reused_from"], name, fingerprint)
+        if phase is None:
+            raise FormatError(
+                f"{store.url(path)}: the phase was taken over from {payload['reused_from']}, which no longer holds it; "
+                "put it back, or choose another --output"
+            )
+        return phase
     return Phase(name, fingerprint, work, payload)
 
 

@@ -95,7 +95,10 @@ class Recipe:
         if twice:
             raise ValueError(f"sources: the name {twice[0]!r} given twice, every source needs its own name")
         if self.near_dup:
-            self.near_dup.layout(self.signature.permutations)  # raises ValueError when the bands do not fit
+            try:
+                self.near_dup.layout(self.signature.permutations)
+            except ValueError as error:
+                raise ValueError(f"near_dup.{error}") from error
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""

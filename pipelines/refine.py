@@ -10,37 +10,23 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
-from loader.format import MANIFEST, RUN, Manifest, read_manifest, seal, unseal
+from loader.format import MANIFEST, Manifest, read_manifest, unseal
 from loader.indexed import dtype_for
-from loader.storage import StorageConflict, Store, open_store
+from loader.storage import Store, open_store
 from pipelines import web
-from pipelines.fingerprint import code_digest, describe_inputs, library_versions, phase_fingerprints
+from pipelines.checks import check_models
+from pipelines.fingerprint import describe_inputs, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
-from pipelines.params import to_plain
-from pipelines.phases import (
-    SCHEMA_VERSION,
-    Phase,
-    finish_phase,
-    merge_reports,
-    read_phase,
-    read_waves,
-    remove_orphans,
-    reuse_phase,
-)
+from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans
+from pipelines.prefix import RefineError, claim, describe_run, take_over
 from pipelines.publish import publish_corpus
-from pipelines.recipe import PHASE_SECTIONS, Recipe
+from pipelines.recipe import Recipe
 from pipelines.runners import Runner
-from transforms.encode import check_tokenizer
-from transforms.quality import check_quality
 from transforms.read import ReadTask, plan_sources
 from transforms.read_survivors import PartPair
 from transforms.shuffle import shard_counts
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
-
-
-class RefineError(RuntimeError):
-    """A run that must not go on; the message is one or a few lines for the user."""
 
 
 @dataclass
@@ -70,78 +56,30 @@ class Refinement:
         RefineError for a prefix that belongs to something else, a spent failure budget or counts that do not
         reconcile, and whatever a job raises.
         """
-        self.tokenizer = check_tokenizer(self.recipe.tokenizer)
-        if self.recipe.quality:
-            check_quality(self.recipe.quality)
+        self.tokenizer = check_models(self.recipe)
         self.tasks = plan_sources(self.recipe.sources)
         self.inputs = describe_inputs(self.tasks)
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        if self._guard():
+        if self._claim():
             self.say(f"{self.prefix} is complete already; nothing to do")
             return read_manifest(self.store)
-        self._take_over()
+        if self.reuse:
+            take_over(self.work, self.reuse, self.fingerprints, self.say)
         clean = self._phase("clean", self._clean)
         dedup = self._phase("dedup", lambda: self._dedup(clean))
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
         return self._publish([clean, dedup, shards])
 
-    # --- the prefix ---------------------------------------------------------------------------------------------
-
-    def _identity(self) -> dict[str, Any]:
-        plain = to_plain(self.recipe)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "refinery-run",
-            "name": self.recipe.name,
-            "fingerprint": self.fingerprints["shards"],
-            "phases": self.fingerprints,
-            "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
-            "inputs": self.inputs,
-            "code": {phase: code_digest(phase) for phase in PHASE_SECTIONS},
-            "libraries": {phase: library_versions(phase) for phase in PHASE_SECTIONS},
-        }
-
-    def _guard(self) -> bool:
-        """Claim the prefix, or see that it is ours. True when its corpus is complete."""
-        identity = self._identity()
-        for store in {self.store.root: self.store, self.work_store.root: self.work_store}.values():
-            if store is self.work_store and self.work.startswith(self.prefix.rstrip("/") + "/"):
-                continue  # inside the prefix, which is guarded
-            if store.size(RUN) is None:
-                if store.size(MANIFEST) is not None:
-                    raise RefineError(f"{store.root} holds a manifest.json but no _run.json; choose another --output")
-                try:
-                    store.create(RUN, seal(identity))
-                    continue
-                except StorageConflict:
-                    pass  # somebody else was faster: compare with what they wrote
-            theirs = unseal(store.read(RUN), store.url(RUN))
-            if theirs["fingerprint"] != identity["fingerprint"]:
-                raise RefineError(
-                    f"{store.root} belongs to another run and stays as it is: {differences(theirs, identity)}.\n"
-                    f"Choose another --output; with --reuse {self.prefix} it takes over every phase that is the same."
-                )
+    def _claim(self) -> bool:
+        """Make the prefix, and a work location outside it, ours. True when the corpus is complete."""
+        identity = describe_run(self.recipe, self.inputs, self.fingerprints)
+        advice = f"Choose another --output; with --reuse {self.prefix} it takes over every phase that is the same."
+        claim(self.store, identity, advice)
+        if not self.work.startswith(self.prefix.rstrip("/") + "/"):
+            claim(self.work_store, identity, "Choose another --work.")
         return self.store.size(MANIFEST) is not None
-
-    def _take_over(self) -> None:
-        """Point at the other prefix's finished phases where the fingerprints agree."""
-        if not self.reuse:
-            return
-        other = f"{self.reuse.rstrip('/')}/work"
-        if open_store(other).size("clean.json") is None:
-            raise RefineError(
-                f"--reuse {self.reuse}: {other} holds no finished phase; name a prefix whose work/ was kept"
-            )
-        for name in ("clean", "dedup"):
-            phase = read_phase(other, name, self.fingerprints[name])
-            if phase is None:
-                self.say(f"reuse: {name} differs in recipe, inputs or code, so it runs again")
-                return
-            if read_phase(self.work, name, self.fingerprints[name]) is None:
-                reuse_phase(self.work, phase)
-                self.say(f"reuse: {name} taken over from {self.reuse}")
 
     def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
         phase = read_phase(self.work, name, self.fingerprints[name])
@@ -159,8 +97,8 @@ class Refinement:
             raise RefineError(
                 "too many dead letters:\n  "
                 + "\n  ".join(problems)
-                + f"\nThey are listed in {self.work_store.url('dead_letters')}. Mend the inputs, or bear more with "
-                "--set failures.max_ratio=…, and run the same command again: what is done stays done."
+                + f"\nThey are listed in {self.work_store.url('dead_letters')}. Bear them: the same command with "
+                "--set failures.max_ratio=… goes on where it stopped. Or mend the inputs and choose another --output."
             )
 
     # --- the phases ---------------------------------------------------------------------------------------------
@@ -177,7 +115,7 @@ class Refinement:
             name = f"clean/wave-{number:05d}.json"
             facts = {"tasks": keys}
             build = partial(web.clean, recipe=self.recipe, tasks=wave, work=self.work, report=name, facts=facts)
-            self.runner.run(f"clean {number + 1}/{len(done) + len(waves)}", build, files=len(wave))
+            self.runner.run(f"1/3 clean, wave {number + 1} of {len(done) + len(waves)}", build, files=len(wave))
             self._check_budget(merge_reports(read_waves(self.work_store, "clean")))
         report = merge_reports(read_waves(self.work_store, "clean"))
         remove_orphans(self.work_store, report, ("documents", "signatures"))
@@ -192,7 +130,7 @@ class Refinement:
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
         if self.work_store.size(name) is None:
-            self.runner.run("dedup", lambda p: web.dedup(p, self.recipe, parts, partitions, self.work, name, {}))
+            self.runner.run("2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, partitions, self.work, name, {}))
         report = unseal(self.work_store.read(name), name)
         remove_orphans(self.work_store, report, ("verdicts",))
         return report
@@ -223,7 +161,7 @@ class Refinement:
         name = "shards/report.json"
         if self.work_store.size(name) is None:
             self.runner.run(
-                "shards",
+                "3/3 shards",
                 lambda p: web.shards(p, self.recipe, pairs, counts, dtype, self.work, self.prefix, name, {}),
             )
         return unseal(self.work_store.read(name), name)
@@ -274,24 +212,3 @@ def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> li
         waves[-1].append(task)
         held += size
     return waves
-
-
-def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    """What tells two runs apart, in words: recipe keys with both values, inputs, code, libraries."""
-    found = [
-        f"{path} is {before!r} there, {after!r} here"
-        for path, before, after in _leaves(theirs.get("recipe"), ours["recipe"], "")
-    ]
-    if theirs.get("inputs") != ours["inputs"]:
-        found.append("the input files differ")
-    found += [f"the {what} differ" for what in ("code", "libraries") if theirs.get(what) != ours[what]]
-    return "; ".join(found[:5]) or "a file that the recipe names differs"
-
-
-def _leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        keys = sorted(set(a) | set(b))
-        return [leaf for key in keys for leaf in _leaves(a.get(key), b.get(key), f"{path}.{key}" if path else key)]
-    if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [leaf for i, (x, y) in enumerate(zip(a, b, strict=True)) for leaf in _leaves(x, y, f"{path}[{i}]")]
-    return [] if a == b else [(path, a, b)]

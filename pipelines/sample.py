@@ -12,14 +12,17 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
+from loader.format import unseal
+from pipelines.funnel import check_budget
 from pipelines.params import RecipeError
+from pipelines.prefix import RefineError
 from pipelines.recipe import Recipe
 from pipelines.runners import Runner
 from pipelines.web import clean_documents
 from transforms.document import Document, Drop, RawDocument, hash64
 from transforms.extract import ExtractParams, extract_document
-from transforms.per_document import take_sides
 from transforms.read import SourceParams, plan_sources, read_task
+from transforms.report import WriteReport
 
 
 class _Smallest:
@@ -85,9 +88,13 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
                 | "together" >> beam.GroupByKey()  # (0, hash + text)
                 | "write" >> beam.MapTuple(lambda _, texts: _merge(texts, budget, path))
             )
-            take_sides(pipeline)  # tallies of a sample are nobody's books
+            pipeline | WriteReport(scratch, "report.json", {})
 
         runner.run("sample", build, files=len(tasks))
+        report = unseal((Path(scratch) / "report.json").read_bytes(), "report.json")
+        problems = check_budget(report["tallies"], recipe.failures.max_ratio, recipe.failures.grace)
+        if problems:
+            raise RefineError("too many dead letters in the sources:\n  " + "\n  ".join(problems))
         data = Path(path).read_bytes() if Path(path).exists() else b""
     texts = []
     position = 0

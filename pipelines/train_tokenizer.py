@@ -76,6 +76,8 @@ def train_tokenizer(texts: Iterable[str], output: str, params: TrainTokenizerPar
     open_store(folder or ("/" if output.startswith("/") else ".")).replace(name, data)
     metrics = TokenizerMetrics(tokenizer.vocab_size, _total(train), _total(held_out), compression(tokenizer, held_out))
     print(f"{output}: {metrics}")
+    if metrics.vocab_size < params.vocab_size:
+        print(f"fewer than the {params.vocab_size:,} entries asked for: the sample holds no more; give more text")
     return metrics
 
 

@@ -8,6 +8,7 @@ output. It ends with its standard input, so a killed launcher leaves no worker b
 import json
 import logging
 import os
+import signal
 import sys
 import threading
 import time
@@ -57,7 +58,9 @@ def main() -> None:
     """Read commands until standard input ends, then leave at once, whatever still runs."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints may enter the protocol
-    logging.basicConfig(level=logging.ERROR)
+    # The launcher tells of failures and answers Ctrl-C; here both would only add noise.
+    logging.basicConfig(level=logging.CRITICAL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=report, args=(out,), daemon=True).start()
     for line in sys.stdin:
         command = json.loads(line)

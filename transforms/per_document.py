@@ -19,9 +19,11 @@ import orjson
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindows
 
+import transforms.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from transforms.document import Document, Drop, RawDocument, hash64, text_bytes
 
 MAIN, SIDES = "main", "sides"
+NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
 
 # Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
 LIVE: Counter[tuple[str, str]] = Counter()
@@ -145,7 +147,7 @@ class _Routing(beam.DoFn):
     def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str) -> list[Any]:
         self.tally.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
-        if hash64("reject", reason, origin) >= self.rejects.rate * 2**64:
+        if reason == NOT_SAMPLED or hash64("reject", reason, origin) >= self.rejects.rate * 2**64:
             return []
         return [
             beam.pvalue.TaggedOutput(

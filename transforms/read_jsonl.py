@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from transforms.document import RawDocument, Scalar, text_bytes
-from transforms.per_document import Damaged, Skipped
+from transforms.per_document import NOT_SAMPLED, Damaged, Skipped
 from transforms.read_plan import LimitParams, ReadTask
 from transforms.read_stream import ByteSource, MemberStream
 
@@ -62,7 +62,7 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
     if not data or data.isspace():
         return None
     if not task.samples(origin):
-        return Skipped("not-sampled", origin, line.size)
+        return Skipped(NOT_SAMPLED, origin, line.size)
     record = parse_json(data)
     if not isinstance(record, dict):
         return Damaged("BadJson", origin, data[:HASHED], line.size)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms.document import RawDocument, Scalar, text_bytes
-from transforms.per_document import Damaged, Skipped
+from transforms.per_document import NOT_SAMPLED, Damaged, Skipped
 from transforms.read_jsonl import clean, document_of, field_of, parse_json, scalar_of
 from transforms.read_plan import LimitParams, ReadTask
 from transforms.read_stream import ByteSource
@@ -100,7 +100,7 @@ def read_row(
     if task.format == "documents":
         return earlier_document(record, origin, task, limits)
     if not task.samples(origin):
-        return Skipped("not-sampled", origin, size_of(field_of(record, task.text_field)))
+        return Skipped(NOT_SAMPLED, origin, size_of(field_of(record, task.text_field)))
     return document_of(record, task, limits, row, b"")
 
 
@@ -115,7 +115,7 @@ def earlier_document(
         return Damaged("BadJson", origin, text.encode())
     origin, url, size = record["origin"], clean(record["url"]), text_bytes(text)
     if not task.samples(origin):
-        return Skipped("not-sampled", origin, size, url)
+        return Skipped(NOT_SAMPLED, origin, size, url)
     if size > limits.max_record_bytes:
         return Skipped("too-large", origin, size, url)
     if not text or text.isspace():

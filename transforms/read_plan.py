@@ -70,7 +70,9 @@ class SourceParams:
             raise ValueError(f"cap: {self.cap} given, 1 or more is allowed (null: no cap)")
         own = sorted(set(self.meta_fields) & OWN_META)
         if own:
-            raise ValueError(f"meta_fields: {own[0]!r} given, any but the funnel's own names is allowed: {sorted(OWN_META)}")
+            raise ValueError(
+                f"meta_fields: {own[0]!r} given, any but the funnel's own names is allowed: {sorted(OWN_META)}"
+            )
         if not self.text_field:
             raise ValueError("text_field: '' given, the name of a field is allowed")
 

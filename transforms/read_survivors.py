@@ -12,7 +12,6 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import transforms.coders  # noqa: F401 - registers the coder of Document
 from loader.storage import open_store
 from transforms.document import Document
 from transforms.per_document import LIVE

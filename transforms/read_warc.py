@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from transforms.document import RawDocument, Scalar
-from transforms.per_document import Damaged, Skipped, printable
+from transforms.per_document import NOT_SAMPLED, Damaged, Skipped, printable
 from transforms.read_http import MAX_HEADER, NoPage, Payload, charset_of, http_page, parse_headers, typed_page
 from transforms.read_plan import LimitParams, ReadTask
 from transforms.read_stream import ByteSource, MemberStream
@@ -71,7 +71,7 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
         if not is_content(record, url):
             yield Skipped("record-type", origin, record.length, url)
         elif not task.samples(origin):
-            yield Skipped("not-sampled", origin, record.length, url)
+            yield Skipped(NOT_SAMPLED, origin, record.length, url)
         else:
             page = page_of(record, limits)
             if isinstance(page, Payload):

@@ -1,12 +1,13 @@
 """A fingerprint changes with what decides the result, and with nothing else."""
 
+import ast
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pipelines import fingerprint as module
-from pipelines.fingerprint import code_digest, input_digest, module_files, phase_fingerprints
+from pipelines.fingerprint import code_digest, input_digest, module_files, phase_fingerprints, phase_modules
 from pipelines.params import RecipeError, parse
 from pipelines.recipe import PHASE_SECTIONS, Recipe
 
@@ -62,11 +63,17 @@ def test_inputs_are_told_apart_by_content(tmp_path: Path, monkeypatch: pytest.Mo
             assert input_digest(str(file), size) != digest
 
 
+def test_every_transform_of_the_graphs_is_in_a_phase() -> None:
+    tree = ast.parse((module.ROOT / "pipelines" / "web.py").read_bytes())
+    used = {n.module for n in tree.body if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("transforms.")}
+    assert used == set().union(*(phase_modules(phase) for phase in PHASE_SECTIONS))
+
+
 def test_code_covers_stages_their_helpers_and_kernels() -> None:
-    clean = {path.name for path in module_files(module.PHASE_MODULES["clean"])}
+    clean = {path.name for path in module_files(phase_modules("clean"))}
     assert {"read_warc.py", "extract.py", "heuristics.c", "minhash.c", "per_document.py", "storage.py"} <= clean
     assert not {"encode.py", "pii.py", "write_shards.py"} & clean
-    shards = {path.name for path in module_files(module.PHASE_MODULES["shards"])}
+    shards = {path.name for path in module_files(phase_modules("shards"))}
     assert {"bpe.c", "encode.py", "format.py", "indexed.py"} <= shards
     assert not {"read_warc.py", "extract.py", "minhash.c"} & shards
     assert len({code_digest(phase) for phase in PHASE_SECTIONS}) == 3

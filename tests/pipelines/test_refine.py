@@ -8,8 +8,9 @@ import pytest
 from loader.corpus import Corpus
 from loader.format import read_manifest, unseal
 from loader.storage import open_store
+from pipelines.prefix import differences
 from pipelines.recipe import load_recipe
-from pipelines.refine import cut_waves, differences
+from pipelines.refine import cut_waves
 from tests.pipelines.inputs import corpus_bytes, refine, run
 from transforms.read import ReadTask
 
@@ -61,7 +62,7 @@ def test_reuse_costs_only_what_changed(
 
 def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
     done = refine(inputs, tmp_path / "out", "--reuse", tmp_path / "nowhere", check=False)
-    assert done.returncode == 1 and "holds no finished phase" in done.stderr
+    assert done.returncode == 1 and "no finished phase there" in done.stderr
 
 
 def test_work_elsewhere_and_discarded(inputs: Path, corpus: Path, tmp_path: Path) -> None:
@@ -113,7 +114,16 @@ def test_too_many_dead_letters_fail_until_they_are_borne(inputs: Path, tmp_path:
     [
         (["--set", "near_dup.treshold=0.8"], "did you mean"),
         (["--set", "near_dup.threshold=high"], "near_dup.threshold"),
-        (["--set", "tokenizer.path=/nowhere.json"], "/nowhere.json"),
+        (["--set", "tokenizer.path=/nowhere.json"], "tokenizer.path: '/nowhere.json'"),
+        (["--set", "tokenizer.path=/nowhere.json"], "refinery train-tokenizer learns one"),
+        (["--set", "tokenizer.eos=</s>"], "tokenizer.eos: '</s>'"),
+        (["--set", "language.languages={eng: 0.5}"], "language.languages"),
+        (["--set", "language.model=README.md"], "language"),
+        (["--set", "quality.model=README.md"], "quality"),
+        (["--set", "url.domain_lists=[/nowhere]"], "url"),
+        (["--set", "near_dup.bands=20"], "near_dup.bands"),
+        (["--workers", "-1"], "--workers"),
+        (["--runner", "DirectRuner"], "DirectRuner"),
         (["--input", "/nowhere/*.warc.gz"], "no file matches"),
         (["--set", "sources.crawl.format=wrac"], "sources[0].format"),
         (["--wrokers", "3"], "did you mean --workers"),
