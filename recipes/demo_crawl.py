@@ -24,6 +24,7 @@ from demo_text.german import GERMAN
 from demo_text.grammar import Paragraphs, change_words, fill, from_sentences, generator, write_article
 from demo_text.others import OTHERS
 from demo_text.page import html_page
+from demo_text.programs import FUNCTIONS, LISTING_INTROS, PROGRAM_SLOTS, QUOTE_INTROS, QUOTES
 from demo_text.spanish import SPANISH
 from demo_text.stock import Stock
 from demo_text.unwanted import ADVERTS, GADGETS, LATIN, RUDE, SPAM
@@ -50,13 +51,15 @@ SHARES = {
     "spam": 0.03,  # keywords
     "repetition": 0.02,  # two sentences over and over
     "short": 0.03,
-    "dummy-text": 0.015,
+    "dummy-text": 0.015,  # an article where a part is still lorem ipsum; every third page is nothing else
     "script-notice": 0.015,  # an article with a line about JavaScript and one about cookies
     "rude": 0.02,
     "personal": 0.04,  # an article with e-mail addresses, phone numbers and IP addresses
     "blocked-url": 0.02,  # an article where the address promises something else
-    "code": 0.015,  # program text
+    "code": 0.015,  # functions with English comments
+    "quoted-code": 0.015,  # an article that shows a line or two of a program
     "list": 0.015,  # headlines without a sentence
+    "app": 0.01,  # no text before a script has run
 }
 
 
@@ -151,7 +154,8 @@ def spam(rng: random.Random, number: int) -> Page:
 
 def repetition(rng: random.Random, number: int) -> Page:
     page = article(rng, number, "repetition", "en")
-    page.text = [page.text[0][:2]] * 12
+    # As paragraphs, or in one: rules about lines see the first, rules about n-grams the second.
+    page.text = [page.text[0][:2]] * 5 if number % 2 else [page.text[0][:2] * 5]
     return page
 
 
@@ -176,18 +180,36 @@ def blocked(rng: random.Random, number: int) -> Page:
 
 
 def code(rng: random.Random, number: int) -> Page:
-    name = rng.choice(["total", "index", "buffer", "result"])
-    text = [
-        [f"for (int i = 0; i < {rng.randint(2, 99)}; i++) {{ {name}[i] += {rng.randint(2, 9)} * values[i]; }}"],
-        [f"if ({name} == NULL) {{ return -{rng.randint(1, 9)}; }} else {{ free({name}); }}"],
-        [f"The function returns {name} and sets errno when the call has failed, see the manual page for more."],
-    ] * 8
-    return Page("code", "en", new_url(rng, HOSTS, "program", number), f"The {name} function", text)
+    # One program speaks of one thing, so each slot has a single word to choose.
+    slots = ENGLISH.slots | {name: [rng.choice(found)] for name, found in PROGRAM_SLOTS.items()}
+    text = [[fill(rng, rng.choice(LISTING_INTROS), slots)]]
+    text += [[fill(rng, function, slots)] for function in rng.sample(FUNCTIONS, len(FUNCTIONS))]
+    return Page("code", "en", new_url(rng, HOSTS, "program", number), "The whole program", text)
+
+
+def quoted_code(rng: random.Random, number: int) -> Page:
+    page = article(rng, number, "quoted-code", "en")
+    quote = [[fill(rng, rng.choice(QUOTE_INTROS), ENGLISH.slots)], [fill(rng, rng.choice(QUOTES), ENGLISH.slots)]]
+    page.text[1:1] = quote
+    return page
+
+
+def dummy_text(rng: random.Random, number: int) -> Page:
+    if number % 3 == 0:
+        return made_of("dummy-text", LATIN, {}, 12)(rng, number)
+    page = article(rng, number, "dummy-text", "en")
+    page.text.insert(1, LATIN[:2])
+    return page
 
 
 def listing(rng: random.Random, number: int) -> Page:
     text = [[title] for _ in range(40) for title in [write_article(rng, ENGLISH, 1)[0]]]
     return Page("list", "en", new_url(rng, HOSTS, "archive", number), "All stories", text)
+
+
+def app(rng: random.Random, number: int) -> Page:
+    title = write_article(rng, ENGLISH, 1)[0]
+    return Page("app", "en", new_url(rng, HOSTS, "app", number), title, [])
 
 
 MAKERS: dict[str, Callable[[random.Random, int], Page]] = {
@@ -196,14 +218,16 @@ MAKERS: dict[str, Callable[[random.Random, int], Page]] = {
     "personal": personal,
     "advert": made_of("advert", ADVERTS, {"gadget": GADGETS}, 14),
     "rude": made_of("rude", RUDE, ENGLISH.slots, 9),
-    "dummy-text": made_of("dummy-text", LATIN, {}, 12),
+    "dummy-text": dummy_text,
     "spam": spam,
     "repetition": repetition,
     "short": short,
     "script-notice": script_notice,
     "blocked-url": blocked,
     "code": code,
+    "quoted-code": quoted_code,
     "list": listing,
+    "app": app,
 }
 
 

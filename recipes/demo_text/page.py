@@ -18,18 +18,28 @@ _STYLE = (
 def html_page(
     rng: random.Random, stock: Stock, design: int, title: str, paragraphs: Paragraphs, links: list[str], meta: str
 ) -> str:
-    """A page in design 0, 1 or 2. links: titles of other pages. meta: a charset for a meta tag, "" for none."""
+    """A page in design 0, 1 or 2. links: titles of other pages. meta: a charset for a meta tag, "" for none.
+
+    Without paragraphs it is the shell of an application: nothing is there until its script has run.
+    """
     words = {name: escape(fill(rng, text, stock.slots)) for name, text in stock.furniture.items()}
-    text = [f"<p>{escape(' '.join(sentences), quote=False)}</p>" for sentences in paragraphs]
+    text = [_block(" ".join(sentences)) for sentences in paragraphs]
     menu = "".join(f'<li><a href="/{i}/">{item}</a></li>' for i, item in enumerate(words["nav"].split("|")))
     related = "".join(f'<li><a href="/r/{rng.randrange(10**6)}">{escape(link)}</a></li>' for link in links)
     head = f'<meta charset="{meta}">' if meta else ""
     head += f"<title>{escape(title)}</title>{_STYLE}{_SCRIPT % rng.randrange(10**6)}"
-    body = (_article, _table, _plain)[design](escape(title), text, words, menu, related)
-    return (
-        f"<!DOCTYPE html>\n<html>\n<head>\n{head}\n</head>\n<body>\n{body}\n"
-        f"<noscript>{words['script']}</noscript>\n</body>\n</html>\n"
-    )
+    if paragraphs:
+        body = (_article, _table, _plain)[design](escape(title), text, words, menu, related)
+        body += f"\n<noscript>{words['script']}</noscript>"
+    else:
+        body = '<div id="app"></div><script src="/app.js"></script>'
+    return f"<!DOCTYPE html>\n<html>\n<head>\n{head}\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+
+
+def _block(text: str) -> str:
+    """A paragraph, or program text where there are line breaks."""
+    inside = escape(text, quote=False)
+    return f"<pre><code>{inside}</code></pre>" if "\n" in text else f"<p>{inside}</p>"
 
 
 def _article(title: str, text: list[str], words: dict[str, str], menu: str, related: str) -> str:
