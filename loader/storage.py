@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from abc import ABC, abstractmethod
@@ -23,6 +24,7 @@ Names = list[str]  # inside the classes `list` is a method
 
 CHUNK = 8 << 20
 TEMPORARY = ".tmp-"
+_OWN_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")  # as `_temporary` makes them
 
 
 class StorageConflict(Exception):
@@ -234,7 +236,7 @@ class LocalStore(Store):
         found = 0
         for base, _, files in os.walk(self._folder, onerror=_raise_unless_missing):
             for name in files:
-                if name.startswith(TEMPORARY):
+                if _OWN_TEMPORARY.fullmatch(name):
                     found += _remove_abandoned(Path(base) / name)
         return found
 

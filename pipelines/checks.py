@@ -13,7 +13,6 @@ from transforms.quality import check_quality
 from transforms.toxicity import load_lexicon
 from transforms.url import load_rules
 
-
 HINTS = {
     "tokenizer": "; refinery train-tokenizer learns one",
     "quality": "; refinery train-quality trains one",

@@ -7,11 +7,13 @@ here keeps its processes, with their imports and models, and hands each job's co
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -43,6 +45,12 @@ def _quieten_channels() -> None:
     threading.excepthook = hook
 
 
+def worker_environment() -> dict[str, str]:
+    """The launcher's environment, in which a worker finds this very code, and the launcher without a proxy."""
+    root = str(Path(__file__).parent.parent)
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+
+
 class WorkerDied(RuntimeError):
     """A worker process ended while a job ran."""
 
@@ -54,6 +62,8 @@ class WorkerPool:
     """
 
     def __init__(self, size: int) -> None:
+        # gRPC would send the control channel between these processes through a proxy that is set for the network.
+        os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
         self.size = size
         self._next = 0
         self._reports: list[dict[str, int]] = [{} for _ in range(size)]
@@ -62,7 +72,11 @@ class WorkerPool:
         self.death = ""
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "pipelines.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+                [sys.executable, "-P", "-m", "pipelines.worker"],  # -P: no code from the working directory
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=worker_environment(),
             )
             for _ in range(size)
         ]

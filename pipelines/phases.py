@@ -3,15 +3,18 @@
 A phase is complete when its sealed manifest (clean.json, dedup.json, shards.json) is there with the right fingerprint.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loader.format import FormatError, seal, unseal
+from loader.format import RUN, FormatError, seal, unseal
 from loader.storage import Store, open_store
 
 SCHEMA_VERSION = 1
+
+WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,9 @@ def reuse_phase(work: str, phase: Phase) -> None:
 
 
 def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
-    """Reports of the waves that are done, in order."""
-    return [unseal(store.read(path), store.url(path)) for path in store.list(phase) if path.endswith(".json")]
+    """Reports of the waves that are done, in order, each with its "number"."""
+    names = [path for path in store.list(phase) if WAVE.fullmatch(path.removeprefix(f"{phase}/"))]
+    return [{**unseal(store.read(path), store.url(path)), "number": int(path[-10:-5])} for path in names]
 
 
 def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -107,10 +111,23 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+# Every name that a run writes into a work location. Nothing else there is ever removed.
+PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
+OWN = re.compile(rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json")
+
+
+def remove_work(store: Store) -> None:
+    """Delete what a run wrote into its work location, and nothing else."""
+    for path in store.list():
+        if OWN.fullmatch(path):
+            store.delete(path)
+
+
 def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[str]) -> int:
-    """Delete the parts in `folders` that no committed bundle claims; returns how many."""
+    """Delete the parts in `folders` that no committed bundle claims; returns how many. Foreign files stay."""
     claimed = {part["path"] for entries in report["parts"].values() for part in entries}
-    orphans = [path for folder in folders for path in store.list(folder) if path not in claimed]
+    listed = [path for folder in folders for path in store.list(folder)]
+    orphans = [path for path in listed if PART.fullmatch(path) and path not in claimed]
     for path in orphans:
         store.delete(path)
     return len(orphans)

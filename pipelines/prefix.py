@@ -67,7 +67,7 @@ def take_over(work: str, reuse: str, fingerprints: Mapping[str, str], say: Calla
         raise RefineError(
             f"--reuse {reuse}: no finished phase there; name a prefix whose work/ was kept, or its --work location"
         )
-    other = other if "://" in other else os.path.abspath(other)  # the pointer must hold from any folder
+    other = location(other)  # the pointer must hold from any folder
     for name in ("clean", "dedup"):
         phase = read_phase(other, name, fingerprints[name])
         if phase is None:
@@ -76,6 +76,11 @@ def take_over(work: str, reuse: str, fingerprints: Mapping[str, str], say: Calla
         if read_phase(work, name, fingerprints[name]) is None:
             reuse_phase(work, phase)
             say(f"reuse: {name} taken over from {reuse}")
+
+
+def location(url: str) -> str:
+    """A location in a form that can be compared: absolute, links resolved, without a trailing slash."""
+    return url.rstrip("/") if "://" in url else os.path.realpath(url)
 
 
 def finished(work: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.format import KIND, MANIFEST, RUN, SCHEMA_VERSION, Manifest, check_funnel, parse_manifest, seal
+from loader.format import KIND, MANIFEST, RUN, SCHEMA_VERSION, SPLITS, Manifest, check_funnel, parse_manifest, seal
 from loader.indexed import DTYPE_CODES, dtype_for
 from loader.storage import Store, checksums, open_store
 from pipelines.params import to_plain
@@ -39,6 +39,12 @@ def publish_corpus(
     problems = check_funnel(funnel) + check_shards(funnel, shards)
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
+    ours = {file["path"] for shard in shards for file in shard["files"].values()}
+    foreign = [path for split in SPLITS for path in store.list(split) if path not in ours]
+    if foreign:
+        raise CountsDisagree(
+            f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
+        )
     files = [describe(store, RUN), publish_tokenizer(store, recipe)]
     for folder, schema in RECORD_SCHEMAS.values():
         files += publish_records(store, phases, folder, schema)
@@ -122,7 +128,7 @@ def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: 
 def read_part(root: str, path: str, schema: pa.Schema) -> pa.Table:
     """One Parquet part of a work location."""
     with open_store(root).open(path) as stream:
-        return pq.read_table(stream, schema=schema)
+        return pq.read_table(stream, schema=schema, page_checksum_verification=True)
 
 
 __all__ = ["CountsDisagree", "publish_corpus"]

@@ -86,6 +86,8 @@ class Recipe:
     run: RunParams = field(default_factory=RunParams)
 
     def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise ValueError(f"name: {self.name!r} given, printable characters are allowed")
         if not self.name:
             raise ValueError("name: '' given, a name for the corpus is allowed")
         if not self.sources:

@@ -17,8 +17,8 @@ from pipelines import web
 from pipelines.checks import check_models
 from pipelines.fingerprint import describe_inputs, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
-from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans
-from pipelines.prefix import RefineError, claim, describe_run, take_over
+from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans, remove_work
+from pipelines.prefix import RefineError, claim, describe_run, location, take_over
 from pipelines.publish import publish_corpus
 from pipelines.recipe import Recipe
 from pipelines.runners import Runner
@@ -48,6 +48,11 @@ class Refinement:
 
     def __post_init__(self) -> None:
         self.work = self.work or f"{self.prefix.rstrip('/')}/work"
+        inside = f"{location(self.prefix)}/".startswith(f"{location(self.work)}/")
+        if inside:
+            raise RefineError(
+                f"--work {self.work}: the corpus would lie in its own work location; choose another --work"
+            )
 
     def run(self) -> Manifest:
         """Returns the manifest.
@@ -77,12 +82,16 @@ class Refinement:
         identity = describe_run(self.recipe, self.inputs, self.fingerprints)
         advice = f"Choose another --output; with --reuse {self.prefix} it takes over every phase that is the same."
         claim(self.store, identity, advice)
-        if not self.work.startswith(self.prefix.rstrip("/") + "/"):
+        if not location(self.work).startswith(f"{location(self.prefix)}/"):
             claim(self.work_store, identity, "Choose another --work.")
         return self.store.size(MANIFEST) is not None
 
     def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
         phase = read_phase(self.work, name, self.fingerprints[name])
+        if phase is None and self.work_store.size(f"{name}.json") is not None:
+            raise RefineError(
+                f"{self.work_store.url(f'{name}.json')} is of another run; it does not belong here: remove it"
+            )
         if phase is None:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
             self.finished.append(name)
@@ -110,12 +119,13 @@ class Refinement:
         waves = cut_waves(todo, self.recipe.run.wave_bytes, self.recipe.run.wave_files)
         if done:
             self.say(f"clean: {len(done)} waves are done, {len(waves)} to go")
-        for number, wave in enumerate(waves, len(done)):
+        first = max((report["number"] for report in done), default=-1) + 1
+        for number, wave in enumerate(waves, first):
             keys = sorted(task_key(task) for task in wave)
             name = f"clean/wave-{number:05d}.json"
             facts = {"tasks": keys}
             build = partial(web.clean, recipe=self.recipe, tasks=wave, work=self.work, report=name, facts=facts)
-            self.runner.run(f"1/3 clean, wave {number + 1} of {len(done) + len(waves)}", build, files=len(wave))
+            self.runner.run(f"1/3 clean, wave {number + 1} of {first + len(waves)}", build, files=len(wave))
             self._check_budget(merge_reports(read_waves(self.work_store, "clean")))
         report = merge_reports(read_waves(self.work_store, "clean"))
         remove_orphans(self.work_store, report, ("documents", "signatures"))
@@ -190,8 +200,7 @@ class Refinement:
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
         if self.discard_work:
-            for path in self.work_store.list():
-                self.work_store.delete(path)
+            remove_work(self.work_store)
         return manifest
 
 

@@ -21,6 +21,7 @@ from transforms.read_stream import ByteSource, MemberStream
 BLOCK = 1 << 20
 HASHED = 1 << 16  # bytes of a damaged line that make its hash
 BOM = b"\xef\xbb\xbf"
+MAX_DEPTH = 64  # levels of lists and objects in a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +71,30 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
 
 
 def parse_json(data: bytes) -> Any:
-    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, big integers) Python's reader takes."""
+    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, big integers) Python's reader takes.
+
+    Nesting beyond MAX_DEPTH is refused here, so that nothing later depends on how much of the stack is left.
+    """
     try:
-        return orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
         try:
-            return json.loads(data)
+            value = json.loads(data)
         except (ValueError, RecursionError):
             return None
+    return value if is_shallow(value) else None
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether lists and objects nest at most MAX_DEPTH deep. Linear, without recursion."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [part for outer in level if isinstance(outer, dict) for part in outer.values()]
+        inner += [part for outer in level if isinstance(outer, list) for part in outer]
+        level = [part for part in inner if isinstance(part, dict | list)]
+        if not level:
+            return True
+    return False
 
 
 def document_of(
@@ -102,7 +119,14 @@ def document_of(
     for key, name in kept:
         if name and (value := scalar_of(field_of(record, name))) is not None:
             meta[key] = value
+    if meta_bytes(url, meta) > limits.max_meta_bytes:
+        return Skipped("meta-too-large", origin, size)
     return RawDocument(text, task.content == "html", "", url, task.source, origin, task.position(offset), meta)
+
+
+def meta_bytes(url: str, meta: Mapping[str, Scalar]) -> int:
+    """About what a document's address and notes take, in characters."""
+    return len(url) + sum(len(key) + (len(value) if isinstance(value, str) else 8) for key, value in meta.items())
 
 
 def field_of(record: Mapping[str, Any], name: str) -> Any:

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from transforms.document import RawDocument, Scalar, text_bytes
 from transforms.per_document import NOT_SAMPLED, Damaged, Skipped
-from transforms.read_jsonl import clean, document_of, field_of, parse_json, scalar_of
-from transforms.read_plan import LimitParams, ReadTask
+from transforms.read_jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
+from transforms.read_plan import OWN_META, LimitParams, ReadTask
 from transforms.read_stream import ByteSource
 
 BATCH_BYTES = 8 << 20
@@ -84,7 +84,7 @@ def rows_of(batch: pa.RecordBatch) -> list[Mapping[str, Any] | None]:
     """The rows of a batch, None for one with a value that Python cannot take (text that is not UTF-8, a year 10000)."""
     try:
         return list(batch.to_pylist())
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, LookupError, pa.ArrowException):  # LookupError: a time zone nobody knows
         if batch.num_rows == 1:
             return [None]
         return [row for at in range(batch.num_rows) for row in rows_of(batch.slice(at, 1))]
@@ -107,7 +107,11 @@ def read_row(
 def earlier_document(
     record: Mapping[str, Any], origin: str, task: ReadTask, limits: LimitParams
 ) -> RawDocument | Skipped | Damaged:
-    """A document of an earlier run, as it was: only the source is a new one."""
+    """A document of an earlier run, as it was: only the source is a new one.
+
+    Of the notes that the funnel makes itself, language and its score are taken over where their types are right; the
+    others come after documents/ was written, so whoever put them there was not the funnel.
+    """
     text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
     if not isinstance(text, str) or not isinstance(record["origin"], str):
         return Damaged("MissingField", origin)
@@ -120,10 +124,25 @@ def earlier_document(
         return Skipped("too-large", origin, size, url)
     if not text or text.isspace():
         return Skipped("empty", origin, size, url)
-    kept: dict[str, Scalar] = {key: scalar for key, value in meta.items() if (scalar := scalar_of(value)) is not None}
+    kept: dict[str, Scalar] = {
+        clean(key): scalar
+        for key, value in meta.items()
+        if (scalar := scalar_of(value)) is not None and (key not in OWN_META or is_language(key, value))
+    }
     kept.setdefault("source", clean(record["source"]))
-    position = record["position"] if isinstance(record["position"], int) else 0
+    if meta_bytes(url, kept) > limits.max_meta_bytes:
+        return Skipped("meta-too-large", origin, size)
+    position = record["position"]
+    if not isinstance(position, int) or not 0 <= position < 1 << 63:
+        return Damaged("BadField", origin, text.encode("utf-8", "surrogatepass"))
     return RawDocument(text, False, "", url, task.source, origin, position, kept)
+
+
+def is_language(key: str, value: object) -> bool:
+    """Whether this is a note of the language stage, as it makes them."""
+    return (key == "language" and isinstance(value, str) and len(value) < 32) or (
+        key == "language_score" and isinstance(value, float) and 0 <= value <= 1
+    )
 
 
 def size_of(text: Any) -> int:

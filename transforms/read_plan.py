@@ -58,8 +58,9 @@ class SourceParams:
 
     def __post_init__(self) -> None:
         for field, value in (("name", self.name), ("domain", self.domain or self.name)):
-            if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]*", value):
-                raise ValueError(f"{field}: {value!r} given, lower-case letters, digits, '_', '.' and '-' are allowed")
+            if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", value):
+                allowed = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
+                raise ValueError(f"{field}: {value!r} given, {allowed}")
         if not self.paths or not all(self.paths):
             raise ValueError(f"paths: {list(self.paths)} given, one or more file names or globs are allowed")
         if not 0 <= self.priority <= 65535:
@@ -83,12 +84,17 @@ class LimitParams:
 
     max_record_bytes: one document's raw content, decoded. max_decompressed_bytes: what may be held to get at it: a
     record of an archive, a line of JSONL, a layer of content encoding. A reader's memory stays under four times that.
+    max_meta_bytes: a JSONL or Parquet record's address and meta fields together ("meta-too-large"): they are held for
+    whole batches of documents.
     """
 
     max_record_bytes: int = 10_000_000
     max_decompressed_bytes: int = 64_000_000
+    max_meta_bytes: int = 65_536
 
     def __post_init__(self) -> None:
+        if self.max_meta_bytes < 1:
+            raise ValueError(f"max_meta_bytes: {self.max_meta_bytes} given, 1 or more is allowed")
         if not 1 <= self.max_record_bytes <= self.max_decompressed_bytes:
             raise ValueError(
                 f"max_record_bytes: {self.max_record_bytes} given, 1 to max_decompressed_bytes is allowed"

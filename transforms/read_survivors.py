@@ -40,7 +40,7 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
     Raises ValueError when the two files disagree on the number of rows. Memory: one row group.
     """
     with open_store(pair.documents_root).open(pair.documents) as stream:
-        documents = pq.ParquetFile(stream)
+        documents = pq.ParquetFile(stream, page_checksum_verification=True)
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[: pair.group]) - 1
         if pair.verdicts:
@@ -61,7 +61,7 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
 def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray]:
     """removed, copies and sources of every row of the part."""
     with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
-        verdicts = pq.read_table(stream, columns=["removed", "copies", "sources"])
+        verdicts = pq.read_table(stream, columns=["removed", "copies", "sources"], page_checksum_verification=True)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
     return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]

@@ -65,7 +65,7 @@ def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
     path = f"{folder}/{name}.parquet"
     with TemporaryDirectory() as scratch:
         local = Path(scratch) / "part.parquet"
-        pq.write_table(table, local, compression="zstd", store_schema=False)
+        pq.write_table(table, local, compression="zstd", store_schema=False, write_page_checksum=True)
         return publish_part(location, path, local, table.num_rows)
 
 

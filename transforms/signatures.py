@@ -170,7 +170,7 @@ def read_signature_part(
     """
     folder, _, name = url.rpartition("/")
     with open_store(folder).open(name) as stream:
-        part = pq.ParquetFile(stream)
+        part = pq.ParquetFile(stream, page_checksum_verification=True)
         if part.metadata.num_rows != rows:
             raise ValueError(f"{url}: {part.metadata.num_rows} rows found, {rows} expected")
         first = 0

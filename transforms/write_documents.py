@@ -82,7 +82,7 @@ class _Part:
     def write(self, folder: str, table: pa.Table, compression: str, **options: Any) -> None:
         if folder not in self.writers:
             self.writers[folder] = pq.ParquetWriter(
-                self.paths[folder], table.schema, compression=compression, **options
+                self.paths[folder], table.schema, compression=compression, write_page_checksum=True, **options
             )
         self.writers[folder].write_table(table)
 
@@ -119,7 +119,8 @@ class _WriteParts(beam.DoFn):
         size = text_bytes(doc.text)
         self.docs.append(doc)
         self.sizes.append(size)
-        self.held += size
+        # Addresses and notes are held, too: a record may carry far more of these than text.
+        self.held += size + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
         if self.held >= BATCH_BYTES:
             self._write_batch()
             if self.part and self.part.bytes >= self.part_bytes:

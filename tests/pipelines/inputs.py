@@ -4,7 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,14 @@ def make_inputs(folder: Path, pages: int = 120) -> Path:
     return folder
 
 
-def run(*arguments: object, check: bool = True, hash_seed: int = 0) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: object, check: bool = True, hash_seed: int = 0, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own; `check` fails the test with everything that it printed."""
     done = subprocess.run(
         [*COMMAND, *map(str, arguments)],
         cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=250,

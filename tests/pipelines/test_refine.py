@@ -1,6 +1,8 @@
 """The whole command: books that balance, refusals, reuse, and what a recipe leaves out."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,3 +164,78 @@ def test_differences_are_told_in_words() -> None:
     before = {"recipe": {"a": {"b": [1, 2]}}, "inputs": [1], "code": {}, "libraries": {}}
     after = {"recipe": {"a": {"b": [1, 3]}}, "inputs": [2], "code": {"x": "y"}, "libraries": {}}
     assert differences(before, after) == "a.b[1] is 2 there, 3 here; the input files differ; the code differ"
+
+
+def test_nothing_foreign_is_ever_deleted(inputs: Path, tmp_path: Path) -> None:
+    foreign = [
+        "out/work/documents/mine.txt",
+        "out/work/thesis.doc",
+        "parts/verdicts/part-x.parquet",
+        "parts/.tmp-notes",
+    ]
+    for name in foreign:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    for more in ([], ["--work", tmp_path / "parts"]):
+        output = tmp_path / ("out" if not more else "out2")
+        refine(inputs, output, "--workers", 0, "--discard-work", *more)
+    assert all((tmp_path / name).read_text() == "mine" for name in foreign)
+
+
+@pytest.mark.parametrize("work", ["out", ".", "out/../out"])
+def test_work_must_not_hold_the_corpus(inputs: Path, tmp_path: Path, work: str) -> None:
+    done = refine(inputs, tmp_path / "out", "--work", tmp_path / work, check=False)
+    assert done.returncode == 1 and "--work" in done.stderr and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("folder", "phase"), [("documents", "dedup"), ("signatures", "clean")])
+def test_damage_in_the_work_parts_is_not_published(inputs: Path, tmp_path: Path, folder: str, phase: str) -> None:
+    """One flipped bit in the data of a part, after the phase that wrote it was finished."""
+    refine(inputs, tmp_path / "out", "--workers", 0)
+    for name in ("manifest.json", "work/shards.json", "work/shards/report.json"):
+        (tmp_path / "out" / name).unlink()
+    if phase == "clean":
+        for name in ("work/dedup.json", "work/dedup/report.json"):
+            (tmp_path / "out" / name).unlink()
+    part = max((tmp_path / "out" / "work" / folder).iterdir(), key=lambda path: path.stat().st_size)
+    data = bytearray(part.read_bytes())
+    data[len(data) // 3] ^= 1
+    part.write_bytes(data)
+    done = refine(inputs, tmp_path / "out", "--workers", 0, check=False)
+    assert done.returncode == 1 and not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_lost_wave_is_read_again(inputs: Path, corpus: Path, tmp_path: Path) -> None:
+    refine(inputs, tmp_path / "out", "--workers", 0)
+    for name in ("manifest.json", "work/clean.json", "work/dedup.json", "work/shards.json"):
+        (tmp_path / "out" / name).unlink()
+    for name in ("clean/wave-00000.json", "dedup/report.json", "shards/report.json"):
+        (tmp_path / "out" / "work" / name).unlink()
+    for part in (tmp_path / "out" / "work" / "verdicts").iterdir():
+        part.unlink()
+    refine(inputs, tmp_path / "out", "--workers", 0)
+    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+
+
+def test_a_proxy_for_the_network_is_not_for_the_workers(inputs: Path, tmp_path: Path) -> None:
+    proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:1")
+    refine(inputs, tmp_path / "out", "--workers", 2, environment=proxies)
+
+
+def test_no_code_from_the_working_directory_runs(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "orjson.py").write_text("import pathlib; pathlib.Path('executed').touch()")
+    command = [Path(sys.executable).parent / "refinery", "refine", inputs / "recipe.yaml", "--output", "out"]
+    subprocess.run([*command, "--workers", "1"], cwd=tmp_path, check=True, capture_output=True, timeout=250)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_one_absurd_record_costs_one_dead_letter(inputs: Path, tmp_path: Path) -> None:
+    good = [json.dumps({"text": f"fine text number {i}"}) for i in range(20)]
+    deep = ['{"text":"x","url":' + "[" * depth + "]" * depth + "}" for depth in (65, 900, 1010, 100_000)]
+    (tmp_path / "in.jsonl").write_text("\n".join([*deep, *good]))
+    off = [part for name in ("language", "heuristics", "quality", "near_dup") for part in ("--set", f"{name}=off")]
+    for workers in (0, 1):
+        refine(inputs, tmp_path / f"out{workers}", "--input", tmp_path / "in.jsonl", "--workers", workers, *off)
+    (row,) = [r for r in read_manifest(open_store(str(tmp_path / "out0"))).funnel if r["stage"] == "read"]
+    assert (row["in"]["documents"], row["kept"]["documents"]) == (24, 20)
+    assert corpus_bytes(tmp_path / "out0") == corpus_bytes(tmp_path / "out1")
