@@ -6,12 +6,14 @@ is never replaced by other bytes.
 
 import base64
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import re
 import secrets
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
@@ -188,12 +190,17 @@ class LocalStore(Store):
 
     def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
         _check_range(start, length)
-        with self.local_path(name).open("rb") as stream:
+        with self.open(name) as stream:
             stream.seek(start)
             return stream.read(-1 if length is None else length)
 
     def open(self, name: str) -> BinaryIO:
-        return self.local_path(name).open("rb")
+        path = self.local_path(name)
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder has an error of its own
+            # Before opening: a FIFO would wait for its writer for ever, and a device never ends.
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return path.open("rb")
 
     def size(self, name: str) -> int | None:
         path = self.local_path(name)
@@ -219,7 +226,8 @@ class LocalStore(Store):
                 else:
                     _sync_folder(final.parent)
                     return
-        found, given = size_and_crc32c(final), size_and_crc32c(source)
+        with self.open(name) as stream:
+            found, given = size_and_crc32c(stream), size_and_crc32c(source)
         if found != given:
             raise _conflict(self.url(name), found, given)
 

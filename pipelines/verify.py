@@ -4,10 +4,11 @@ Nothing is taken on trust: every byte of every listed file is read once, every t
 documents is decoded. Checks are generators of failures, so that one broken file hides nothing about the others.
 """
 
+import math
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,6 @@ from loader.format import (
     DTYPE_CODES,
     MANIFEST,
     RUN,
-    SPLITS,
     SUFFIXES,
     FormatError,
     Manifest,
@@ -30,16 +30,24 @@ from loader.format import (
     check_version,
     dtype_for,
     read_manifest,
+    seal,
     shard_name,
     unseal,
 )
-from loader.storage import Store, check_name, open_store, size_and_crc32c
-from pipelines.verify_shard import ShardFacts, check_file, check_shard
+from loader.storage import Store, open_store
+from pipelines.verify_files import FOLDERS, RECORDS, check_links, check_records, check_unlisted, check_work, collect
+from pipelines.verify_shard import Plan, ShardFacts, check_file, check_shard
 from transforms.document import hash64
 from transforms.tokenizer import Tokenizer, load_tokenizer
 
 THREADS = 2  # hashing releases the GIL; more threads only pay on machines with more to read from
-SHARD_SUFFIXES = (".bin", ".idx", ".parquet")
+
+# Repeated here because the modules that own them load Beam; a test holds them equal.
+STAGES = (
+    *("read", "extract", "url", "language", "heuristics"),
+    *("exact-duplicates", "near-duplicates"),
+    *("quality", "toxicity", "pii", "encode"),
+)
 
 
 @dataclass
@@ -91,17 +99,6 @@ def verify(
     return report
 
 
-def collect(what: str, check: Iterable[str]) -> list[str]:
-    """All failures of a check. An exception becomes one more: on foreign bytes any library may raise anything."""
-    failures = []
-    try:
-        for failure in check:
-            failures.append(failure)
-    except Exception as error:  # noqa: BLE001 - see above; nothing may stop the other checks
-        failures.append(f"{what}: {type(error).__name__}: {error}")
-    return failures
-
-
 def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]) -> Iterator[str]:
     try:
         store = open_store(report.prefix)
@@ -113,6 +110,12 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     with ThreadPoolExecutor(THREADS) as pool:
         yield from collect(MANIFEST, _check_manifest(manifest))
         yield from collect(RUN, _check_run(store, manifest))
+        plan = read_plan(manifest.recipe)
+        if plan is None:
+            yield (
+                f"{MANIFEST}: recipe: shards.seed, shards.validation and sources with names expected; without them "
+                "order, place and sources of documents cannot be checked"
+            )
 
         def check_other(entry: Any) -> list[str]:
             return collect(entry.path, check_file(store, entry))
@@ -129,7 +132,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
 
             def check(facts: ShardFacts) -> list[str]:
                 rows = sample_rows(manifest.fingerprint, facts.shard.bin.path, facts.shard.documents, samples)
-                return collect(facts.shard.bin.path, check_shard(store, manifest, facts, rows, read_back))
+                return collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
 
             every = [ShardFacts(shard) for shard in manifest.shards]
             for failures in pool.map(check, every):
@@ -138,15 +141,30 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
             yield from collect("ids", _check_ids(every))
         yield from collect("totals", _check_totals(manifest, every))
-        yield from collect("funnel", _check_funnel(manifest))
-        for split in SPLITS:
-            yield from collect(f"{split}/", _check_unlisted(store, manifest, split))
-        yield from collect("work/", _check_work(store, pool))
+        yield from collect("funnel", _check_funnel(manifest, plan))
+        for folder in RECORDS:
+            yield from collect(f"{folder}/", check_records(store, manifest, folder, damaged))
+        for folder in FOLDERS:
+            yield from collect(f"{folder}/", check_unlisted(store, manifest, folder))
+        yield from collect("links", check_links(store, manifest))
+        yield from collect("work/", check_work(store, pool))
     report.files = 1 + sum(1 for _ in manifest.all_files)
     report.bytes = sum(entry.size for entry in manifest.all_files)
     report.documents = sum(facts.documents for facts in every)
     report.tokens = sum(facts.tokens for facts in every)
     report.decoded = sum(facts.decoded for facts in every)
+
+
+def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
+    """What decides the place of a document, from a recipe as plain data; None if it is not all there."""
+    try:
+        seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
+        domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
+    except (KeyError, TypeError, AttributeError):
+        return None
+    texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
+    good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
+    return Plan(seed, float(validation), domains) if texts and good else None
 
 
 def _check_manifest(manifest: Manifest) -> Iterator[str]:
@@ -205,6 +223,18 @@ def _check_run(store: Store, manifest: Manifest) -> Iterator[str]:
             f"{RUN}: fingerprint {payload.get('fingerprint')!r} found, {manifest.fingerprint!r} expected: "
             f"{MANIFEST} is from another run"
         )
+    phases = payload.get("phases")
+    last = phases.get("shards") if isinstance(phases, dict) else None
+    if last != manifest.fingerprint:
+        yield f"{RUN}: phases.shards is {last!r}, the fingerprint {manifest.fingerprint!r} expected"
+    if payload.get("name") != manifest.name:
+        yield f"{RUN}: name {payload.get('name')!r} found, {manifest.name!r} expected from {MANIFEST}"
+    recipe, expected = payload.get("recipe"), dict(manifest.recipe)
+    if seal({"recipe": recipe}) != seal({"recipe": expected}):  # == takes 1, 1.0 and true for the same
+        theirs = recipe if isinstance(recipe, dict) else {}
+        absent = object()
+        keys = [k for k in sorted({*theirs, *expected}) if theirs.get(k, absent) != expected.get(k, absent)]
+        yield f"{RUN}: its recipe is not that of {MANIFEST}; they differ in: {', '.join(keys) or 'types'}"
 
 
 def _check_ids(every: list[ShardFacts]) -> Iterator[str]:
@@ -241,71 +271,31 @@ def _check_totals(manifest: Manifest, every: list[ShardFacts]) -> Iterator[str]:
             yield f"{MANIFEST}: totals.{key} is {manifest.totals[key]}, {found} expected from the shards"
 
 
-def _check_funnel(manifest: Manifest) -> Iterator[str]:
+def _check_funnel(manifest: Manifest, plan: Plan | None) -> Iterator[str]:
     yield from (f"{MANIFEST}: funnel: {problem}" for problem in check_funnel(manifest.funnel))
     if not manifest.funnel:
         yield f"{MANIFEST}: funnel: empty, at least one stage expected"
         return
     stages = list(dict.fromkeys(entry["stage"] for entry in manifest.funnel))
-    kept = sum(entry["kept"]["documents"] for entry in manifest.funnel if entry["stage"] == stages[-1])
-    if kept != manifest.totals["documents"]:
-        yield (
-            f"{MANIFEST}: funnel: the last stage, {stages[-1]!r}, kept {kept} documents, "
-            f"{manifest.totals['documents']} expected from totals"
+    for unit in ("documents", "bytes"):
+        kept = sum(entry["kept"][unit] for entry in manifest.funnel if entry["stage"] == stages[-1])
+        if kept != manifest.totals[unit]:
+            yield (
+                f"{MANIFEST}: funnel: the last stage, {stages[-1]!r}, kept {kept} {unit}, "
+                f"{manifest.totals[unit]} expected from totals"
+            )
+    if stages != [stage for stage in STAGES if stage in stages] or stages[0] != STAGES[0]:
+        yield f"{MANIFEST}: funnel: {stages} found, those of {list(STAGES)} in this order, 'read' first, expected"
+    if manifest.totals["documents"] and stages[-1] != STAGES[-1]:
+        yield f"{MANIFEST}: funnel: {stages[-1]!r} is the last stage, {STAGES[-1]!r} expected"
+    if plan:
+        read = {entry["source"] for entry in manifest.funnel if entry["stage"] == STAGES[0]}
+        yield from (
+            f"{MANIFEST}: funnel: source {source!r} of the recipe was never read"
+            for source in sorted(plan.domains.keys() - read)
         )
-
-
-def _check_unlisted(store: Store, manifest: Manifest, split: str) -> Iterator[str]:
-    listed = {entry.path for entry in manifest.all_files}
-    for name in store.list(split):
-        if name.endswith(SHARD_SUFFIXES) and name not in listed:
-            yield f"{name}: not in {MANIFEST}"
-
-
-def _check_work(store: Store, pool: ThreadPoolExecutor) -> Iterator[str]:
-    """Phase manifests that were kept under work/ are whole, and so are the parts they list (paths below work/)."""
-
-    def check(part: tuple[str, Any]) -> list[str]:
-        return collect(part[0], _check_part(store, *part))
-
-    for name in store.list("work"):
-        if name.endswith(".json") and name.count("/") == 1:
-            try:
-                parts = [(name, part) for part in _parts(unseal(store.read(name), name))]
-            except (FormatError, FileNotFoundError) as error:
-                yield str(error)
-                continue
-            for failures in pool.map(check, parts):
-                yield from failures
-
-
-def _parts(payload: Any) -> Iterator[Any]:
-    """Every entry with a path in the lists under any key "parts", at any depth of JSON."""
-    todo = [(payload, False)]
-    while todo:
-        value, inside = todo.pop()
-        if isinstance(value, dict):
-            if inside and "path" in value:
-                yield value
-            else:
-                todo += [(inner, inside or key == "parts") for key, inner in value.items()]
-        elif isinstance(value, list):
-            todo += [(inner, inside) for inner in value]
-
-
-def _check_part(store: Store, listed_in: str, part: dict[str, Any]) -> Iterator[str]:
-    name = check_name(f"work/{part['path']}")
-    try:
-        with store.open(name) as stream:
-            size, crc32c = size_and_crc32c(stream)
-    except FileNotFoundError:
-        yield f"{name}: missing, listed in {listed_in}"
-        return
-    if (size, crc32c) != (part["size"], part["crc32c"]):
-        yield (
-            f"{name}: {size} bytes, crc32c {crc32c} found; {part['size']} bytes, crc32c {part['crc32c']} expected "
-            f"from {listed_in}"
-        )
+        strange = {entry["source"] for entry in manifest.funnel} - plan.domains.keys()
+        yield from (f"{MANIFEST}: funnel: source {source!r} is not in the recipe" for source in sorted(strange))
 
 
 def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> list[int]:

@@ -4,12 +4,15 @@ Its tokenizer is a real tokenizer.json: byte-level BPE without merges, where the
 """
 
 import hashlib
+import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from loader.format import (
     DTYPE_CODES,
@@ -26,10 +29,19 @@ from loader.format import (
     write_provenance,
 )
 from loader.storage import checksums, open_store
+from transforms.document import hash64
 
 BOS, EOS, VOCABULARY = 256, 257, 258
 FINGERPRINT = "5f" * 32
 TOKENIZER = "tokenizer/tokenizer.json"
+REJECTS, DEAD = "rejects/part-00000.parquet", "dead_letters/part-00000.parquet"
+SEED, VALIDATION = 1, 0.25
+SOURCES = {"web": "crawl", "code": "code"}  # domain -> its source
+RECIPE: Mapping[str, Any] = {
+    "name": "tiny",
+    "shards": {"seed": SEED, "target_bytes": 1 << 20, "validation": VALIDATION},
+    "sources": [{"name": "crawl", "domain": "web", "paths": ["in/*"]}, {"name": "code", "domain": "", "paths": ["c"]}],
+}
 
 # (split, domain) -> shards -> texts
 TEXTS: Mapping[tuple[str, str], Sequence[Sequence[str]]] = {
@@ -90,17 +102,28 @@ class ByteTokenizer:
         return bytes(int(i) for i in ids if i < 256).decode("utf-8", "replace")
 
 
-def provenance_row(text: str, salt: str, offset: int, count: int) -> dict[str, Any]:
+def fitting_ids(split: str, index: int, count: int, salt: str) -> Iterator[bytes]:
+    """Ids that belong into a shard, whatever their texts, so that tests choose which text stands where."""
+    for k in itertools.count():
+        id_ = hashlib.blake2b(f"{salt} {k}".encode(), digest_size=16).digest()
+        held_out = hash64("validation", id_) < VALIDATION * 2**64
+        if held_out == (split == "validation") and hash64("order", SEED, id_) * count >> 64 == index:
+            yield id_
+
+
+def provenance_row(
+    text: str, salt: str, offset: int, count: int, id_: bytes = b"", source: str = "crawl"
+) -> dict[str, Any]:
     return {
-        "id": hashlib.blake2b(f"{salt} {text}".encode(), digest_size=16).digest(),
+        "id": id_ or hashlib.blake2b(f"{salt} {text}".encode(), digest_size=16).digest(),
         "url": "https://example.org/",
-        "source": "crawl",
+        "source": source,
         "origin": f"crawl.warc.gz@{offset}",
         "language": "en",
         "language_score": 0.9,
         "quality": None,
         "copies": 1,
-        "sources": ["crawl"],
+        "sources": [source],
         "text_bytes": len(text.encode()),
         "token_offset": offset,
         "token_count": count,
@@ -116,6 +139,41 @@ def counts(documents: int, size: int = 0) -> dict[str, int]:
     return {"documents": documents, "bytes": size}
 
 
+def reject_row(stage: str, reason: str, source: str = "crawl") -> dict[str, Any]:
+    return {"stage": stage, "reason": reason, "source": source, "url": "", "origin": "in/a@7", "excerpt": ""}
+
+
+def dead_row(stage: str, error: str, source: str = "crawl") -> dict[str, Any]:
+    return {"stage": stage, "error": error, "source": source, "origin": "in/a@9", "sha256": "00" * 32, "size": 3}
+
+
+def write_records(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows), root / name)
+
+
+def funnel(survivors: Mapping[str, dict[str, int]]) -> list[dict[str, Any]]:
+    """One record of the crawl is dead, and two documents of it are dropped."""
+    rows = []
+    for stage in ("read", "language", "encode"):
+        for source, kept in survivors.items():
+            n, lost = kept["documents"], source == "crawl"
+            row: dict[str, Any] = {
+                "stage": stage,
+                "source": source,
+                "in": kept,
+                "kept": kept,
+                "dropped": {},
+                "dead": {},
+            }
+            if lost and stage == "read":
+                row |= {"in": counts(n + 3), "kept": counts(n + 2), "dead": {"BadRecord": counts(1)}}
+            elif lost and stage == "language":
+                row |= {"in": counts(n + 2), "dropped": {"not-allowed": counts(2)}}
+            rows.append(row)
+    return rows
+
+
 def build_corpus(
     root: Path,
     texts: Mapping[tuple[str, str], Sequence[Sequence[str]]] = TEXTS,
@@ -125,28 +183,35 @@ def build_corpus(
     vocab_size: int = VOCABULARY,
     fingerprint: str = FINGERPRINT,
 ) -> Path:
-    """Write a whole corpus of `texts` under `root`, with rejects and one phase manifest; returns `root`."""
+    """Write a whole corpus of `texts` under `root`, with rejects, dead letters and one phase manifest; returns it."""
     store = open_store(root)
-    store.create(RUN, seal({"schema_version": SCHEMA_VERSION, "fingerprint": fingerprint}))
+    phases = {"clean": "c1" * 32, "dedup": "de" * 32, "shards": fingerprint}
+    run = {"schema_version": SCHEMA_VERSION, "kind": "refinery-run", "name": "tiny", "fingerprint": fingerprint}
+    store.create(RUN, seal({**run, "phases": phases, "recipe": RECIPE, "inputs": [], "code": {}, "libraries": {}}))
     store.create(TOKENIZER, tokenizer_json())
-    store.create("rejects/part-00000.parquet", b"rejects")
+    write_records(root, REJECTS, [reject_row("language", "not-allowed")])
+    write_records(root, DEAD, [dead_row("read", "BadRecord")])
     store.create("work/documents/part-00000.parquet", b"documents")
     part = file_entry(root, "work/documents/part-00000.parquet") | {"path": "documents/part-00000.parquet"}
     store.create("work/clean.json", seal({"waves": [{"parts": {"documents": [part]}}]}))
     dtype = dtype_for(vocab_size)
     shards = []
     total = {"documents": 0, "tokens": 0, "bytes": 0}
+    survivors = {source: counts(0) for source in SOURCES.values()}
     for (split, domain), contents in texts.items():
         for index, documents in enumerate(contents):
             name = shard_name(split, domain, index, len(contents))
             (root / name).parent.mkdir(parents=True, exist_ok=True)
+            source = SOURCES[domain]
+            ids = itertools.islice(fitting_ids(split, index, len(contents), name), len(documents))
+            ordered = sorted(ids, key=lambda id_: hash64("order", SEED, id_))
             rows = []
             offset = 0
             with IndexedWriter(root / f"{name}.bin", dtype) as writer:
-                for text in documents:
+                for text, id_ in zip(documents, ordered, strict=True):
                     tokens = encode(text, bos, eos)
                     writer.add(tokens)
-                    rows.append(provenance_row(text, name, offset, len(tokens)))
+                    rows.append(provenance_row(text, name, offset, len(tokens), id_, source))
                     offset += len(tokens)
             write_provenance(root / f"{name}.provenance.parquet", rows)
             files = {key: file_entry(root, name + suffix) for key, suffix in SUFFIXES.items()}
@@ -155,11 +220,8 @@ def build_corpus(
             total["documents"] += len(rows)
             total["tokens"] += offset
             total["bytes"] += sum(row["text_bytes"] for row in rows)
-    n = total["documents"]
-    stages = [
-        ("read", counts(n + 3), counts(n + 2), {}, {"BadRecord": counts(1)}),
-        ("language", counts(n + 2), counts(n), {"not-allowed": counts(2)}, {}),
-    ]
+            survivors[source]["documents"] += len(rows)
+            survivors[source]["bytes"] += sum(row["text_bytes"] for row in rows)
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
@@ -169,13 +231,10 @@ def build_corpus(
         "dtype_code": DTYPE_CODES[dtype],
         "tokenizer": {"path": TOKENIZER, "vocab_size": vocab_size, "bos_id": bos, "eos_id": eos},
         "shards": shards,
-        "files": [file_entry(root, path) for path in (RUN, TOKENIZER, "rejects/part-00000.parquet")],
+        "files": [file_entry(root, path) for path in (RUN, TOKENIZER, REJECTS, DEAD)],
         "totals": total,
-        "funnel": [
-            {"stage": stage, "source": "crawl", "in": entered, "kept": kept, "dropped": dropped, "dead": dead}
-            for stage, entered, kept, dropped, dead in stages
-        ],
-        "recipe": {"name": "tiny"},
+        "funnel": funnel(survivors),
+        "recipe": RECIPE,
         "versions": {"refinery": "0"},
     }
     store.create(MANIFEST, seal(manifest))

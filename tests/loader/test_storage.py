@@ -1,4 +1,5 @@
 import hashlib
+import os
 import pickle
 import subprocess
 import sys
@@ -204,3 +205,18 @@ def test_google_libraries_load_only_for_gcs(tmp_path: Path) -> None:
         "assert not {'google.cloud.storage', 'apache_beam', 'torch'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path]).returncode == 0
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_only_regular_files_are_opened(tmp_path: Path, link: bool) -> None:
+    """A FIFO without a writer would be waited for for ever."""
+    os.mkfifo(tmp_path / "fifo")
+    if link:
+        (tmp_path / "x").symlink_to(tmp_path / "fifo")
+    store, name = open_store(tmp_path), "x" if link else "fifo"
+    for use in (store.read, store.open, lambda n: store.read(n, 0, 0), lambda n: store.create(n, b"data")):
+        with pytest.raises(OSError, match=f"not a regular file: .*{name}"):
+            use(name)
+    assert store.size(name) is None
+    with pytest.raises(IsADirectoryError):
+        open_store(tmp_path.parent).open(tmp_path.name)

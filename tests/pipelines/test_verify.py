@@ -46,7 +46,7 @@ def test_good_corpus(corpus: Path) -> None:
     texts = [text for shards in TEXTS.values() for shard in shards for text in shard]
     assert report.documents == report.decoded == len(texts)
     assert report.tokens == sum(len(encode(text)) for text in texts)
-    assert (report.shards, report.files) == (5, 1 + 3 + 15)
+    assert (report.shards, report.files) == (5, 1 + 4 + 15)
     assert report.summary_lines()[-1] == "everything holds"
     assert check(corpus, decode=False).decoded == check(corpus, samples=0).decoded == 0
 
