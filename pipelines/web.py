@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
-from transforms.language import FilterLanguage
-from transforms.url import FilterUrl
 
 from pipelines.recipe import Recipe
 from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
 from transforms.encode import EncodeText
 from transforms.extract import ExtractText
 from transforms.heuristics import FilterHeuristics
+from transforms.language import FilterLanguage
 from transforms.pii import RedactPii
 from transforms.quality import FilterQuality
 from transforms.read import ReadSources, ReadTask
@@ -22,6 +21,7 @@ from transforms.read_survivors import PartPair, ReadSurvivors
 from transforms.report import WriteReport
 from transforms.shuffle import ShuffleToShards
 from transforms.toxicity import FilterToxicity
+from transforms.url import FilterUrl
 from transforms.write_documents import WriteDocuments
 from transforms.write_shards import WriteShards
 
