@@ -5,7 +5,7 @@ by a report or removed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -25,6 +25,7 @@ from pipelines.runners import Runner
 from transforms.read import ReadTask, plan_sources
 from transforms.read_survivors import PartPair
 from transforms.shuffle import shard_counts
+from transforms.signatures import SIGNATURE_SCHEME
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
@@ -44,7 +45,6 @@ class Refinement:
     reuse: str = ""
     discard_work: bool = False
     say: Callable[[str], None] = print
-    finished: list[str] = field(default_factory=list)  # phases that this call ran, for tests and the summary
 
     def __post_init__(self) -> None:
         self.work = self.work or f"{self.prefix.rstrip('/')}/work"
@@ -94,7 +94,6 @@ class Refinement:
             )
         if phase is None:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
-            self.finished.append(name)
         else:
             self.say(f"{name}: complete already")
         self._check_budget(phase.report)
@@ -192,7 +191,7 @@ class Refinement:
             self.tokenizer,
             self.fingerprints["shards"],
             funnel,
-            {"refinery": version("refinery"), "beam": version("apache-beam")},
+            {"refinery": version("refinery"), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
         )
         remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
         self.store.sweep()

@@ -31,11 +31,3 @@ def clean_text(text: str, from_html: bool) -> str:
         return text
     # The second pass is for runs of marks that decomposition made longer than 30.
     return textclean.clean(unicodedata.normalize("NFC", text), from_html)
-
-
-def collapse_whitespace(text: str) -> bytes:
-    """UTF-8 of `text` with every run of whitespace as one space: " ".join(text.split()).encode(), three times as fast.
-
-    Raises UnicodeEncodeError at a lone surrogate, as `str.encode` does.
-    """
-    return textclean.collapse(text)

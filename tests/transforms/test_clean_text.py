@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transforms.clean_text import clean_text, collapse_whitespace
+from transforms.clean_text import clean_text
 from transforms.document import document_id
+from transforms.native import textclean
 
 FULL_UNICODE = st.characters(codec=None, exclude_categories=())
 AWKWARD = st.sampled_from(
@@ -124,14 +125,14 @@ def test_long_runs_cost_linear_time() -> None:
 @settings(max_examples=500)
 @given(st.text() | st.lists(AWKWARD, max_size=60).map(lambda parts: re.sub("[\ud800-\udfff]", "", "".join(parts))))
 def test_collapse_equals_split_and_join(text: str) -> None:
-    assert collapse_whitespace(text) == " ".join(text.split()).encode()
+    assert textclean.collapse(text) == " ".join(text.split()).encode()
 
 
 def test_collapse_refuses_what_encode_refuses() -> None:
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
-        collapse_whitespace("a\ud800b")
+        textclean.collapse("a\ud800b")
     with pytest.raises(TypeError, match="takes a str"):
-        collapse_whitespace(b"a")  # type: ignore[arg-type]
+        textclean.collapse(b"a")  # type: ignore[arg-type]
 
 
 @given(TEXTS)
