@@ -112,21 +112,22 @@ class Refinement:
     # --- the phases ---------------------------------------------------------------------------------------------
 
     def _clean(self) -> Mapping[str, Any]:
-        done = read_waves(self.work_store, "clean")
-        finished = {key for report in done for key in report["tasks"]}
+        reports = read_waves(self.work_store, "clean")
+        finished = {key for report in reports for key in report["tasks"]}
         todo = [task for task in self.tasks if task_key(task) not in finished]
         waves = cut_waves(todo, self.recipe.run.wave_bytes, self.recipe.run.wave_files)
-        if done:
-            self.say(f"clean: {len(done)} waves are done, {len(waves)} to go")
-        first = max((report["number"] for report in done), default=-1) + 1
+        if reports:
+            self.say(f"clean: {len(reports)} waves are done, {len(waves)} to go")
+        first = max((report["number"] for report in reports), default=-1) + 1
         for number, wave in enumerate(waves, first):
             keys = sorted(task_key(task) for task in wave)
             name = f"clean/wave-{number:05d}.json"
             facts = {"tasks": keys}
             build = partial(web.clean, recipe=self.recipe, tasks=wave, work=self.work, report=name, facts=facts)
             self.runner.run(f"1/3 clean, wave {number + 1} of {first + len(waves)}", build, files=len(wave))
-            self._check_budget(merge_reports(read_waves(self.work_store, "clean")))
-        report = merge_reports(read_waves(self.work_store, "clean"))
+            reports.append(unseal(self.work_store.read(name), name))
+            self._check_budget({"tallies": [tally for report in reports for tally in report["tallies"]]})
+        report = merge_reports(reports)
         remove_orphans(self.work_store, report, ("documents", "signatures"))
         return report
 
