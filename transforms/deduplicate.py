@@ -16,12 +16,13 @@ from typing import Any
 
 import apache_beam as beam
 
-from transforms.components import label_blocks, member_blocks, verify_blocks
+from transforms.components import label_blocks
 from transforms.exact_duplicates import identity_blocks, keep_first
 from transforms.near_duplicates import NearParams, band_blocks, bucket_blocks, hash_blocks, link_blocks
 from transforms.packed import EXACT, NEAR, MapBlocks, header
 from transforms.signatures import SignatureParams
 from transforms.verdicts import STAGES, PackVerdicts, WriteVerdicts
+from transforms.verify_removals import member_blocks, verify_blocks
 
 __all__ = ["DedupParams", "Deduplicate", "WriteVerdicts"]
 

@@ -28,6 +28,10 @@ Block = tuple[int, bytes]
 BLOCK_BYTES = 1 << 20  # a block is at most this large: far below every runner's limit, far above its cost per element
 
 HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
+NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
+PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
+LINES, CUTS = range(16, 18)  # line_duplicates.py
+PUBLISHED = 18
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
@@ -46,6 +50,8 @@ CANDIDATE = np.dtype([("hash", "<u8"), ("reference", "<u8"), ("band", "<u2")])
 LINK = np.dtype([("member", "<u8"), ("leader", "<u8")])
 # The document at `reference` belongs to the component with that label.
 LABEL = np.dtype([("reference", "<u8"), ("component", "<u8")])
+# That line (counted from 0) of the document at `reference` is cut out.
+CUT = np.dtype([("reference", "<u8"), ("line", "<u4")])
 
 REASONS = ("", "exact-duplicate", "near-duplicate")
 EXACT, NEAR = 1, 2

@@ -3,7 +3,7 @@
  * Rows are sorted by (group, rank). A member is compared with the first `always` leaders of its group, and with later
  * leaders only where the two share a sub-band: 4 neighbouring values. Each sub-band key keeps the first WAYS leaders
  * that have it, so a member costs at most `always` + subbands * WAYS comparisons however large the group is.
- * transforms/near_duplicates.py and transforms/components.py document the two uses. The GIL is released. */
+ * transforms/near_duplicates.py and transforms/verify_removals.py document the two uses. The GIL is released. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
