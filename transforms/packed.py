@@ -2,7 +2,7 @@
 
 A block is one tag byte (which kind of row) and the rows, little-endian and unpadded. Every step of deduplication is a
 pure generator `(key, blocks) -> (key, block), ...`; `MapBlocks` runs it. A reference is the place of a document:
-number of its signatures/ part << 32 | row.
+number of its signatures/ part << 32 | row. Parts of published corpora have the numbers after ours: they are foreign.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -38,8 +38,9 @@ RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
 
 # A document of a part: what exact deduplication needs to know.
 IDENTITY = np.dtype([*ID, *RANK, ("reference", "<u8"), ("source", "<u4")])
-# The document at `reference` is left out in favour of the one with this id; `reason` is a position in REASONS.
-REMOVAL = np.dtype([("reference", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1")])
+# The document at `reference` is left out in favour of the one with this id; `reason` is a position in REASONS, `scope`
+# one of SOURCE, CORPUS and, where a document of a published corpus stands in its place, AGAINST and above.
+REMOVAL = np.dtype([("reference", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
 # The document at `reference` stands for so many more documents of that source.
 COPY = np.dtype([("reference", "<u8"), ("source", "<u4"), ("documents", "<u4")])
 # A document in one band.
@@ -53,8 +54,10 @@ LABEL = np.dtype([("reference", "<u8"), ("component", "<u8")])
 # That line (counted from 0) of the document at `reference` is cut out.
 CUT = np.dtype([("reference", "<u8"), ("line", "<u4")])
 
-REASONS = ("", "exact-duplicate", "near-duplicate")
-EXACT, NEAR = 1, 2
+REASONS = ("", "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3
+SCOPES = ("", "source", "corpus")
+SOURCE, CORPUS, AGAINST = 1, 2, 3
 
 
 def header(part: int, url: str, rows: int) -> Block:
@@ -84,6 +87,8 @@ def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Block]:
     if keys.min() == keys.max():
         yield from cut(int(keys[0]), tag, rows)
         return
+    if keys.max() < 1 << 16:
+        keys = keys.astype(np.uint16)  # sorted by radix, some seven times as fast
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(rows)]
@@ -155,19 +160,20 @@ def add_up(copies: Rows) -> Rows:
 
 
 class _RunBlocks(beam.DoFn):
-    def __init__(self, stage: str, function: Callable[[int, list[bytes]], Iterator[Block]]) -> None:
+    def __init__(self, stage: str, function: Callable[[int, Any], Iterator[Block | bytes]], stream: bool) -> None:
         self.stage = stage
         self.function = function
+        self.stream = stream
 
     def start_bundle(self) -> None:
         self.seconds = 0.0
 
-    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Block]:
+    def process(self, element: tuple[int, Any]) -> Iterator[Any]:
         key, values = element
         start = time.perf_counter()
-        for block in self.function(key, list(values)):
+        for output in self.function(key, values if self.stream else list(values)):
             self.seconds += time.perf_counter() - start
-            yield block
+            yield beam.pvalue.TaggedOutput(SIDES, output) if isinstance(output, bytes) else output
             start = time.perf_counter()
         self.seconds += time.perf_counter() - start
 
@@ -177,17 +183,22 @@ class _RunBlocks(beam.DoFn):
 
 @dataclass
 class MapBlocks(beam.PTransform):
-    """Apply `function(key, blocks) -> iterator of (key, block)` to grouped blocks; time spent counts for `stage`."""
+    """Apply `function(key, blocks) -> iterator of (key, block)` to grouped blocks; time spent counts for `stage`.
+
+    What it yields as plain bytes is a side record. stream: hand over what stands at the key as it is, not as a list:
+    the iterable of a group, for a function that reads its blocks once, or the one block of an element not yet grouped.
+    """
 
     stage: str
     step: str
-    function: Callable[[int, list[bytes]], Iterator[Block]]
+    function: Callable[[int, Any], Iterator[Block | bytes]]
+    stream: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.step)
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
-        run = beam.ParDo(_RunBlocks(self.stage, self.function)).with_output_types(tuple[int, bytes])
+        run = beam.ParDo(_RunBlocks(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
         outputs = grouped | run.with_outputs(SIDES, main=MAIN)
         add_side(grouped.pipeline, outputs[SIDES])
         return outputs[MAIN]
