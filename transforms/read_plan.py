@@ -22,7 +22,9 @@ ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
 ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
 # What the stages themselves note about a document; an input must not pretend to have been through them.
-OWN_META = frozenset(("language", "language_score", "quality", "toxicity", "pii", "copies", "copy_sources"))
+OWN_META = frozenset(
+    ("language", "language_score", "quality", "toxicity", "pii", "copies", "copy_sources", "cut_lines", "lines_cut")
+)
 
 MAX_STRIDES = 8  # readers of one compressed file: each inflates all of it, which costs 1/10 to 1/20 of the funnel
 COMPRESSED_RATIO = 4  # compressed text counts four times its size: 64 MB of text per part, 16 MB compressed

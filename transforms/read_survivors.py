@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.storage import open_store
+from transforms.cut_lines import CUT_LINES, list_values, number_list
 from transforms.document import Document
 from transforms.per_document import LIVE
 
@@ -35,7 +36,8 @@ class PartPair:
 
 
 def read_survivors(pair: PartPair) -> Iterator[Document]:
-    """The kept documents of one row group, in row order; meta gains "copies" (int) and "copy_sources" ("a,b").
+    """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
+    and CUT_LINES for those that have lines to cut.
 
     Raises ValueError when the two files disagree on the number of rows. Memory: one row group.
     """
@@ -44,7 +46,7 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[: pair.group]) - 1
         if pair.verdicts:
-            removed, copies, sources = read_verdicts(pair, sum(groups))
+            removed, copies, sources, places, lines = read_verdicts(pair, sum(groups))
         for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
             for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
@@ -54,17 +56,21 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
                 meta = orjson.loads(meta_json)
                 meta["copies"] = int(copies[row]) if pair.verdicts else 1
                 meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
+                if pair.verdicts and places[row] < places[row + 1]:
+                    meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
                 LIVE["survivors", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
 
 
-def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray]:
-    """removed, copies and sources of every row of the part."""
+def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any]:
+    """removed, copies and sources of every row of the part, and the lines to cut: their offsets by row, and numbers."""
+    columns = ["removed", "copies", "sources", "cut"]
     with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
-        verdicts = pq.read_table(stream, columns=["removed", "copies", "sources"], page_checksum_verification=True)
+        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
-    return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]
+    places, lines = list_values(verdicts["cut"])
+    return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
 
 
 def _read(encoded: bytes) -> Iterator[Document]:

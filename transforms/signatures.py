@@ -139,16 +139,18 @@ def signature_table(
     domains: Sequence[str],
     sizes: Sequence[int],
     signatures: NDArray[np.uint32],
+    lines: pa.ListArray | None = None,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
-    text), signature binary(4 * permutations), little-endian.
+    text), signature binary(4 * permutations), little-endian; and lines list<uint64> where `lines` is given
+    (`line_hashes.hash_lines`).
     """
     count, permutations = signatures.shape
     packed = np.ascontiguousarray(signatures, "<u4")
     width = 4 * permutations
-    return pa.table(
+    table = pa.table(
         {
             "id": pa.array(ids, pa.binary(ID_BYTES)),
             "rank": pa.array(ranks, pa.binary(RANK_BYTES)),
@@ -158,6 +160,7 @@ def signature_table(
             "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
         }
     )
+    return table if lines is None else table.append_column("lines", lines)
 
 
 def read_signature_part(

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from transforms.document import ID_BYTES, Document, text_bytes
+from transforms.line_hashes import hash_lines
 from transforms.per_document import SIDES, add_side, in_global_window, side_record
 from transforms.rank import RankParams, rank_key
 from transforms.report import publish_part
@@ -101,12 +102,14 @@ class _WriteParts(beam.DoFn):
         rank: RankParams,
         sources: Mapping[str, SourceFacts],
         part_bytes: int,
+        lines: bool,
     ) -> None:
         self.location = location
         self.signature = signature
         self.rank = rank
         self.sources = dict(sources)
         self.part_bytes = part_bytes
+        self.lines = lines
 
     def start_bundle(self) -> None:
         self.part: _Part | None = None
@@ -139,7 +142,9 @@ class _WriteParts(beam.DoFn):
         docs, sizes = self.docs, self.sizes
         self.part = part = self.part or _Part()
         start = time.perf_counter()
-        values = compute_signatures([doc.text for doc in docs], self.signature)
+        texts = [doc.text for doc in docs]
+        values = compute_signatures(texts, self.signature)
+        lines = hash_lines(texts) if self.lines else None
         self.seconds["signatures"] += time.perf_counter() - start
         start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
@@ -151,6 +156,7 @@ class _WriteParts(beam.DoFn):
             domains=[fact.domain for fact in facts],
             sizes=sizes,
             signatures=values,
+            lines=lines,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
@@ -167,6 +173,7 @@ class _WriteParts(beam.DoFn):
 class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
+    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -175,12 +182,13 @@ class WriteDocuments(beam.PTransform):
     rank: RankParams
     sources: Mapping[str, SourceFacts]
     part_bytes: int = PART_BYTES
+    lines: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes)
+        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines)
         outputs = docs | beam.ParDo(dofn).with_outputs(SIDES, main="none")
         add_side(docs.pipeline, outputs[SIDES])
         return outputs["none"]

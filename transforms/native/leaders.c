@@ -3,6 +3,7 @@
  * Rows are sorted by (group, rank). A member is compared with the first `always` leaders of its group, and with later
  * leaders only where the two share a sub-band: 4 neighbouring values. Each sub-band key keeps the first WAYS leaders
  * that have it, so a member costs at most `always` + subbands * WAYS comparisons however large the group is.
+ * A protected row leads whatever it resembles, and is compared with nothing before it: protected rows sort first.
  * transforms/near_duplicates.py and transforms/verify_removals.py document the two uses. The GIL is released. */
 
 #define PY_SSIZE_T_CLEAN
@@ -30,7 +31,8 @@ typedef struct {
     size_t row_bytes, permutations, padding; /* padding: nibbles behind the last permutation, always equal */
     size_t (*matches)(const uint8_t *x, const uint8_t *y, size_t row_bytes);
     size_t value_bytes; /* bytes of SUB_VALUES values */
-    uint32_t minimum, always;
+    uint32_t minimum, certain, always;
+    const uint8_t *protect; /* one byte per row, or NULL */
     size_t subbands;
     uint32_t *table; /* [subbands << bits][WAYS]: 1 + position in the group of a leader, 0 when free */
     int bits;
@@ -68,6 +70,11 @@ static uint32_t similarity(const Search *s, size_t first, uint32_t x, uint32_t y
 {
     const uint8_t *rows = s->rows + first * s->row_bytes;
     return (uint32_t)(s->matches(rows + x * s->row_bytes, rows + y * s->row_bytes, s->row_bytes) - s->padding);
+}
+
+static int is_protected(const Search *s, size_t row)
+{
+    return s->protect && s->protect[row];
 }
 
 static uint32_t *slot(const Search *s, size_t first, uint32_t member, size_t subband)
@@ -140,7 +147,8 @@ static int join(const Search *s, size_t first, uint32_t member, uint32_t leader,
     return 1;
 }
 
-/* Writes pairs that join what is similar in one group: at most size - 1 of them. */
+/* Writes pairs that join what is similar in one group: at most size - 1 of them. A protected row leads in a large group
+ * too, so that what resembles it alone still finds it; two protected rows are not compared. */
 static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent, uint32_t **links)
 {
     const int indexed = size > s->always;
@@ -150,6 +158,10 @@ static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent,
     for (uint32_t i = 0; i < size; i++) {
         uint32_t nearby = s->count < s->always ? s->count : s->always;
         int joined = 0;
+        if (is_protected(s, first + i)) {
+            lead(s, first, i, indexed);
+            continue;
+        }
         for (uint32_t l = 0; l < nearby; l++)
             joined |= join(s, first, i, s->leaders[l], parent, links);
         if (s->count > s->always)
@@ -166,50 +178,58 @@ static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent,
     }
 }
 
-/* Gives every member of one group the first leader in order that is similar enough, or itself. */
+typedef struct {
+    uint32_t leader, equal, score; /* score: equal values, but at most `certain`; 0 before one is similar enough */
+} Choice;
+
+/* Takes `candidate` when it scores higher, or as high and comes earlier. */
+static void consider(const Search *s, size_t first, uint32_t member, uint32_t candidate, Choice *choice)
+{
+    const uint32_t equal = similarity(s, first, member, candidate);
+    const uint32_t score = equal < s->certain ? equal : s->certain;
+    if (equal < s->minimum || score < choice->score || (score == choice->score && candidate > choice->leader))
+        return;
+    *choice = (Choice){candidate, equal, score};
+}
+
+/* Gives every member of one group its leader, or itself: the first in order with at least `certain` equal values, else
+ * the one with the most, if these are at least `minimum`. */
 static void assign_group(Search *s, size_t first, uint32_t size, uint32_t *leader, uint32_t *matches)
 {
     const int indexed = size > s->always;
     restart(s, size);
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t nearby = s->count < s->always ? s->count : s->always, best = i, best_matches = 0;
-        for (uint32_t l = 0; l < nearby; l++) {
-            uint32_t equal = similarity(s, first, i, s->leaders[l]);
-            if (equal >= s->minimum) {
-                best = s->leaders[l];
-                best_matches = equal;
-                break;
-            }
-        }
-        if (best == i && s->count > s->always)
+        const uint32_t nearby = s->count < s->always ? s->count : s->always;
+        const int open = !is_protected(s, first + i);
+        Choice choice = {i, (uint32_t)s->permutations, 0};
+        for (uint32_t l = 0; open && l < nearby && choice.score < s->certain; l++)
+            consider(s, first, i, s->leaders[l], &choice);
+        if (open && choice.score < s->certain && s->count > s->always)
             for (size_t b = 0; b < s->subbands; b++) {
                 const uint32_t *ways = slot(s, first, i, b);
                 for (int w = 0; w < WAYS && ways[w]; w++) {
                     uint32_t candidate = ways[w] - 1;
-                    if (candidate >= best || s->seen[candidate] == i + 1)
+                    if (s->seen[candidate] == i + 1 || (choice.score == s->certain && candidate > choice.leader))
                         continue;
                     s->seen[candidate] = i + 1;
-                    uint32_t equal = similarity(s, first, i, candidate);
-                    if (equal >= s->minimum) {
-                        best = candidate;
-                        best_matches = equal;
-                    }
+                    consider(s, first, i, candidate, &choice);
                 }
             }
-        leader[first + i] = (uint32_t)first + best;
-        matches[first + i] = best == i ? (uint32_t)s->permutations : best_matches;
-        if (best == i)
+        leader[first + i] = (uint32_t)first + choice.leader;
+        matches[first + i] = choice.equal;
+        if (choice.leader == i)
             lead(s, first, i, indexed);
     }
 }
 
 /* Checks shapes, sizes the scratch space for the largest group. 0 on success. */
 static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts, Py_ssize_t permutations,
-                       Py_ssize_t minimum, Py_ssize_t always, int sketch, size_t *largest)
+                       Py_ssize_t minimum, Py_ssize_t certain, Py_ssize_t always, const Py_buffer *protect, int sketch,
+                       size_t *largest)
 {
-    if (permutations < 1 || permutations > 1 << 20 || minimum < 0 || minimum > permutations || always < 1 ||
-        always > 1 << 20) {
-        PyErr_SetString(PyExc_ValueError, "permutations, minimum or always out of range");
+    if (permutations < 1 || permutations > 1 << 20 || minimum < 1 || certain < minimum || certain > permutations ||
+        always < 1 || always > 1 << 20) {
+        PyErr_SetString(PyExc_ValueError, "permutations, minimum, certain or always out of range");
         return -1;
     }
     s->permutations = (size_t)permutations;
@@ -218,6 +238,8 @@ static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts
     s->matches = sketch ? equal_nibbles : equal_values;
     s->rows = rows->buf;
     s->minimum = (uint32_t)minimum;
+    s->certain = (uint32_t)certain;
+    s->protect = protect->buf;
     s->always = (uint32_t)always;
     s->subbands = s->permutations / SUB_VALUES < MAX_SUBBANDS ? s->permutations / SUB_VALUES : MAX_SUBBANDS;
     s->value_bytes = sketch ? SUB_VALUES / 2 : SUB_VALUES * 4;
@@ -232,6 +254,10 @@ static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts
     if (starts->len % 8 || groups < 1 || (size_t)rows->len % s->row_bytes || total >= UINT32_MAX || bounds[0] != 0 ||
         bounds[groups - 1] != (int64_t)total) {
         PyErr_SetString(PyExc_ValueError, "starts: int64 from 0 to the number of rows is needed, at most 2^32 - 2 rows");
+        return -1;
+    }
+    if (protect->buf && (size_t)protect->len != total) {
+        PyErr_SetString(PyExc_ValueError, "protected: one byte per row is needed");
         return -1;
     }
     for (size_t g = 1; g < groups; g++) {
@@ -261,19 +287,19 @@ static void close_search(Search *s)
     free(s->leaders);
 }
 
-/* link(sketches, starts, permutations, minimum, always) -> bytes: pairs of uint32 row numbers. */
+/* link(sketches, starts, permutations, minimum, always, protected=none) -> bytes: pairs of uint32 row numbers. */
 static PyObject *link_rows(PyObject *module, PyObject *args)
 {
-    Py_buffer rows = {0}, starts = {0};
+    Py_buffer rows = {0}, starts = {0}, protect = {0};
     Py_ssize_t permutations, minimum, always;
     PyObject *result = NULL;
     uint32_t *parent = NULL, *links = NULL, *end;
     Search s = {0};
     size_t largest;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nnn", &rows, &starts, &permutations, &minimum, &always))
+    if (!PyArg_ParseTuple(args, "y*y*nnn|y*", &rows, &starts, &permutations, &minimum, &always, &protect))
         return NULL;
-    if (open_search(&s, &rows, &starts, permutations, minimum, always, 1, &largest) < 0)
+    if (open_search(&s, &rows, &starts, permutations, minimum, minimum, always, &protect, 1, &largest) < 0)
         goto done;
     parent = malloc((largest + 1) * sizeof(uint32_t));
     links = end = malloc(((size_t)rows.len / s.row_bytes + 1) * 2 * sizeof(uint32_t));
@@ -293,21 +319,24 @@ done:
     close_search(&s);
     PyBuffer_Release(&rows);
     PyBuffer_Release(&starts);
+    PyBuffer_Release(&protect);
     return result;
 }
 
-/* assign(signatures, starts, permutations, minimum, always, leader, matches): fills two uint32 arrays, one per row. */
+/* assign(signatures, starts, permutations, minimum, certain, always, protected, leader, matches): fills two uint32
+ * arrays, one per row. */
 static PyObject *assign(PyObject *module, PyObject *args)
 {
-    Py_buffer rows = {0}, starts = {0}, leader = {0}, matches = {0};
-    Py_ssize_t permutations, minimum, always;
+    Py_buffer rows = {0}, starts = {0}, protect = {0}, leader = {0}, matches = {0};
+    Py_ssize_t permutations, minimum, certain, always;
     PyObject *result = NULL;
     Search s = {0};
     size_t largest;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*nnnw*w*", &rows, &starts, &permutations, &minimum, &always, &leader, &matches))
+    if (!PyArg_ParseTuple(args, "y*y*nnnny*w*w*", &rows, &starts, &permutations, &minimum, &certain, &always, &protect,
+                          &leader, &matches))
         return NULL;
-    if (open_search(&s, &rows, &starts, permutations, minimum, always, 0, &largest) < 0)
+    if (open_search(&s, &rows, &starts, permutations, minimum, certain, always, &protect, 0, &largest) < 0)
         goto done;
     if (leader.len != matches.len || leader.len / 4 != rows.len / (Py_ssize_t)s.row_bytes || leader.len % 4) {
         PyErr_SetString(PyExc_ValueError, "leader and matches: one uint32 per row is needed");
@@ -323,14 +352,17 @@ done:
     close_search(&s);
     PyBuffer_Release(&rows);
     PyBuffer_Release(&starts);
+    PyBuffer_Release(&protect);
     PyBuffer_Release(&leader);
     PyBuffer_Release(&matches);
     return result;
 }
 
 static PyMethodDef methods[] = {
-    {"link", link_rows, METH_VARARGS, "link(sketches, starts, permutations, minimum, always) -> bytes of uint32 pairs"},
-    {"assign", assign, METH_VARARGS, "assign(signatures, starts, permutations, minimum, always, leader, matches) -> None"},
+    {"link", link_rows, METH_VARARGS,
+     "link(sketches, starts, permutations, minimum, always, protected=none) -> bytes of uint32 pairs"},
+    {"assign", assign, METH_VARARGS,
+     "assign(signatures, starts, permutations, minimum, certain, always, protected, leader, matches) -> None"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,14 +2,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 def link(
-    sketches: NDArray[np.uint8], starts: NDArray[np.int64], permutations: int, minimum: int, always: int
+    sketches: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    permutations: int,
+    minimum: int,
+    always: int,
+    protected: NDArray[np.uint8] = ...,
 ) -> bytes: ...
 def assign(
     signatures: NDArray[np.uint32],
     starts: NDArray[np.int64],
     permutations: int,
     minimum: int,
+    certain: int,
     always: int,
+    protected: NDArray[np.uint8],
     leader: NDArray[np.uint32],
     matches: NDArray[np.uint32],
 ) -> None: ...

@@ -10,27 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "words.h"
+
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
 #define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define VECTORISED
 #endif
 
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
-
-#define CODE_POINTS 0x110000
-#define WORD_SEED 0x243F6A8885A308D3u  /* first 64 bits of the fraction of pi */
-#define WORD_PRIME 0x9E3779B97F4A7C15u /* 2^64 / golden ratio, odd */
-#define ROLL 0xD1342543DE82EF95u       /* multiplier of the rolling hash (L'Ecuyer-style MCG constant, odd) */
 #define BLOCK 512                      /* shingles between two folds into the signature: 2 KB, stays in L1 */
 #define STEP 8                         /* shingles per pass over the permutations */
 #define MAX_NGRAM 256
-
-enum { BORDER = 0, LETTER = 1, SOLITARY = 2, MARK = 3 }; /* kinds of character, bits 24.. of a table entry */
 
 typedef struct {
     const uint32_t *table; /* code point -> kind << 24 | lower-case code point */
@@ -49,15 +39,6 @@ typedef struct {
     uint64_t words[MAX_NGRAM + BLOCK]; /* the first ngram entries are those before this block */
     uint32_t hashes[BLOCK + STEP];
 } State;
-
-INLINE uint64_t fmix64(uint64_t h)
-{
-    h ^= h >> 33;
-    h *= 0xFF51AFD7ED558CCDu;
-    h ^= h >> 33;
-    h *= 0xC4CEB9FE1A85EC53u;
-    return h ^ (h >> 33);
-}
 
 /* Folds n shingle hashes into the minima, STEP at a time so that each minimum is loaded and stored once per STEP.
  * `hashes` has room for STEP - 1 more; the last hash fills them (a minimum does not care). */
@@ -144,15 +125,6 @@ INLINE void put(State *s, uint64_t hash)
     s->words[(size_t)s->ngram + s->filled++] = fmix64(hash);
     if (s->filled == BLOCK)
         drain(s);
-}
-
-INLINE uint32_t code_point(int kind, const void *data, Py_ssize_t i)
-{
-    if (kind == PyUnicode_1BYTE_KIND)
-        return ((const Py_UCS1 *)data)[i];
-    if (kind == PyUnicode_2BYTE_KIND)
-        return ((const Py_UCS2 *)data)[i];
-    return ((const Py_UCS4 *)data)[i];
 }
 
 INLINE void scan_words(State *s, int kind, const void *data, Py_ssize_t length)
@@ -245,10 +217,8 @@ static void digest(State *s, PyObject *text)
 
 static int prepare(State *s, const Py_buffer *table, int ngram, int characters)
 {
-    if (table->len != CODE_POINTS * (Py_ssize_t)sizeof(uint32_t)) {
-        PyErr_SetString(PyExc_ValueError, "table: 0x110000 uint32 entries are needed");
+    if (check_table(table) < 0)
         return -1;
-    }
     if (ngram < 1 || ngram > MAX_NGRAM) {
         PyErr_Format(PyExc_ValueError, "ngram: %d given, 1 to %d is allowed", ngram, MAX_NGRAM);
         return -1;
@@ -277,22 +247,13 @@ static PyObject *signatures(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &table, ngram, characters) < 0 || !(texts = PySequence_Tuple(given)))
+    if (prepare(s, &table, ngram, characters) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
         goto done;
     const Py_ssize_t count = PyTuple_GET_SIZE(texts);
     const size_t permutations = (size_t)a.len / sizeof(uint32_t);
     if (permutations == 0 || a.len % sizeof(uint32_t) || a.len != b.len || out.len / a.len != count || out.len % a.len) {
         PyErr_SetString(PyExc_ValueError, "a and b must be uint32 of one length, out of shape (texts, len(a))");
         goto done;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *text = PyTuple_GET_ITEM(texts, i);
-        if (!PyUnicode_Check(text)) {
-            PyErr_Format(PyExc_TypeError, "texts[%zd]: str is needed, %.100s given", i, Py_TYPE(text)->tp_name);
-            goto done;
-        }
-        if (PyUnicode_READY(text) < 0)
-            goto done;
     }
     s->lanes = (permutations + 15) / 16 * 16;
     if (!(lanes = calloc(3 * s->lanes, sizeof(uint32_t)))) {
