@@ -4,16 +4,20 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
+from loader.format import MANIFEST
 from pipelines.params import RecipeError, load_yaml, override, parse, to_plain
+from transforms.cut_lines import LineParams
 from transforms.encode import TokenizerParams
 from transforms.extract import ExtractParams
 from transforms.heuristics import HeuristicsParams
 from transforms.language import LanguageParams
-from transforms.near_duplicates import NearParams
+from transforms.near_duplicates import ANY_SOURCE, NearParams
 from transforms.per_document import RejectParams
 from transforms.pii import PiiParams
+from transforms.published import MAX_CORPORA, AgainstParams
 from transforms.quality import QualityParams
 from transforms.rank import RankParams
 from transforms.read import LimitParams, SourceParams
@@ -48,12 +52,14 @@ class RunParams:
     """How the work is cut; never what comes out, so not part of the fingerprint.
 
     wave_bytes, wave_files: input bytes (as stored) and files of one wave of phase 1: a failure costs a wave.
-    part_bytes: text in one part of documents/.
+    part_bytes: text in one part of documents/. components: how links between near duplicates become components: in one
+    worker's memory ("forest"), in rounds of shuffles ("stars"), or whichever suits the number of documents ("auto").
     """
 
     wave_bytes: int = 8 << 30
     wave_files: int = 1024
     part_bytes: int = 256 << 20
+    components: Literal["auto", "forest", "stars"] = "auto"
 
     def __post_init__(self) -> None:
         for name in ("wave_bytes", "wave_files", "part_bytes"):
@@ -79,6 +85,9 @@ class Recipe:
     rank: RankParams = field(default_factory=RankParams)
     exact_dup: bool = True
     near_dup: NearParams | None = field(default_factory=NearParams)
+    near_dup_in_source: Mapping[str, NearParams] = field(default_factory=lambda: MappingProxyType({}))
+    against: tuple[AgainstParams, ...] = ()
+    line_dup: LineParams | None = None
     quality: QualityParams | None = None
     toxicity: ToxicityParams | None = field(default_factory=ToxicityParams)
     pii: PiiParams | None = field(default_factory=PiiParams)
@@ -96,11 +105,20 @@ class Recipe:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"sources: the name {twice[0]!r} given twice, every source needs its own name")
-        if self.near_dup:
+        layouts = {f"near_dup_in_source.{name}": params for name, params in self.near_dup_in_source.items()}
+        for section, params in {**layouts, "near_dup": self.near_dup}.items():
             try:
-                self.near_dup.layout(self.signature.permutations)
+                if params:
+                    params.layout(self.signature.permutations)
             except ValueError as error:
-                raise ValueError(f"near_dup.{error}") from error
+                raise ValueError(f"{section}.{error}") from error
+        for name in self.near_dup_in_source:
+            if name not in (*names, ANY_SOURCE):
+                raise ValueError(f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed")
+        if self.against and not self.exact_dup:
+            raise ValueError("against: published corpora given with exact_dup off, they need it on")
+        if len(self.against) > MAX_CORPORA:
+            raise ValueError(f"against: {len(self.against)} corpora given, up to {MAX_CORPORA} are allowed")
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""
@@ -113,6 +131,8 @@ class Recipe:
                 yield section, path
         if self.language and self.language.model:
             yield "language", self.language.model
+        for corpus in self.against:
+            yield "against", f"{corpus.prefix.rstrip('/')}/{MANIFEST}"
         yield "tokenizer", self.tokenizer.path
 
 
@@ -120,7 +140,7 @@ class Recipe:
 # nothing; `name` only labels the manifest of the last.
 PHASE_SECTIONS: Mapping[str, tuple[str, ...]] = {
     "clean": ("sources", "limits", "rejects", "extract", "url", "language", "heuristics", "signature", "rank"),
-    "dedup": ("exact_dup", "near_dup"),
+    "dedup": ("exact_dup", "near_dup", "near_dup_in_source", "against", "line_dup"),
     "shards": ("name", "quality", "toxicity", "pii", "tokenizer", "shards"),
 }
 
@@ -146,9 +166,12 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
 
 
 def plain_sections(recipe: Recipe, phase: str) -> dict[str, Any]:
-    """The sections that decide a phase, as plain data."""
+    """The sections that decide a phase, as plain data; of `line_dup` phase 1 depends only on whether it is there."""
     plain = to_plain(recipe)
-    return {name: plain[name] for name in PHASE_SECTIONS[phase]}
+    sections = {name: plain[name] for name in PHASE_SECTIONS[phase]}
+    if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
+        sections["hash_lines"] = recipe.line_dup is not None
+    return sections
 
 
 def file_digest(path: str) -> str:

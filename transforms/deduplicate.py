@@ -1,7 +1,7 @@
 """Deduplication as one transform: signatures/ parts in, one packed block of verdicts per part out.
 
     parts -> identities -> exact copies -> band hashes -> buckets -> sketches -> links -> components -> members
-          -> verified removals -> verdicts
+          -> verified removals -> lines of the survivors -> counts -> cuts -> verdicts
 
 Every arrow is a shuffle of packed blocks (transforms/packed.py). The result depends on the documents alone: not on the
 runner, the bundles, the order of anything, nor on how documents fall into parts.
@@ -9,17 +9,30 @@ runner, the bundles, the order of anything, nor on how documents fall into parts
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
 
-from transforms.components import label_blocks
+from transforms.components import FindComponents, Method, choose_method
+from transforms.cut_lines import LineParams
 from transforms.exact_duplicates import identity_blocks, keep_first
-from transforms.near_duplicates import NearParams, band_blocks, bucket_blocks, hash_blocks, link_blocks
-from transforms.packed import EXACT, NEAR, MapBlocks, header
+from transforms.exact_jaccard import VerifyExactly
+from transforms.line_duplicates import CountLines
+from transforms.near_duplicates import (
+    ANY_SOURCE,
+    NearParams,
+    Scope,
+    band_blocks,
+    bucket_blocks,
+    hash_blocks,
+    link_blocks,
+)
+from transforms.packed import AGAINST, CORPUS, EXACT, NEAR, NEAR_IN_SOURCE, SCOPES, SOURCE, MapBlocks, header
+from transforms.published import Parts, PublishedCorpus, number_parts, published_blocks
 from transforms.signatures import SignatureParams
 from transforms.verdicts import STAGES, PackVerdicts, WriteVerdicts
 from transforms.verify_removals import member_blocks, verify_blocks
@@ -29,10 +42,27 @@ __all__ = ["DedupParams", "Deduplicate", "WriteVerdicts"]
 
 @dataclass(frozen=True)
 class DedupParams:
-    """exact: remove documents of equal text. near: remove documents that nearly equal a better one, or null."""
+    """exact: remove documents of equal text. near: remove documents that nearly equal a better one, or null.
+
+    in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others.
+    lines: cut lines that too many of the survivors share, or null.
+    """
 
     exact: bool = True
     near: NearParams | None = field(default_factory=NearParams)
+    in_source: Mapping[str, NearParams] = field(default_factory=lambda: MappingProxyType({}))
+    lines: LineParams | None = None
+
+    def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
+        """The passes over near duplicates, in order; sources with the same parameters share one."""
+        names = sorted(sources)
+        own = {name: self.in_source.get(name, self.in_source.get(ANY_SOURCE)) for name in names}
+        for near in dict.fromkeys(own.values()):
+            if near is not None:
+                chosen = tuple(code for code, name in enumerate(names) if own[name] == near)
+                yield Scope(NEAR_IN_SOURCE, SOURCE, chosen, apart=True), near
+        if self.near is not None:
+            yield Scope(NEAR, CORPUS, tuple(range(len(names))), apart=False), self.near
 
 
 @dataclass
@@ -41,7 +71,10 @@ class Deduplicate(beam.PTransform):
 
     sources: names of all sources. parts: (url, rows) of each part in the order that numbers them. partitions: keys of
     each shuffle (bands times as many for bands); about one per 250,000 documents keeps a key's rows below 25 MB.
-    Raises ValueError when the bands do not fit the signatures.
+    against: published corpora whose documents win. components: how links become components, null chooses by the number
+    of documents; the answer is the same.
+    Raises ValueError when the bands do not fit the signatures, for a parameter of a source that is not there, and for
+    `against` without exact removal.
     """
 
     params: DedupParams
@@ -49,28 +82,47 @@ class Deduplicate(beam.PTransform):
     sources: Sequence[str]
     parts: Sequence[tuple[str, int]]
     partitions: int = 1
+    against: tuple[PublishedCorpus, ...] = ()
+    components: Method | None = None
 
     def __post_init__(self) -> None:
         super().__init__("deduplicate")
         if self.partitions < 1:
             raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
-        if self.params.near is not None:
-            self.params.near.layout(self.signature.permutations)
+        for near in (*self.params.in_source.values(), *([self.params.near] if self.params.near else [])):
+            near.layout(self.signature.permutations)
+        if self.against and not self.params.exact:
+            raise ValueError("against: published corpora given with exact removal off, it is needed to know their ids")
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
-        elements = [header(part, url, rows) for part, (url, rows) in enumerate(self.parts)]
-        headers = pipeline | "parts" >> beam.Create(elements).with_output_types(tuple[int, bytes])
         sources = tuple(sorted(self.sources))
+        numbered = number_parts(len(self.parts), self.against)
+        foreign = [part for corpus in self.against for part in corpus.parts]
+        elements = [header(part, url, rows) for part, (url, rows) in enumerate([*self.parts, *foreign])]
+        headers = pipeline | "parts" >> beam.Create(elements).with_output_types(tuple[int, bytes])
+        documents = sum(rows for _, rows in (*self.parts, *foreign))
         decided, stages = [headers], []
         if self.params.exact:
             stages.append(EXACT)
-            decided.append(headers | RemoveExact(sources, self.partitions))
-        if self.params.near is not None:
-            stages.append(NEAR)
-            removals = tuple(decided) | RemoveNear(self.params.near, self.signature, sources, self.partitions)
-            decided.append(removals)
-        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies)
-        return grouped | PackVerdicts(sources, tuple(stages))  # (part, packed verdicts)
+            decided.append(headers | RemoveExact(sources, numbered, self.against, self.partitions))
+        for number, (scope, near) in enumerate(self.params.scopes(sources)):
+            if scope.reason not in stages:
+                stages.append(scope.reason)
+            step = f"{STAGES[scope.reason]}{f'-{number + 1}' if scope.apart else ''}"
+            find = FindComponents(
+                stage=STAGES[scope.reason],
+                scope=step,
+                method=self.components or choose_method(documents),
+                partitions=max(1, self.partitions // 4),  # a link is small: one key per million documents
+                documents=documents,
+            )
+            remove = RemoveNear(step, near, scope, find, self.signature, sources, numbered, self.partitions)
+            decided.append(tuple(decided) | remove)
+        if self.params.lines is not None:
+            decided.append(tuple(decided) | CountLines(self.params.lines, sources, numbered, self.partitions))
+        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts)
+        scopes = (*SCOPES, *(f"against:{corpus.name}" for corpus in self.against))
+        return grouped | PackVerdicts(sources, scopes, tuple(stages), numbered)  # (part, packed verdicts)
 
 
 @dataclass
@@ -78,40 +130,53 @@ class RemoveExact(beam.PTransform):
     """Headers of parts -> removals and copies by part."""
 
     sources: tuple[str, ...]
+    parts: Parts
+    against: tuple[PublishedCorpus, ...]
     partitions: int
 
     def __post_init__(self) -> None:
         super().__init__(STAGES[EXACT])
 
     def expand(self, headers: beam.PCollection) -> beam.PCollection:
-        stage = STAGES[EXACT]
-        read = partial(identity_blocks, sources=self.sources, partitions=self.partitions)
-        identities = headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)  # (range, ids)
-        return identities | "by id" >> beam.GroupByKey() | MapBlocks(stage, "keep-first", keep_first)
+        stage, parts, partitions = STAGES[EXACT], self.parts, self.partitions
+        read = partial(identity_blocks, sources=self.sources, parts=parts, partitions=partitions)
+        first = partial(keep_first, parts=parts)
+        found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
+        if self.against:
+            published = [(AGAINST + i, file) for i, corpus in enumerate(self.against) for file in corpus.provenance]
+            elements = [header(number, *file) for number, (_, file) in enumerate(published)]
+            files = headers.pipeline | "provenance" >> beam.Create(elements).with_output_types(tuple[int, bytes])
+            ids = partial(published_blocks, scopes=tuple(scope for scope, _ in published), partitions=partitions)
+            found.append(files | "to list" >> beam.GroupByKey() | MapBlocks(stage, "published", ids))  # (range, ids)
+        return tuple(found) | "by id" >> Together() | MapBlocks(stage, "keep-first", first)
 
 
 @dataclass
 class RemoveNear(beam.PTransform):
-    """(headers of parts, exact removals and copies by part) -> near removals and copies by part."""
+    """(headers of parts, removals and copies so far by part) -> near removals of one scope and copies by part."""
 
+    step: str
     near: NearParams
+    scope: Scope
+    components: FindComponents
     signature: SignatureParams
     sources: tuple[str, ...]
+    parts: Parts
     partitions: int
 
     def __post_init__(self) -> None:
-        super().__init__(STAGES[NEAR])
+        super().__init__(self.step)
 
     def expand(self, decided: Any) -> beam.PCollection:
-        stage, near, permutations = STAGES[NEAR], self.near, self.signature.permutations
-        make_hashes = partial(hash_blocks, params=near, permutations=permutations, partitions=self.partitions)
-        find_buckets = partial(bucket_blocks, partitions=self.partitions)
-        make_bands = partial(band_blocks, permutations=permutations, partitions=self.partitions)
-        make_links = partial(link_blocks, params=near, permutations=permutations)
-        make_members = partial(
-            member_blocks, sources=self.sources, permutations=permutations, partitions=self.partitions
-        )
-        verify = partial(verify_blocks, params=near, permutations=permutations)
+        stage, near, permutations = STAGES[self.scope.reason], self.near, self.signature.permutations
+        values: dict[str, Any] = {"permutations": permutations}
+        spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
+        make_hashes = partial(hash_blocks, params=near, scope=self.scope, names=self.sources, **spread)
+        find_buckets = partial(bucket_blocks, parts=self.parts, partitions=self.partitions)
+        make_bands = partial(band_blocks, **spread)
+        make_links = partial(link_blocks, params=near, parts=self.parts, **values)
+        make_members = partial(member_blocks, sources=self.sources, **spread)
+        verify = partial(verify_blocks, params=near, scope=self.scope, parts=self.parts, **values)
         headers = decided[0]
 
         hashes = decided | "to hash" >> Together() | MapBlocks(stage, "hashes", make_hashes)  # ((band, range), hashes)
@@ -119,10 +184,14 @@ class RemoveNear(beam.PTransform):
         wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
         bands = wanted | MapBlocks(stage, "bands", make_bands)  # ((band, range), candidates with sketches)
         links = bands | "by band" >> beam.GroupByKey() | MapBlocks(stage, "links", make_links)  # (0, links)
-        labels = links | "all links" >> beam.GroupByKey() | MapBlocks(stage, "components", label_blocks)  # by part
+        labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
         members = placed | MapBlocks(stage, "members", make_members)  # (range of components, members and copies)
-        return members | "by component" >> beam.GroupByKey() | MapBlocks(stage, "verify", verify)  # (part, removals, …)
+        grouped = members | "by component" >> beam.GroupByKey()
+        if near.verify == "exact":
+            exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature)
+            return (*decided, grouped) | exactly  # (part, removals and copies)
+        return grouped | MapBlocks(stage, "verify", verify)  # (part, removals and copies)
 
 
 class Together(beam.PTransform):

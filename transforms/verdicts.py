@@ -18,8 +18,11 @@ from transforms.document import ID_BYTES
 from transforms.packed import (
     COPIES,
     COPY,
+    CUT,
+    CUTS,
     EXACT,
     NEAR,
+    NEAR_IN_SOURCE,
     REASONS,
     REMOVAL,
     REMOVALS,
@@ -28,13 +31,14 @@ from transforms.packed import (
     gather,
     read_header,
     row_of,
+    sort_by,
 )
 from transforms.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record
+from transforms.published import Parts
 from transforms.report import write_part
 from transforms.signatures import name_codes, read_signature_part
 
-STAGES = {EXACT: "exact-duplicates", NEAR: "near-duplicates"}
-SCOPES = ("", "corpus")  # of what is kept, of what is removed: one scope for the present, all sources together
+STAGES = {EXACT: "exact-duplicates", NEAR_IN_SOURCE: "near-duplicates-in-source", NEAR: "near-duplicates"}
 
 
 def _schema(source: pa.DataType) -> pa.Schema:
@@ -44,9 +48,10 @@ def _schema(source: pa.DataType) -> pa.Schema:
             pa.field("reason", pa.string(), nullable=False),  # one of REASONS
             pa.field("survivor", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
             pa.field("similarity", pa.float32()),  # estimated Jaccard with the survivor; null when kept
-            pa.field("scope", pa.string(), nullable=False),
+            pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "against:…"; "" when kept
             pa.field("copies", pa.uint32(), nullable=False),  # documents it stands for, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
+            pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
         ]
     )
 
@@ -66,8 +71,10 @@ class PartFacts:
     reasons: NDArray[np.uint8]
 
 
-def part_verdicts(blocks: list[bytes], sources: Sequence[str]) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL and COPY rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
+def part_verdicts(
+    blocks: list[bytes], sources: Sequence[str], scopes: Sequence[str]
+) -> tuple[pa.RecordBatch, PartFacts]:
+    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """
@@ -88,13 +95,28 @@ def part_verdicts(blocks: list[bytes], sources: Sequence[str]) -> tuple[pa.Recor
     survivor[gone, 0], survivor[gone, 1] = removals["id_high"], removals["id_low"]
     similarity = np.zeros(rows, np.float32)
     similarity[gone] = removals["similarity"]
+    scope = np.zeros(rows, np.uint8)
+    scope[gone] = removals["scope"]
     facts = PartFacts(source, domain, domains, sizes, reasons)
-    return _verdict_batch(facts, survivor, similarity, gather(blocks, COPIES, COPY)), facts
+    removal_columns = [
+        pa.array(reasons != 0),
+        pa.array(REASONS).take(pa.array(reasons)),
+        _ids(survivor, reasons == 0),
+        pa.array(similarity, mask=reasons == 0),
+        pa.array(scopes, pa.string()).take(pa.array(scope)),
+    ]
+    columns = [*removal_columns, *_copy_columns(facts, gather(blocks, COPIES, COPY)), _cut_column(rows, blocks)]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA), facts
 
 
-def _verdict_batch(
-    facts: PartFacts, survivor: NDArray[Any], similarity: NDArray[np.float32], copies: Rows
-) -> pa.RecordBatch:
+def _ids(ids: NDArray[Any], absent: NDArray[np.bool_]) -> pa.Array:
+    """Big-endian 64-bit pairs as binary(16), null where absent."""
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(ids), [None, pa.py_buffer(ids.tobytes())])
+    return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
+
+
+def _copy_columns(facts: PartFacts, copies: Rows) -> list[pa.Array]:
+    """copies and sources of every row."""
     rows = len(facts.reasons)
     removed = facts.reasons != 0
     own = np.empty(rows, COPY)
@@ -107,21 +129,20 @@ def _verdict_batch(
     row = row_of(total["reference"])
     stands_for = np.zeros(rows, np.int64)
     np.add.at(stands_for, row, total["documents"].astype(np.int64))
+    return [pa.array(stands_for.astype(np.uint32)), _lists(row, total["source"], rows)]
+
+
+def _cut_column(rows: int, blocks: list[bytes]) -> pa.Array:
+    """cut of every row."""
+    cuts = sort_by(gather(blocks, CUTS, CUT), "reference", "line")
+    return _lists(row_of(cuts["reference"]), cuts["line"], rows)
+
+
+def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.Array:
+    """Values of ascending rows as one list per row."""
     offsets = np.zeros(rows + 1, np.int32)
     offsets[1:] = np.cumsum(np.bincount(row, minlength=rows))
-
-    kept = pa.array(~removed)
-    ids = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), rows, [None, pa.py_buffer(survivor.tobytes())])
-    columns = [
-        pa.array(removed),
-        pa.array(REASONS).take(pa.array(facts.reasons)),
-        pc.if_else(kept, pa.scalar(None, ids.type), ids),
-        pa.array(similarity, mask=~removed),
-        pa.array(SCOPES).take(pa.array(removed.astype(np.uint8))),
-        pa.array(stands_for.astype(np.uint32)),
-        pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(total["source"]))),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values)))
 
 
 def tally_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
@@ -151,13 +172,19 @@ def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, 
 
 
 class _PackVerdicts(beam.DoFn):
-    def __init__(self, sources: tuple[str, ...], stages: tuple[int, ...]) -> None:
+    def __init__(
+        self, sources: tuple[str, ...], scopes: tuple[str, ...], stages: tuple[int, ...], parts: Parts
+    ) -> None:
         self.sources = sources
+        self.scopes = scopes
         self.stages = stages
+        self.parts = parts
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         part, blocks = element
-        batch, facts = part_verdicts(list(blocks), self.sources)
+        if self.parts.is_foreign(part):  # a published corpus gets no verdicts
+            return
+        batch, facts = part_verdicts(list(blocks), self.sources, self.scopes)
         yield part, pack(batch)
         for record in tally_records(facts, self.stages, self.sources):
             yield beam.pvalue.TaggedOutput(SIDES, record)
@@ -165,17 +192,19 @@ class _PackVerdicts(beam.DoFn):
 
 @dataclass
 class PackVerdicts(beam.PTransform):
-    """Grouped blocks of parts -> (part, packed verdicts): exactly one element per part, one verdict per row."""
+    """Grouped blocks of parts -> (part, packed verdicts): exactly one element per part of ours, one verdict per row."""
 
     sources: tuple[str, ...]
+    scopes: tuple[str, ...]
     stages: tuple[int, ...]
+    parts: Parts
 
     def __post_init__(self) -> None:
         super().__init__("pack-verdicts")
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
-        run = beam.ParDo(_PackVerdicts(self.sources, self.stages)).with_output_types(tuple[int, bytes])
-        outputs = parts | run.with_outputs(SIDES, main=MAIN)
+        dofn = _PackVerdicts(self.sources, self.scopes, self.stages, self.parts)
+        outputs = parts | beam.ParDo(dofn).with_output_types(tuple[int, bytes]).with_outputs(SIDES, main=MAIN)
         add_side(parts.pipeline, outputs[SIDES])
         return outputs[MAIN]
 

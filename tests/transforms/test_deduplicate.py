@@ -1,168 +1,30 @@
-import math
-import random
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 import apache_beam as beam
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from tests.beam import make_document, run_and_collect
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from tests.transforms.dedup_oracle import (
+    PRIORITIES,
+    SIGNATURE,
+    SOURCES,
+    check_conservation,
+    corpus,
+    deduplicate,
+    layout_of,
+    publish,
+    reference,
+    write_parts,
+)
+from transforms.deduplicate import Deduplicate, DedupParams
 from transforms.document import Document
-from transforms.near_duplicates import NearParams, sketches
-from transforms.per_document import take_sides
+from transforms.near_duplicates import NearParams
 from transforms.rank import RankParams, rank_key
-from transforms.report import merge_records
-from transforms.signatures import SignatureParams, compute_signatures, signature_table
-from transforms.verdicts import VERDICTS_SCHEMA
+from transforms.signatures import SignatureParams, compute_signatures
 
-SIGNATURE = SignatureParams()
-PRIORITIES = {"books": 1, "forum": 2, "web": 2}
-DOMAINS = {"books": "prose", "forum": "web", "web": "web"}
-SOURCES = ("web", "forum", "books")
-Verdicts = dict[str, dict]  # origin -> row of its verdict
-
-
-def write_parts(folder: Path, layout: Sequence[Sequence[Document]], group: int = 50) -> list[tuple[str, int]]:
-    parts = []
-    (folder / "signatures").mkdir(parents=True)
-    for number, docs in enumerate(layout):
-        table = signature_table(
-            ids=[d.id for d in docs],
-            ranks=[rank_key(d, PRIORITIES[d.source], RankParams()) for d in docs],
-            sources=[d.source for d in docs],
-            domains=[DOMAINS[d.source] for d in docs],
-            sizes=[len(d.text.encode()) for d in docs],
-            signatures=compute_signatures([d.text for d in docs], SIGNATURE),
-        )
-        path = f"{folder}/signatures/part-{number}.parquet"
-        pq.write_table(table, path, compression="none", row_group_size=group)
-        parts.append((path, len(docs)))
-    return parts
-
-
-@dataclass
-class Outcome:
-    verdicts: Verdicts
-    report: dict
-
-
-def deduplicate(
-    folder: Path,
-    layout: Sequence[Sequence[Document]],
-    params: DedupParams | None = None,
-    partitions: int = 1,
-    flags: Sequence[str] = (),
-) -> Outcome:
-    parts = write_parts(folder, layout)
-
-    def build(pipeline):
-        packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, parts, partitions)
-        packed | WriteVerdicts(str(folder), SOURCES, parts)
-        return [packed, *take_sides(pipeline)]
-
-    packed, *sides = run_and_collect(build, *flags)
-    assert sorted(part for part, _ in packed) == list(range(len(layout)))
-    report = merge_records(record for side in sides for record in side)
-    verdicts: Verdicts = {}
-    for (url, rows), docs in zip(parts, layout, strict=True):
-        table = pq.read_table(url.replace("signatures", "verdicts"), partitioning=None)
-        assert table.schema.names == VERDICTS_SCHEMA.names
-        assert [field.type for field in table.schema] == [
-            pa.list_(pa.field("element", pa.string())) if pa.types.is_list(field.type) else field.type
-            for field in VERDICTS_SCHEMA
-        ]
-        assert table.num_rows == rows
-        verdicts |= {doc.origin: row for doc, row in zip(docs, table.to_pylist(), strict=True)}
-    return Outcome(verdicts, report)
-
-
-def reference(docs: Sequence[Document], params: DedupParams) -> Verdicts:
-    """The same verdicts by brute force: all pairs, plain sets and dicts."""
-    signatures = compute_signatures([d.text for d in docs], SIGNATURE)
-    order = {d.origin: (rank_key(d, PRIORITIES[d.source], RankParams()), d.id) for d in docs}
-    by_rank = sorted(docs, key=lambda d: order[d.origin])
-    survivor: dict[str, tuple[Document, str, float]] = {}
-    if params.exact:
-        firsts: dict[bytes, Document] = {}
-        for doc in by_rank:
-            if firsts.setdefault(doc.id, doc) is not doc:
-                survivor[doc.origin] = (firsts[doc.id], "exact-duplicate", 1.0)
-    if params.near is not None:
-        alive = [d for d in by_rank if d.origin not in survivor]
-        place = {d.origin: i for i, d in enumerate(docs)}
-        rows = signatures[[place[d.origin] for d in alive]]
-        sketch = sketches(rows)
-        nibbles = np.concatenate([sketch & 15, sketch >> 4], axis=1)
-        bands, size = params.near.layout(SIGNATURE.permutations)
-        banded = rows[:, : bands * size].reshape(len(rows), bands, size)
-        labels = list(range(len(alive)))
-        for i in range(len(alive)):
-            candidates = (banded[:i] == banded[i]).all(axis=2).any(axis=1)
-            alike = (nibbles[:i] == nibbles[i]).sum(axis=1) >= params.near.minimum(112)
-            for j in np.flatnonzero(candidates & alike).tolist():
-                low, high = sorted((labels[i], labels[j]))
-                labels = [low if label == high else label for label in labels]
-        kept: dict[int, list[int]] = defaultdict(list)
-        for i, doc in enumerate(alive):
-            for j in kept[labels[i]]:
-                similarity = float((rows[i] == rows[j]).mean())
-                if similarity >= params.near.threshold:
-                    survivor[doc.origin] = (alive[j], "near-duplicate", similarity)
-                    break
-            else:
-                kept[labels[i]].append(i)
-    stands_for: dict[str, list[str]] = defaultdict(list)
-    for doc in docs:
-        last = doc
-        while last.origin in survivor:
-            last = survivor[last.origin][0]
-        stands_for[last.origin].append(doc.source)
-    verdicts = {}
-    for doc in docs:
-        better, reason, similarity = survivor.get(doc.origin, (None, "", math.nan))
-        verdicts[doc.origin] = {
-            "removed": bool(reason),
-            "reason": reason,
-            "survivor": better.id if better else None,
-            "similarity": float(np.float32(similarity)) if reason else None,
-            "scope": "corpus" if reason else "",
-            "copies": len(stands_for[doc.origin]),
-            "sources": sorted(set(stands_for[doc.origin])),
-        }
-    return verdicts
-
-
-def corpus(seed: int, originals: int = 60) -> list[Document]:
-    """Random texts, and mutated, shortened and exact copies of them in several sources."""
-    rng = random.Random(seed)
-    texts = []
-    for _ in range(originals):
-        words = [f"w{rng.randrange(5000)}" for _ in range(rng.choice([3, 30, 120, 300]))]
-        texts.append(" ".join(words))
-        for _ in range(rng.choice([0, 0, 1, 3, 8])):
-            mutated = list(words)
-            for _ in range(int(len(words) * rng.choice([0, 0, 0.01, 0.03, 0.06]))):
-                mutated[rng.randrange(len(mutated))] = f"x{rng.randrange(5000)}"
-            texts.append(" ".join(mutated))
-    texts += ["", "", "one", "One!", "one", "two words", "!!!"]
-    return [make_document(text, f"o{i}", url=f"u{i % 7}", source=rng.choice(SOURCES)) for i, text in enumerate(texts)]
-
-
-def layout_of(docs: Sequence[Document], parts: int, seed: int) -> list[list[Document]]:
-    """The documents in another order, dealt at random to parts (of which some may be empty)."""
-    rng = random.Random(seed)
-    layout: list[list[Document]] = [[] for _ in range(parts)]
-    for doc in rng.sample(list(docs), len(docs)):
-        layout[rng.randrange(parts)].append(doc)
-    return layout
+IN_SOURCE = {"web": NearParams(threshold=0.6, bands=None, rows=None), "*": NearParams(threshold=0.7)}
 
 
 @pytest.mark.parametrize(
@@ -180,31 +42,6 @@ def test_equals_brute_force(tmp_path, params):
     outcome = deduplicate(tmp_path, layout_of(docs, 3, 1), params, partitions=2)
     assert outcome.verdicts == reference(docs, params)
     check_conservation(docs, outcome, params)
-
-
-def check_conservation(docs: Sequence[Document], outcome: Outcome, params: DedupParams) -> None:
-    tallies = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["tallies"]}
-    stages = ["exact-duplicates"] * params.exact + ["near-duplicates"] * (params.near is not None)
-    assert {stage for stage, _, _ in tallies} == set(stages)
-    for source in SOURCES:
-        own = [d for d in docs if d.source == source]
-        entering = (len(own), sum(len(d.text.encode()) for d in own))
-        for stage in stages:
-            numbers = {}
-            for result in ("in", "kept", "dropped"):
-                tally = tallies.get((stage, source, result), {"documents": 0, "bytes": 0})
-                numbers[result] = (tally["documents"], tally["bytes"])
-            assert numbers["in"] == entering == tuple(map(sum, zip(numbers["kept"], numbers["dropped"], strict=True)))
-            entering = numbers["kept"]
-        kept = [d for d in own if not outcome.verdicts[d.origin]["removed"]]
-        assert entering == (len(kept), sum(len(d.text.encode()) for d in kept))
-    assert sum(v["copies"] for v in outcome.verdicts.values()) == len(docs)
-    survivors: dict[str, dict[str, int]] = defaultdict(lambda: {"documents": 0, "bytes": 0})
-    for doc in docs:
-        if not outcome.verdicts[doc.origin]["removed"]:
-            survivors[DOMAINS[doc.source]]["documents"] += 1
-            survivors[DOMAINS[doc.source]]["bytes"] += len(doc.text.encode())
-    assert outcome.report["survivors"] == survivors
 
 
 def test_layout_order_partitions_and_replayed_bundles_do_not_matter(tmp_path):
@@ -299,10 +136,80 @@ def test_blocks_travel_by_explicit_coders():
     pipeline | Deduplicate(DedupParams(), SIGNATURE, SOURCES, [("part.parquet", 1)])
     components = pipeline.to_runner_api().components
     grouped = [t for t in components.transforms.values() if t.spec.urn == "beam:transform:group_by_key:v1"]
-    assert len(grouped) == 10
+    assert len(grouped) == 11
     for transform in grouped:
         (name,) = transform.inputs.values()
         coder = components.coders[components.pcollections[name].coder_id]
         kinds = [components.coders[part].spec.urn for part in coder.component_coder_ids]
         expected = ("beam:coder:kv:v1", ["beam:coder:varint:v1", "beam:coder:bytes:v1"])
         assert (coder.spec.urn, kinds) == expected, transform.unique_name
+
+
+@pytest.mark.parametrize("near", [NearParams(), None], ids=["then-across", "alone"])
+def test_within_each_source_first_with_its_own_parameters(tmp_path, near):
+    docs = corpus(6, originals=120)
+    params = DedupParams(near=near, in_source=IN_SOURCE)
+    outcome = deduplicate(tmp_path, layout_of(docs, 4, 1), params, partitions=3)
+    assert outcome.verdicts == reference(docs, params)
+    check_conservation(docs, outcome, params)
+    sources_of: dict[bytes, set[str]] = defaultdict(set)
+    for doc in docs:
+        sources_of[doc.id].add(doc.source)
+    inside = [d for d in docs if outcome.verdicts[d.origin]["reason"] == "near-duplicate-in-source"]
+    assert len(inside) > 10
+    assert all(d.source in sources_of[outcome.verdicts[d.origin]["survivor"]] for d in inside)
+
+
+def test_a_source_without_parameters_of_its_own_is_left_alone(tmp_path):
+    docs = corpus(7)
+    params = DedupParams(near=None, in_source={"forum": NearParams()})
+    verdicts = deduplicate(tmp_path, layout_of(docs, 2, 1), params).verdicts
+    assert verdicts == reference(docs, params)
+    assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"forum"}
+
+
+def split_corpora(seed: int) -> tuple[list[Document], dict[str, list[Document]], list[Document]]:
+    """Documents of ours, of two published corpora, and of one that reached nobody's shards."""
+    docs = corpus(seed, originals=90)
+    parts: dict[str, list[Document]] = {"ours": [], "first": [], "second": [], "dropped": []}
+    for i, doc in enumerate(docs):
+        parts[["ours", "first", "ours", "second", "dropped"][i % 5]].append(doc)
+    dropped = [d for d in parts["dropped"] if d.id not in {e.id for e in parts["first"]}]
+    return parts["ours"], {"first": parts["first"], "second": parts["second"]}, dropped
+
+
+def test_documents_of_published_corpora_win_and_get_no_verdict(tmp_path):
+    ours, against, dropped = split_corpora(8)
+    corpora = (publish(tmp_path / "first", against["first"], dropped), publish(tmp_path / "second", against["second"]))
+    params = DedupParams(in_source={"*": NearParams(threshold=0.9)})
+    runs = [
+        deduplicate(tmp_path / "a", [ours], params, against=corpora),
+        deduplicate(tmp_path / "b", layout_of(ours, 6, 2), params, partitions=3, against=corpora),
+    ]
+    expected = reference(ours, params, against)
+    assert runs[0].verdicts == expected == runs[1].verdicts
+    assert runs[0].report["tallies"] == runs[1].report["tallies"]
+    scopes = {v["scope"] for v in expected.values()}
+    assert scopes == {"against:first", "against:second", "source", ""}
+
+
+def test_against_the_same_documents_nothing_is_left(tmp_path):
+    docs = corpus(9)
+    outcome = deduplicate(tmp_path / "again", layout_of(docs, 3, 1), against=(publish(tmp_path / "before", docs),))
+    assert all(v["removed"] and v["scope"] == "against:before" for v in outcome.verdicts.values())
+    assert outcome.report["survivors"] == {}
+
+
+def test_published_documents_stay_even_where_they_resemble_each_other(tmp_path):
+    """B is published beside A, which it resembles; C resembles B alone, and goes because B stands."""
+    words = [f"w{i}" for i in range(300)]
+    a, b, c = (make_document(" ".join(words[i : i + 250]), f"o{i}", source="web") for i in (0, 20, 40))
+    verdict = deduplicate(tmp_path / "run", [[c]], against=(publish(tmp_path / "old", [a, b]),)).verdicts["o40"]
+    assert (verdict["removed"], verdict["survivor"], verdict["scope"]) == (True, b.id, "against:old")
+    alone = deduplicate(tmp_path / "other", [[c]], against=(publish(tmp_path / "a-only", [a]),)).verdicts["o40"]
+    assert not alone["removed"]
+
+
+def test_against_needs_exact_removal(tmp_path):
+    with pytest.raises(ValueError, match=r"against: .* exact removal off"):
+        Deduplicate(DedupParams(exact=False), SIGNATURE, SOURCES, [], against=(publish(tmp_path / "p", corpus(1)),))

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transforms.exact_duplicates import keep_first
-from transforms.packed import COPIES, COPY, EXACT, IDENTITIES, IDENTITY, REMOVAL, REMOVALS, cut, gather, part_of
+from transforms.packed import COPIES, COPY, CORPUS, EXACT, IDENTITIES, IDENTITY, REMOVAL, REMOVALS, cut, gather, part_of
+from transforms.published import Parts
 
 # Few different ids, of which some share their first 8 bytes; few different ranks.
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 5, st.integers(0, 3)), max_size=40)
@@ -22,7 +23,7 @@ def identities(rows: list[tuple[int, ...]]) -> np.ndarray:
 
 def run(table: np.ndarray, pieces: int = 2) -> tuple[np.ndarray, np.ndarray]:
     blocks = [block for piece in np.array_split(table, pieces) for _, block in cut(0, IDENTITIES, piece)]
-    out = list(keep_first(0, blocks))
+    out = list(keep_first(0, blocks, Parts(3)))
     for key, block in out:
         dtype, tag = (REMOVAL, REMOVALS) if block[0] == REMOVALS else (COPY, COPIES)
         assert (part_of(gather([block], tag, dtype)["reference"]) == key).all()
@@ -49,6 +50,7 @@ def test_equals_brute_force(rows):
     assert len(removals) == len(gone)
     assert (removals["similarity"] == 1).all()
     assert (removals["reason"] == EXACT).all()
+    assert (removals["scope"] == CORPUS).all()
     assert {(r, s): n for r, s, n in copies.tolist()} == dict(expected_copies)
 
 

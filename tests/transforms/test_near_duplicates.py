@@ -19,6 +19,7 @@ from transforms.near_duplicates import (
     sketches,
 )
 from transforms.packed import BANDS, CANDIDATE, CANDIDATES, HASH, HASHES, LINK, LINKS, cut, gather
+from transforms.published import Parts
 
 
 def signatures_near(base: np.ndarray, shares: list[float], seed: int = 0) -> np.ndarray:
@@ -146,11 +147,11 @@ def test_identical_members_of_a_large_bucket_are_joined():
 def test_buckets_pass_on_only_what_is_shared():
     rows = np.array([(5, 1), (6, 2), (5, 1 << 32), (7, 3), (6, 9), (5, 4)], HASH)
     blocks = [block for piece in np.array_split(rows, 3) for _, block in cut(0, HASHES, piece)]
-    out = list(bucket_blocks(13, blocks, partitions=4))
+    out = list(bucket_blocks(13, blocks, Parts(10), partitions=4))
     assert [key for key, _ in out] == [0, 1]
     found = gather([block for _, block in out], CANDIDATES, CANDIDATE)
     assert sorted(found.tolist()) == [(5, 1, 3), (5, 4, 3), (5, 1 << 32, 3), (6, 2, 3), (6, 9, 3)]
-    assert list(bucket_blocks(0, [], partitions=1)) == []
+    assert list(bucket_blocks(0, [], Parts(1), partitions=1)) == []
 
 
 def test_links_do_not_depend_on_the_order_of_rows():
@@ -166,11 +167,11 @@ def test_links_do_not_depend_on_the_order_of_rows():
         order = list(range(200))
         random.Random(seed).shuffle(order)
         blocks = [block for piece in np.array_split(rows[order], 1 + seed) for _, block in cut(0, BANDS, piece)]
-        out = list(link_blocks(0, blocks, NearParams(), 112))
+        out = list(link_blocks(0, blocks, NearParams(), Parts(1 << 20), 112))
         found = gather([block for _, block in out], LINKS, LINK).tolist()
         expected = expected or found
         assert found == expected != []
-    assert list(link_blocks(0, [], NearParams(), 112)) == []
+    assert list(link_blocks(0, [], NearParams(), Parts(1 << 20), 112)) == []
 
 
 def test_kernel_refuses_shapes_that_do_not_fit():
@@ -181,5 +182,6 @@ def test_kernel_refuses_shapes_that_do_not_fit():
     for permutations, minimum, always in ((0, 0, 1), (16, 17, 1), (16, 4, 0), (16, -1, 1)):
         with pytest.raises(ValueError, match="out of range"):
             leaders.link(sketch, bounds, permutations, minimum, always)
+    out = (np.zeros(3, np.uint32), np.zeros(4, np.uint32))
     with pytest.raises(ValueError, match="one uint32 per row"):
-        leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 64, np.zeros(3, np.uint32), np.zeros(4, np.uint32))
+        leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), *out)

@@ -1,0 +1,231 @@
+"""Deduplication of made-up documents, and the same verdicts by brute force."""
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.beam import make_document, run_and_collect
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.document import Document
+from transforms.near_duplicates import NearParams, sketches
+from transforms.per_document import take_sides
+from transforms.published import PublishedCorpus
+from transforms.rank import RankParams, rank_key
+from transforms.report import merge_records
+from transforms.signatures import SignatureParams, compute_signatures, signature_table
+from transforms.verdicts import VERDICTS_SCHEMA
+
+SIGNATURE = SignatureParams()
+PRIORITIES = {"books": 1, "forum": 2, "web": 2}
+DOMAINS = {"books": "prose", "forum": "web", "web": "web"}
+SOURCES = ("web", "forum", "books")
+Verdicts = dict[str, dict]  # origin -> row of its verdict
+
+
+def write_parts(folder: Path, layout: Sequence[Sequence[Document]], group: int = 50) -> list[tuple[str, int]]:
+    parts = []
+    (folder / "signatures").mkdir(parents=True)
+    for number, docs in enumerate(layout):
+        table = signature_table(
+            ids=[d.id for d in docs],
+            ranks=[rank_key(d, PRIORITIES[d.source], RankParams()) for d in docs],
+            sources=[d.source for d in docs],
+            domains=[DOMAINS[d.source] for d in docs],
+            sizes=[len(d.text.encode()) for d in docs],
+            signatures=compute_signatures([d.text for d in docs], SIGNATURE),
+        )
+        path = f"{folder}/signatures/part-{number}.parquet"
+        pq.write_table(table, path, compression="none", row_group_size=group)
+        parts.append((path, len(docs)))
+    return parts
+
+
+@dataclass
+class Outcome:
+    verdicts: Verdicts
+    report: dict
+
+
+def publish(folder: Path, docs: Sequence[Document], unpublished: Sequence[Document] = ()) -> PublishedCorpus:
+    """A published corpus of `docs`, in two parts that also hold documents that its later stages dropped."""
+    both = [*docs, *unpublished]
+    parts = write_parts(folder, [both[::2], both[1::2]])
+    pq.write_table(pa.table({"id": pa.array([d.id for d in docs], pa.binary(16))}), folder / "provenance.parquet")
+    return PublishedCorpus(folder.name, tuple(parts), ((f"{folder}/provenance.parquet", len(docs)),))
+
+
+def deduplicate(
+    folder: Path,
+    layout: Sequence[Sequence[Document]],
+    params: DedupParams | None = None,
+    partitions: int = 1,
+    flags: Sequence[str] = (),
+    against: tuple[PublishedCorpus, ...] = (),
+) -> Outcome:
+    parts = write_parts(folder, layout)
+
+    def build(pipeline):
+        packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, parts, partitions, against)
+        packed | WriteVerdicts(str(folder), SOURCES, parts)
+        return [packed, *take_sides(pipeline)]
+
+    packed, *sides = run_and_collect(build, *flags)
+    assert sorted(part for part, _ in packed) == list(range(len(layout)))
+    report = merge_records(record for side in sides for record in side)
+    verdicts: Verdicts = {}
+    for (url, rows), docs in zip(parts, layout, strict=True):
+        table = pq.read_table(url.replace("signatures", "verdicts"), partitioning=None)
+        assert table.schema.names == VERDICTS_SCHEMA.names
+        assert [field.type for field in table.schema] == [
+            pa.list_(pa.field("element", field.type.value_type)) if pa.types.is_list(field.type) else field.type
+            for field in VERDICTS_SCHEMA
+        ]
+        assert table.num_rows == rows
+        verdicts |= {doc.origin: row for doc, row in zip(docs, table.to_pylist(), strict=True)}
+    return Outcome(verdicts, report)
+
+
+Survivors = dict[str, tuple[Document, str, float, str]]  # origin -> survivor, reason, similarity, scope
+
+
+def reference(
+    docs: Sequence[Document], params: DedupParams, against: Mapping[str, Sequence[Document]] | None = None
+) -> Verdicts:
+    """The same verdicts by brute force: all pairs, plain sets and dicts. against: documents of published corpora."""
+    corpus_of = {d.origin: name for name, others in (against or {}).items() for d in others}
+    everyone = [d for others in (against or {}).values() for d in others] + list(docs)
+
+    def order(doc: Document) -> tuple[int, bytes, bytes]:
+        rank = rank_key(doc, PRIORITIES[doc.source], RankParams())
+        if doc.origin in corpus_of:  # the recipe's order of corpora stands for the priority
+            return (list(against or {}).index(corpus_of[doc.origin]), rank[8:], doc.id)
+        return (len(against or {}), rank, doc.id)
+
+    def scope_of(survivor: Document, scope: str) -> str:
+        return f"against:{corpus_of[survivor.origin]}" if survivor.origin in corpus_of else scope
+
+    by_rank = sorted(everyone, key=order)
+    survivor: Survivors = {}
+    if params.exact:
+        firsts: dict[bytes, Document] = {}
+        for doc in by_rank:
+            if firsts.setdefault(doc.id, doc) is not doc:
+                survivor[doc.origin] = (firsts[doc.id], "exact-duplicate", 1.0, scope_of(firsts[doc.id], "corpus"))
+    for source in sorted(SOURCES):
+        near = params.in_source.get(source, params.in_source.get("*"))
+        if near is not None:
+            own = [d for d in by_rank if d.source == source and d.origin not in corpus_of and d.origin not in survivor]
+            for doc, better, similarity in near_pairs(own, near, set()):
+                survivor[doc.origin] = (better, "near-duplicate-in-source", similarity, "source")
+    if params.near is not None:
+        alive = [d for d in by_rank if d.origin not in survivor]
+        for doc, better, similarity in near_pairs(alive, params.near, set(corpus_of)):
+            survivor[doc.origin] = (better, "near-duplicate", similarity, scope_of(better, "corpus"))
+
+    stands_for: dict[str, list[str]] = defaultdict(list)
+    for doc in docs:
+        last = doc
+        while last.origin in survivor:
+            last = survivor[last.origin][0]
+        stands_for[last.origin].append(doc.source)
+    verdicts = {}
+    for doc in docs:
+        better, reason, similarity, scope = survivor.get(doc.origin, (None, "", math.nan, ""))
+        verdicts[doc.origin] = {
+            "removed": bool(reason),
+            "reason": reason,
+            "survivor": better.id if better else None,
+            "similarity": float(np.float32(similarity)) if reason else None,
+            "scope": scope,
+            "copies": len(stands_for[doc.origin]),
+            "sources": sorted(set(stands_for[doc.origin])),
+            "cut": [],
+        }
+    return verdicts
+
+
+def near_pairs(
+    ranked: Sequence[Document], near: NearParams, always_stay: set[str]
+) -> list[tuple[Document, Document, float]]:
+    """(removed, survivor, similarity) among documents in rank order; those whose origin is in `always_stay` stay."""
+    rows = compute_signatures([d.text for d in ranked], SIGNATURE)
+    sketch = sketches(rows)
+    nibbles = np.concatenate([sketch & 15, sketch >> 4], axis=1)
+    bands, size = near.layout(SIGNATURE.permutations)
+    banded = rows[:, : bands * size].reshape(len(rows), bands, size)
+    labels = list(range(len(ranked)))
+    for i in range(len(ranked)):
+        candidates = (banded[:i] == banded[i]).all(axis=2).any(axis=1)
+        alike = (nibbles[:i] == nibbles[i]).sum(axis=1) >= near.minimum(112)
+        for j in np.flatnonzero(candidates & alike).tolist():
+            low, high = sorted((labels[i], labels[j]))
+            labels = [low if label == high else label for label in labels]
+    kept: dict[int, list[int]] = defaultdict(list)
+    found = []
+    for i, doc in enumerate(ranked):
+        for j in kept[labels[i]] if doc.origin not in always_stay else []:
+            similarity = float((rows[i] == rows[j]).mean())
+            if similarity >= near.threshold:
+                found.append((doc, ranked[j], similarity))
+                break
+        else:
+            kept[labels[i]].append(i)
+    return found
+
+
+def corpus(seed: int, originals: int = 60) -> list[Document]:
+    """Random texts, and mutated, shortened and exact copies of them in several sources."""
+    rng = random.Random(seed)
+    texts = []
+    for _ in range(originals):
+        words = [f"w{rng.randrange(5000)}" for _ in range(rng.choice([3, 30, 120, 300]))]
+        texts.append(" ".join(words))
+        for _ in range(rng.choice([0, 0, 1, 3, 8])):
+            mutated = list(words)
+            for _ in range(int(len(words) * rng.choice([0, 0, 0.01, 0.03, 0.06]))):
+                mutated[rng.randrange(len(mutated))] = f"x{rng.randrange(5000)}"
+            texts.append(" ".join(mutated))
+    texts += ["", "", "one", "One!", "one", "two words", "!!!"]
+    return [make_document(text, f"o{i}", url=f"u{i % 7}", source=rng.choice(SOURCES)) for i, text in enumerate(texts)]
+
+
+def layout_of(docs: Sequence[Document], parts: int, seed: int) -> list[list[Document]]:
+    """The documents in another order, dealt at random to parts (of which some may be empty)."""
+    rng = random.Random(seed)
+    layout: list[list[Document]] = [[] for _ in range(parts)]
+    for doc in rng.sample(list(docs), len(docs)):
+        layout[rng.randrange(parts)].append(doc)
+    return layout
+
+
+def check_conservation(docs: Sequence[Document], outcome: Outcome, params: DedupParams) -> None:
+    tallies = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["tallies"]}
+    stages = ["exact-duplicates"] * params.exact + ["near-duplicates-in-source"] * bool(params.in_source)
+    stages += ["near-duplicates"] * (params.near is not None)
+    assert {stage for stage, _, _ in tallies} == set(stages)
+    for source in SOURCES:
+        own = [d for d in docs if d.source == source]
+        entering = (len(own), sum(len(d.text.encode()) for d in own))
+        for stage in stages:
+            numbers = {}
+            for result in ("in", "kept", "dropped"):
+                tally = tallies.get((stage, source, result), {"documents": 0, "bytes": 0})
+                numbers[result] = (tally["documents"], tally["bytes"])
+            assert numbers["in"] == entering == tuple(map(sum, zip(numbers["kept"], numbers["dropped"], strict=True)))
+            entering = numbers["kept"]
+        kept = [d for d in own if not outcome.verdicts[d.origin]["removed"]]
+        assert entering == (len(kept), sum(len(d.text.encode()) for d in kept))
+    assert sum(v["copies"] for v in outcome.verdicts.values()) == len(docs)
+    survivors: dict[str, dict[str, int]] = defaultdict(lambda: {"documents": 0, "bytes": 0})
+    for doc in docs:
+        if not outcome.verdicts[doc.origin]["removed"]:
+            survivors[DOMAINS[doc.source]]["documents"] += 1
+            survivors[DOMAINS[doc.source]]["bytes"] += len(doc.text.encode())
+    assert outcome.report["survivors"] == survivors

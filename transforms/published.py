@@ -1,0 +1,112 @@
+"""Published corpora that a run is deduplicated against: their documents win, nothing of theirs is decided or written.
+
+Their signatures/ parts take part with the numbers after ours ("foreign"), but only for documents that reached their
+shards: those whose ids are in their provenance.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from loader.storage import open_store
+from transforms.document import ID_BYTES
+from transforms.packed import (
+    AGAINST,
+    ID,
+    PUBLISHED,
+    Block,
+    Rows,
+    part_of,
+    ranges,
+    read_header,
+    scatter,
+    set_id,
+    set_rank,
+)
+from transforms.signatures import fixed_width
+
+# A document that reached the shards of the corpus with that scope.
+PUBLICATION = np.dtype([*ID, ("scope", "u1")])
+MAX_CORPORA = 250  # a scope is one byte
+
+
+@dataclass(frozen=True)
+class AgainstParams:
+    """A published corpus to deduplicate against. prefix: where its manifest is.
+
+    work: its work location where that is not PREFIX/work; its signatures must still be there.
+    """
+
+    prefix: str
+    work: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.prefix:
+            raise ValueError("prefix: '' given, the prefix of a published corpus is allowed")
+
+
+@dataclass(frozen=True)
+class PublishedCorpus:
+    """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows) of its shards'."""
+
+    name: str
+    parts: tuple[tuple[str, int], ...]
+    provenance: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Whose parts are whose: numbers below `own` are ours, `scopes` has the scope of each foreign one after them."""
+
+    own: int
+    scopes: tuple[int, ...] = ()
+
+    def is_foreign(self, part: int) -> bool:
+        """Whether that part belongs to a published corpus."""
+        return part >= self.own
+
+    def foreign(self, references: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """True where a document belongs to a published corpus."""
+        return part_of(references) >= self.own
+
+    def set_rank(self, part: int, rows: Rows, ranks: NDArray[np.uint8]) -> None:
+        """Ranks of a part's documents. Published corpora come first, in the recipe's order, not by their priorities."""
+        set_rank(rows, ranks)
+        if self.is_foreign(part):
+            rows["priority"] = self.scopes[part - self.own]
+        else:
+            rows["priority"] += np.uint64(AGAINST + MAX_CORPORA)
+
+    def scope_of(self, survivors: NDArray[np.uint64], scope: int) -> NDArray[np.uint8]:
+        """Scope of removals in favour of these documents: `scope` for ours, the corpus' own for foreign ones."""
+        table = np.array([scope, *self.scopes], np.uint8)
+        return table[np.maximum(part_of(survivors) - self.own + 1, 0)]
+
+
+def number_parts(own: int, against: tuple[PublishedCorpus, ...]) -> Parts:
+    """Parts of ours, then those of each corpus."""
+    return Parts(own, tuple(AGAINST + i for i, corpus in enumerate(against) for _ in corpus.parts))
+
+
+def published_blocks(number: int, blocks: list[bytes], scopes: tuple[int, ...], partitions: int) -> Iterator[Block]:
+    """A provenance file's header -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
+
+    scopes: of the corpora that the files belong to.
+
+    Raises ValueError when the file does not hold as many rows as the manifest says.
+    """
+    url, rows = read_header(blocks)
+    folder, _, name = url.rpartition("/")
+    with open_store(folder).open(name) as stream:
+        provenance = pq.ParquetFile(stream)
+        if provenance.metadata.num_rows != rows:
+            raise ValueError(f"{url}: {provenance.metadata.num_rows} rows found, {rows} expected")
+        for group in range(provenance.num_row_groups):
+            ids = fixed_width(provenance.read_row_group(group, columns=["id"])["id"], ID_BYTES)
+            found = np.empty(len(ids), PUBLICATION)
+            set_id(found, ids)
+            found["scope"] = scopes[number]
+            yield from scatter(ranges(found["id_high"], partitions), PUBLISHED, found)
