@@ -1,7 +1,7 @@
 """THE CONTRACT between what writes a corpus and what reads it: files, names, manifest, schema version 1.
 
 Written by the funnel, read by verify and by training. docs/format.md describes the same for people. Tokens and their
-index are in loader/indexed.py and belong to this module's names.
+index are in loader/indexed.py and belong to this module's names; what deduplication removed is in loader/removals.py.
 """
 
 import hashlib
@@ -97,7 +97,7 @@ PROVENANCE_SCHEMA = pa.schema(
     ]
 )
 ROW_GROUP = 65_536
-_PARQUET: dict[str, Any] = {
+PARQUET: dict[str, Any] = {
     "compression": "zstd",
     "compression_level": 3,
     "version": "2.6",
@@ -112,7 +112,7 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     does not fit its column, null included. Memory: one row group of 65,536 rows.
     """
     names = set(PROVENANCE_SCHEMA.names)
-    with pq.ParquetWriter(path, PROVENANCE_SCHEMA, **_PARQUET) as writer:
+    with pq.ParquetWriter(path, PROVENANCE_SCHEMA, **PARQUET) as writer:
         remaining = iter(rows)
         while group := list(islice(remaining, ROW_GROUP)):
             for row in group:
@@ -123,12 +123,13 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal."""
+    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file."""
 
     path: str
     size: int
     crc32c: str
     sha256: str
+    rows: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,11 @@ class Manifest:
         for shard in self.shards:
             yield from shard.files
         yield from self.files
+
+    @property
+    def removals(self) -> tuple[FileEntry, ...]:
+        """The removals files, in order of the ids that they hold."""
+        return tuple(sorted((f for f in self.files if f.path.startswith("removals/")), key=lambda f: f.path))
 
 
 def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
@@ -274,7 +280,8 @@ class _Fields:
 
 
 def _file(entry: _Fields) -> FileEntry:
-    return FileEntry(entry.path("path"), entry.count("size"), entry.text("crc32c"), entry.text("sha256"))
+    rows = entry.count("rows") if "rows" in entry.value else None
+    return FileEntry(entry.path("path"), entry.count("size"), entry.text("crc32c"), entry.text("sha256"), rows)
 
 
 def _shard(entry: _Fields) -> ShardEntry:

@@ -20,6 +20,12 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --project p --region r
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped."""
 
+TRACE_EXAMPLES = """examples:
+  refinery trace out/web --url https://example.org/page
+  refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
+  refinery trace gs://bucket/corpus --urls addresses.txt --json
+exit code 0: everything was found; 1: something was not; 2: the command is wrong, or there is no corpus."""
+
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
     """What every command that reads through a recipe's sources takes."""
@@ -71,6 +77,24 @@ def build_parser() -> argparse.ArgumentParser:
     verify.add_argument("prefix", metavar="PREFIX")
     verify.set_defaults(run=run_verify)
 
+    trace = commands.add_parser(
+        "trace",
+        help="what became of a page: in the corpus, removed, dropped, failed",
+        epilog=TRACE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    trace.add_argument("prefix", metavar="PREFIX")
+    for name, form, what in (
+        ("url", "URL", "address of a page, letter for letter as the input has it"),
+        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
+        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
+    ):
+        trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    trace.add_argument("--urls", metavar="FILE", help="a local file of addresses, one a line")
+    trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    trace.add_argument("--json", action="store_true", help="a JSON object a line instead of text")
+    trace.set_defaults(run=run_trace)
+
     tokenizer = commands.add_parser("train-tokenizer", help="learn a BPE model from a sample of a recipe's sources")
     add_recipe_arguments(tokenizer)
     tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
@@ -114,6 +138,27 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     for line in report.summary_lines():
         say(line)
     return EXIT_FAILED if report.failures else 0
+
+
+def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print every answer; 1 if something was not found."""
+    from pipelines.trace import Query, trace
+    from pipelines.trace_text import json_lines, text_lines
+
+    refuse_flags(flags)
+    urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
+    asked = (("url", urls), ("id", args.id), ("origin", args.origin))
+    found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
+    for line in json_lines(found) if args.json else text_lines(found):
+        say(line)
+    return 0 if found.complete else EXIT_FAILED
+
+
+def read_lines(path: str) -> list[str]:
+    """Lines of a local file without their ends; empty ones are left out."""
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+        lines = (line.rstrip("\r\n") for line in stream)
+        return [line for line in lines if line]
 
 
 def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:

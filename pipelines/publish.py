@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 
 from loader.format import KIND, MANIFEST, RUN, SCHEMA_VERSION, SPLITS, Manifest, check_funnel, parse_manifest, seal
 from loader.indexed import DTYPE_CODES, dtype_for
+from loader.removals import FOLDER as REMOVALS
+from loader.removals import REASONS
 from loader.storage import Store, checksums, open_store
 from pipelines.params import to_plain
 from pipelines.phases import Phase
@@ -35,17 +37,17 @@ def publish_corpus(
     versions: Mapping[str, str],
 ) -> Manifest:
     """Write the manifest, last of all, and return it. Raises CountsDisagree, naming every disagreement."""
-    shards = phases[-1].report["shards"]
-    problems = check_funnel(funnel) + check_shards(funnel, shards)
+    shards, removals = phases[-1].report["shards"], phases[-1].report["removals"]
+    problems = check_funnel(funnel) + check_shards(funnel, shards) + check_removals(funnel, removals)
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
-    ours = {file["path"] for shard in shards for file in shard["files"].values()}
-    foreign = [path for split in SPLITS for path in store.list(split) if path not in ours]
+    ours = {file["path"] for shard in shards for file in shard["files"].values()} | {file["path"] for file in removals}
+    foreign = [path for folder in (*SPLITS, REMOVALS) for path in store.list(folder) if path not in ours]
     if foreign:
         raise CountsDisagree(
             f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
         )
-    files = [describe(store, RUN), publish_tokenizer(store, recipe)]
+    files = [describe(store, RUN), publish_tokenizer(store, recipe), *removals]
     for folder, schema in RECORD_SCHEMAS.values():
         files += publish_records(store, phases, folder, schema)
     dtype = dtype_for(tokenizer.vocab_size)
@@ -85,6 +87,13 @@ def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[s
     encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == "encode")
     written = sum(shard["documents"] for shard in shards)
     return [] if encoded == written else [f"encode: {encoded} documents were kept, {written} are in the shards"]
+
+
+def check_removals(funnel: Sequence[Mapping[str, Any]], removals: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What deduplication dropped must be what is listed as removed."""
+    dropped = sum(row["dropped"].get(reason, {"documents": 0})["documents"] for row in funnel for reason in REASONS)
+    listed = sum(file["rows"] for file in removals)
+    return [] if dropped == listed else [f"deduplication dropped {dropped} documents, {listed} are in {REMOVALS}/"]
 
 
 def describe(store: Store, path: str) -> dict[str, Any]:

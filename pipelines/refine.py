@@ -14,6 +14,7 @@ from loader.format import MANIFEST, Manifest, read_manifest, unseal
 from loader.indexed import dtype_for
 from loader.storage import Store, open_store
 from pipelines import web
+from pipelines.against import load_against
 from pipelines.checks import check_models
 from pipelines.fingerprint import describe_inputs, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
@@ -26,6 +27,7 @@ from transforms.read import ReadTask, plan_sources
 from transforms.read_survivors import PartPair
 from transforms.shuffle import shard_counts
 from transforms.signatures import SIGNATURE_SCHEME
+from transforms.write_removals import count_files
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
@@ -67,6 +69,8 @@ class Refinement:
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
+        if self.store.size(MANIFEST) is None:
+            self.against = load_against(self.recipe)
         if self._claim():
             self.say(f"{self.prefix} is complete already; nothing to do")
             return read_manifest(self.store)
@@ -133,14 +137,18 @@ class Refinement:
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         store = open_store(clean.root)
-        if not self.recipe.exact_dup and self.recipe.near_dup is None:
+        recipe = self.recipe
+        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
             return {"tallies": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
         parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
-        documents = sum(rows for _, rows in parts)
+        foreign = [part for corpus in self.against for part in corpus.parts]
+        documents = sum(rows for _, rows in (*parts, *foreign))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
         if self.work_store.size(name) is None:
-            self.runner.run("2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, partitions, self.work, name, {}))
+            self.runner.run(
+                "2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, self.against, partitions, self.work, name, {})
+            )
         report = unseal(self.work_store.read(name), name)
         remove_orphans(self.work_store, report, ("verdicts",))
         return report
@@ -167,12 +175,13 @@ class Refinement:
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
         counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
+        removals = count_files(sum(t["documents"] for t in dedup.report["tallies"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
         name = "shards/report.json"
         if self.work_store.size(name) is None:
             self.runner.run(
                 "3/3 shards",
-                lambda p: web.shards(p, self.recipe, pairs, counts, dtype, self.work, self.prefix, name, {}),
+                lambda p: web.shards(p, self.recipe, pairs, counts, removals, dtype, self.work, self.prefix, name, {}),
             )
         return unseal(self.work_store.read(name), name)
 

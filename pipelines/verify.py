@@ -36,6 +36,7 @@ from loader.format import (
 )
 from loader.storage import Store, open_store
 from pipelines.verify_files import FOLDERS, RECORDS, check_links, check_records, check_unlisted, check_work, collect
+from pipelines.verify_removed import RemovalFacts, check_removals
 from pipelines.verify_shard import Plan, ShardFacts, check_file, check_shard
 from transforms.document import hash64
 from transforms.tokenizer import Tokenizer, load_tokenizer
@@ -45,8 +46,8 @@ THREADS = 2  # hashing releases the GIL; more threads only pay on machines with 
 # Repeated here because the modules that own them load Beam; a test holds them equal.
 STAGES = (
     *("read", "extract", "url", "language", "heuristics"),
-    *("exact-duplicates", "near-duplicates"),
-    *("quality", "toxicity", "pii", "encode"),
+    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
+    *("lines", "quality", "toxicity", "pii", "encode"),
 )
 
 
@@ -62,6 +63,8 @@ class Report:
     documents: int = 0
     tokens: int = 0
     decoded: int = 0
+    removals: int = 0
+    lost_survivors: int = 0
     seconds: float = 0.0
 
     def summary_lines(self) -> list[str]:
@@ -72,6 +75,9 @@ class Report:
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s), "
             f"decoded {self.decoded:,} documents",
         ]
+        if self.removals:
+            lost = f"; later stages dropped {self.lost_survivors:,} of the documents kept instead"
+            lines.append(f"{self.removals:,} removed by deduplication{lost if self.lost_survivors else ''}")
         found = len(self.failures)
         verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "everything holds"
         # Names in a damaged manifest or in a bucket can hold anything, terminal codes included.
@@ -90,7 +96,7 @@ def verify(
 
     samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: makes a
     tokenizer of the path of its file. Cost: one read of every file; memory is a few chunks of
-    8 MiB, the index of two shards, and 24 bytes per document of the corpus.
+    8 MiB, the index of two shards, 24 bytes per document of the corpus and about 120 per removed one.
     """
     start = time.perf_counter()
     report = Report(prefix)
@@ -142,6 +148,9 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
             yield from collect("ids", _check_ids(every))
         yield from collect("totals", _check_totals(manifest, every))
         yield from collect("funnel", _check_funnel(manifest, plan))
+        removals = RemovalFacts()
+        later = STAGES[STAGES.index("near-duplicates") + 1 :]
+        yield from collect("removals/", check_removals(store, manifest, damaged, every, later, removals))
         for folder in RECORDS:
             yield from collect(f"{folder}/", check_records(store, manifest, folder, damaged))
         for folder in FOLDERS:
@@ -153,6 +162,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     report.documents = sum(facts.documents for facts in every)
     report.tokens = sum(facts.tokens for facts in every)
     report.decoded = sum(facts.decoded for facts in every)
+    report.removals, report.lost_survivors = removals.rows, removals.unknown
 
 
 def read_plan(recipe: Mapping[str, Any]) -> Plan | None:

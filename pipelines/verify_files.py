@@ -14,7 +14,8 @@ from loader.format import MANIFEST, SPLITS, FormatError, Manifest, unseal
 from loader.storage import Store, check_name, size_and_crc32c
 from pipelines.verify_shard import BATCH_ROWS
 
-FOLDERS = (*SPLITS, "tokenizer", "rejects", "dead_letters")  # ours alone: nothing that the manifest does not list
+# Ours alone: nothing that the manifest does not list.
+FOLDERS = (*SPLITS, "tokenizer", "removals", "rejects", "dead_letters")
 
 # Columns, repeated here because the module that owns them loads Beam; a test holds them equal.
 RECORDS: Mapping[str, tuple[str, ...]] = {

@@ -9,12 +9,14 @@ from typing import Any
 import apache_beam as beam
 
 from pipelines.recipe import Recipe
+from transforms.cut_lines import CutLines
 from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
 from transforms.encode import EncodeText
 from transforms.extract import ExtractText
 from transforms.heuristics import FilterHeuristics
 from transforms.language import FilterLanguage
 from transforms.pii import RedactPii
+from transforms.published import PublishedCorpus
 from transforms.quality import FilterQuality
 from transforms.read import ReadSources, ReadTask
 from transforms.read_survivors import PartPair, ReadSurvivors
@@ -23,13 +25,14 @@ from transforms.shuffle import ShuffleToShards
 from transforms.toxicity import FilterToxicity
 from transforms.url import FilterUrl
 from transforms.write_documents import WriteDocuments
+from transforms.write_removals import WriteRemovals
 from transforms.write_shards import WriteShards
 
 # The funnel, in order, as the tallies and the manifest name its stages.
 STAGES: tuple[str, ...] = (
     *("read", "extract", "url", "language", "heuristics"),
-    *("exact-duplicates", "near-duplicates"),
-    *("quality", "toxicity", "pii", "encode"),
+    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
+    *("lines", "quality", "toxicity", "pii", "encode"),
 )
 
 
@@ -48,7 +51,8 @@ def clean(
 ) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)
-    docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes)
+    sources, lines = recipe.source_facts(), recipe.line_dup is not None
+    docs | WriteDocuments(work, recipe.signature, recipe.rank, sources, recipe.run.part_bytes, lines)
     pipeline | WriteReport(work, report, facts)
 
 
@@ -56,15 +60,18 @@ def dedup(
     pipeline: beam.Pipeline,
     recipe: Recipe,
     parts: Sequence[tuple[str, int]],
+    against: tuple[PublishedCorpus, ...],
     partitions: int,
     work: str,
     report: str,
     facts: Any,
 ) -> None:
     """Phase 2: signatures/ parts [(url, rows)] -> verdicts/ parts under `work`; never touches text."""
-    params = DedupParams(exact=recipe.exact_dup, near=recipe.near_dup)
+    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.line_dup)
     sources = tuple(source.name for source in recipe.sources)
-    verdicts = pipeline | Deduplicate(params, recipe.signature, sources, parts, partitions)  # (part, packed verdicts)
+    method = None if recipe.run.components == "auto" else recipe.run.components
+    decide = Deduplicate(params, recipe.signature, sources, parts, partitions, against, method)
+    verdicts = pipeline | decide  # (part, packed verdicts)
     verdicts | WriteVerdicts(work, sources, parts)  # names
     pipeline | WriteReport(work, report, facts)
 
@@ -74,6 +81,7 @@ def shards(
     recipe: Recipe,
     pairs: list[PartPair],
     counts: Mapping[str, int],
+    removals: int,
     dtype: str,
     work: str,
     prefix: str,
@@ -84,12 +92,14 @@ def shards(
     rejects = recipe.rejects
     domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
     docs = pipeline | ReadSurvivors(pairs)  # Document
+    docs = docs | Optional(CutLines, recipe.line_dup, rejects)  # Document
     docs = docs | Optional(FilterQuality, recipe.quality, rejects)  # Document, score in meta
     docs = docs | Optional(FilterToxicity, recipe.toxicity, rejects)  # Document, density in meta
     docs = docs | Optional(RedactPii, recipe.pii, rejects)  # Document
     encoded = docs | EncodeText(recipe.tokenizer, rejects)  # EncodedDocument
     blocks = encoded | ShuffleToShards(recipe.shards, counts, domains)  # (shard key, packed blocks)
     blocks | WriteShards(prefix, counts, dtype)
+    pipeline | WriteRemovals(pairs, removals, prefix)  # of `removals` files
     pipeline | WriteReport(work, report, facts)
 
 

@@ -89,6 +89,8 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
     survivors: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     shards: list[dict[str, Any]] = []
+    removals: list[dict[str, Any]] = []
+    components: list[dict[str, Any]] = []
     for record in sorted(records):
         fields = orjson.loads(record)
         kind = fields.pop("kind")
@@ -105,6 +107,10 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
             parts[fields.pop("folder")].append(fields)
         elif kind == "shard":
             shards.append(fields)
+        elif kind == "removals":
+            removals.append(fields)
+        elif kind == "components":
+            components.append(fields)
         else:
             raise ValueError(f"unknown side record {kind!r}")
     return {
@@ -118,7 +124,27 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
         },
         "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
         "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
+        "removals": sorted(removals, key=lambda r: r["path"]),
+        "components": merge_components(components),
     }
+
+
+def merge_components(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One entry per (scope, method): the maximum of rounds and largest, the sum of links, documents and components."""
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records:
+        key = record["scope"], record["method"]
+        known = merged.get(key)
+        merged[key] = (
+            dict(record)
+            if known is None
+            else {
+                **known,
+                **{name: known[name] + record[name] for name in ("links", "documents", "components")},
+                **{name: max(known[name], record[name]) for name in ("rounds", "largest")},
+            }
+        )
+    return [merged[key] for key in sorted(merged)]
 
 
 def write_report(records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:

@@ -1,0 +1,156 @@
+"""Publish what deduplication left out: a row per removed document, with the id of the one that stands in its place.
+
+Each of N files holds a range of ids, sorted, so that the bytes do not depend on how documents fell into parts, nor on
+workers and bundles. Texts are not read: Parquet gives the columns asked for.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.transforms.window import GlobalWindows
+
+from loader.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
+from loader.storage import checksums, open_store
+from transforms.per_document import add_side, side_record
+from transforms.read_survivors import PartPair
+from transforms.shuffle import pack_block, unpack_block
+
+ROWS_PER_FILE = 1_000_000
+BLOCK_BYTES = 1 << 20  # rows of one block, before compression
+HELD_BYTES = 64 << 20  # all open blocks of a worker together
+
+DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
+VERDICT_COLUMNS = ["removed", "survivor", "similarity", "reason", "scope"]
+ORDER = [(name, "ascending") for name in REMOVALS_SCHEMA.names]
+
+
+def count_files(removed: int) -> int:
+    """Number of files for so many removed documents; 0 for none."""
+    return -(-removed // ROWS_PER_FILE)
+
+
+def read_removals(pair: PartPair) -> Iterator[pa.Table]:
+    """The removed documents of a part, a table of REMOVALS_SCHEMA for each row group that has any.
+
+    Raises ValueError when documents and verdicts disagree on the number of rows. Memory: the part's verdicts and one
+    row group without its texts.
+    """
+    with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
+        verdicts = pq.read_table(stream, columns=VERDICT_COLUMNS, page_checksum_verification=True)
+    with open_store(pair.documents_root).open(pair.documents) as stream:
+        documents = pq.ParquetFile(stream, page_checksum_verification=True)
+        if documents.metadata.num_rows != verdicts.num_rows:
+            raise ValueError(
+                f"{pair.verdicts}: {verdicts.num_rows} verdicts for {documents.metadata.num_rows} documents"
+            )
+        start = 0
+        for group in range(documents.metadata.num_row_groups):
+            rows = documents.metadata.row_group(group).num_rows
+            judged = verdicts.slice(start, rows)
+            removed = np.flatnonzero(judged["removed"].to_numpy())
+            start += rows
+            if len(removed):
+                known = documents.read_row_group(group, columns=DOCUMENT_COLUMNS).take(removed)
+                gone = judged.take(removed)
+                columns = {
+                    name: (known if name in known.column_names else gone)[name] for name in REMOVALS_SCHEMA.names
+                }
+                yield pa.table(columns, schema=REMOVALS_SCHEMA)
+
+
+def split_by_file(table: pa.Table, files: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each file, by its number, as tables of their own."""
+    keys = removals_file(column_ids(table["id"]), files)
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
+    for first, last in pairwise(bounds):
+        yield int(ordered[first]), table.take(order[first:last])
+
+
+class _PackRemovals(beam.DoFn):
+    def __init__(self, files: int) -> None:
+        self.files = files
+
+    def start_bundle(self) -> None:
+        self.blocks: dict[int, list[pa.Table]] = {}
+        self.sizes: dict[int, int] = {}
+
+    def process(self, encoded: bytes) -> Iterator[tuple[int, bytes]]:
+        for table in read_removals(PartPair(**orjson.loads(encoded))):
+            for file, rows in split_by_file(table, self.files):
+                self.blocks.setdefault(file, []).append(rows)
+                self.sizes[file] = self.sizes.get(file, 0) + rows.nbytes
+                if self.sizes[file] >= BLOCK_BYTES:
+                    yield from self._take(file)
+            while sum(self.sizes.values()) >= HELD_BYTES:
+                yield from self._take(max(self.sizes, key=lambda file: (self.sizes[file], file)))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for file in sorted(self.blocks):
+            for element in self._take(file):
+                yield GlobalWindows.windowed_value_at_end_of_window(element)
+
+    def _take(self, file: int) -> Iterator[tuple[int, bytes]]:
+        """The rows held for a file as one block, or as several where a row group had many for it."""
+        table = pa.concat_tables(self.blocks.pop(file))
+        pieces = -(-self.sizes.pop(file) // (2 * BLOCK_BYTES))
+        step = -(-table.num_rows // pieces)
+        for start in range(0, table.num_rows, step):
+            yield file, pack_block(table.slice(start, step))
+
+
+def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: int) -> bytes:
+    """Sort, write and publish one file; returns its "removals" side record. Memory: about three times its rows."""
+    table = pa.concat_tables([unpack_block(block) for block in blocks]).sort_by(ORDER)
+    name = removals_name(file, files)
+    with TemporaryDirectory(prefix="refinery-removals-") as scratch:
+        local = Path(scratch) / "removals.parquet"
+        write_removals(local, table)
+        size, crc32c, sha256 = checksums(local)
+        open_store(location).create(name, local)
+    return side_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
+
+
+@dataclass
+class WriteRemovals(beam.PTransform):
+    """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
+
+    pairs: as for `ReadSurvivors`; of each part the first row group's counts. files: `count_files` of the documents that
+    deduplication removed; 0 writes none. A text with a million copies has all of them in one file.
+    """
+
+    pairs: list[PartPair]
+    files: int
+    location: str
+
+    def __post_init__(self) -> None:
+        super().__init__("write-removals")
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+        files, location = self.files, self.location
+        parts = [pair for pair in self.pairs if pair.group == 0 and pair.verdicts] if files else []
+        elements = [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in parts]
+        empty = pack_block(REMOVALS_SCHEMA.empty_table())
+        pack = beam.ParDo(_PackRemovals(files)).with_output_types(tuple[int, bytes])
+        blocks = begin | "parts" >> beam.Create(elements, reshuffle=True) | "pack" >> pack  # (file, packed rows)
+        every = begin | "every file" >> beam.Create([(file, empty) for file in range(files)]).with_output_types(
+            tuple[int, bytes]
+        )
+        grouped = (blocks, every) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+        written = grouped | "write" >> beam.MapTuple(
+            lambda file, blocks: publish_removals(file, blocks, location, files)
+        ).with_output_types(bytes)
+        add_side(begin.pipeline, written)
+        return written
