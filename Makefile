@@ -24,6 +24,7 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy loader transforms pipelines
+	$(BIN)/mypy --explicit-package-bases benchmarks
 	$(BIN)/bandit --quiet --recursive --severity-level medium loader transforms pipelines recipes
 
 # A corpus is immutable, so every demo starts in an empty folder.

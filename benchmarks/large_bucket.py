@@ -72,17 +72,17 @@ def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
     elif step == "assign kernel":
         assign_leaders(whole.view(np.uint32), bounds, np.zeros(members, np.bool_), minimum, minimum)
     elif step == "link_blocks":
-        sum(1 for _ in link_blocks(0, blocks, PARAMS, PERMUTATIONS))
+        sum(1 for _ in link_blocks(0, blocks, PARAMS, Parts(own=1), PERMUTATIONS))
     else:
-        scope, parts = Scope(NEAR, CORPUS, (0,), apart=False), Parts(own=1)
-        sum(1 for _ in verify_blocks(0, blocks, PARAMS, scope, parts, PERMUTATIONS))
+        scope = Scope(NEAR, CORPUS, (0,), apart=False)
+        sum(1 for _ in verify_blocks(0, blocks, PARAMS, scope, Parts(own=1), PERMUTATIONS))
     seconds = time.process_time() - start
     status = Path("/proc/self/status").read_text()  # not ru_maxrss: a child starts with its parent's
     return {"seconds": seconds, "peak": int(status.partition("VmHWM:")[2].split()[0]) * 1024, "input": size}
 
 
 def print_buckets(members: int) -> None:
-    print(f"\nOne bucket, or component, of {members:,} members (goal {GOAL_BYTES >> 20} MiB, {GOAL_SECONDS:.0f} s)\n")
+    print(f"\nOne bucket, or component, of {members:,} members (goal: {GOAL_SECONDS:.0f} s, bucket {GOAL_BYTES >> 20} MiB)\n")
     print("| step | members | CPU seconds | peak memory | of it input | goal |\n| --- | --- | --- | --- | --- | --- |")
     for step in STEPS:
         for form in FORMS:
@@ -93,7 +93,8 @@ def print_buckets(members: int) -> None:
                 print(f"| {step} | {form} | ended with {done.returncode}: {done.stderr.strip()[-200:]} | | | missed |")
                 continue
             found = json.loads(done.stdout)
-            reached = found["peak"] < GOAL_BYTES and found["seconds"] < GOAL_SECONDS
+            memory = found["peak"] < GOAL_BYTES or not step.startswith("link")  # the goal for memory is of a bucket
+            reached = memory and found["seconds"] < GOAL_SECONDS
             cells = f"{found['seconds']:.1f} | {found['peak'] / 1e6:,.0f} MB | {found['input'] / 1e6:,.0f} MB"
             print(f"| {step} | {form} | {cells} | {'reached' if reached else 'missed'} |")
 

@@ -150,6 +150,12 @@ class Refinement:
                 "2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, self.against, partitions, self.work, name, {})
             )
         report = unseal(self.work_store.read(name), name)
+        for found in report["components"]:
+            rounds = f", {found['rounds']} rounds of stars" if found["method"] == "stars" else ""
+            self.say(
+                f"{found['scope']}: {found['links']:,} links join {found['documents']:,} documents to "
+                f"{found['components']:,} components, the largest of {found['largest']:,}{rounds}"
+            )
         remove_orphans(self.work_store, report, ("verdicts",))
         return report
 

@@ -253,16 +253,18 @@ def link_blocks(key: int, blocks: list[bytes], params: NearParams, parts: Parts,
     Two rows are joined when their sketches agree in as many values as the parameters ask of whole signatures. Sketches
     agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures would
     accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. The signatures decide later.
-    Memory: about three times the rows of the key. Time: see leaders.c; linear in a bucket's size.
+    Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
     """
     rows = gather(blocks, BANDS, band_dtype(permutations))
     order = np.lexsort([rows[name] for name in ("reference", "tie", "preference", "priority", "hash")])
     bounds = np.append(np.flatnonzero(starts_of(rows["hash"][order])), len(rows)).astype(np.int64)
-    foreign = parts.foreign(rows["reference"][order]).astype(np.uint8)
+    references, sketch = rows["reference"][order], rows["sketch"][order]
+    del rows, order  # a hot bucket is large
+    foreign = parts.foreign(references).astype(np.uint8)
     minimum = params.candidate_minimum(permutations)
-    found = leaders.link(rows["sketch"][order], bounds, permutations, minimum, BUCKET_LEADERS, foreign)
-    pairs = order[np.frombuffer(found, np.uint32).reshape(-1, 2)]
+    found = leaders.link(sketch, bounds, permutations, minimum, BUCKET_LEADERS, foreign)
+    pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
     links = np.empty(len(pairs), LINK)
-    links["member"] = rows["reference"][pairs[:, 0]]
-    links["leader"] = rows["reference"][pairs[:, 1]]
+    links["member"] = references[pairs[:, 0]]
+    links["leader"] = references[pairs[:, 1]]
     yield from cut(0, LINKS, links)

@@ -1,0 +1,103 @@
+"""The corpus that the loaders read in `benchmarks/loader.py`: made, and written in the project's own format."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from loader.format import (
+    DTYPE_CODES,
+    KIND,
+    MANIFEST,
+    SCHEMA_VERSION,
+    SUFFIXES,
+    IndexedWriter,
+    dtype_for,
+    seal,
+    shard_name,
+    write_provenance,
+)
+from loader.storage import checksums, open_store
+
+VOCABULARY, EOS = 100_000, 99_999  # too many ids for uint16, so tokens are int32
+MEAN, SPREAD = 500, 1.0  # tokens of a document: log-normal, the mean and the logarithm's standard deviation
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A made corpus of one shard. shard: its path without suffix; Megatron's files are `shard`.bin and `shard`.idx,
+    and .bin alone is a plain array of int32.
+    """
+
+    folder: Path
+    shard: Path
+    tokens: int
+    documents: int
+
+    @property
+    def bin(self) -> Path:
+        return self.shard.with_suffix(".bin")
+
+    def open(self) -> npt.NDArray[np.int32]:
+        """All tokens, freshly mapped."""
+        return np.memmap(self.bin, np.int32, "r")
+
+
+def document_lengths(tokens: int) -> npt.NDArray[np.int64]:
+    """Lengths of documents, 1 or more each, that are `tokens` together; the same for the same argument."""
+    generator = np.random.default_rng(SEED)
+    drawn = generator.lognormal(np.log(MEAN) - SPREAD**2 / 2, SPREAD, 2 * tokens // MEAN + 100)
+    ends = np.cumsum(np.maximum(1, drawn.astype(np.int64)))
+    ends = np.append(ends[ends < tokens], tokens)
+    return np.diff(ends, prepend=0)
+
+
+def make_corpus(folder: Path, tokens: int) -> Corpus:
+    """A corpus of `tokens` random ids under `folder`, an EOS at the end of each document, or the one that is there.
+
+    Its provenance is empty and it has no tokenizer, so only what reads tokens can use it. Takes about 5 s for 10^8.
+    """
+    lengths = document_lengths(tokens)
+    name = shard_name("train", "web", 0, 1)
+    corpus = Corpus(folder, folder / name, tokens, len(lengths))
+    if (folder / MANIFEST).exists():
+        totals = json.loads((folder / MANIFEST).read_bytes())["totals"]
+        if (totals["tokens"], totals["documents"]) != (tokens, len(lengths)):
+            raise SystemExit(f"{folder}: a corpus of {totals['tokens']} tokens is there, {tokens} asked for")
+        return corpus
+    corpus.bin.parent.mkdir(parents=True, exist_ok=True)
+    dtype = dtype_for(VOCABULARY)
+    ids = np.random.default_rng([SEED, 1]).integers(0, EOS, tokens, dtype)
+    ends = np.cumsum(lengths)
+    ids[ends - 1] = EOS
+    with IndexedWriter(corpus.bin, dtype) as writer:
+        for document in np.split(ids, ends[:-1]):
+            writer.add(document)
+    write_provenance(folder / (name + SUFFIXES["provenance"]), [])
+
+    files = {
+        key: {"path": name + suffix, **checksums(folder / (name + suffix))._asdict()}
+        for key, suffix in SUFFIXES.items()
+    }
+    shard = {"split": "train", "domain": "web", "index": 0, "count": 1, "documents": len(lengths), "tokens": tokens}
+    manifest: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "name": "benchmark",
+        "fingerprint": "0" * 64,
+        "dtype": dtype.name,
+        "dtype_code": DTYPE_CODES[dtype],
+        "tokenizer": {"path": "none", "vocab_size": VOCABULARY, "bos_id": None, "eos_id": EOS},
+        "shards": [shard | {"files": files}],
+        "files": [],
+        "totals": {"documents": len(lengths), "tokens": tokens, "bytes": 0},
+        "funnel": [],
+        "recipe": {},
+        "versions": {},
+    }
+    open_store(folder).create(MANIFEST, seal(manifest))
+    return corpus
