@@ -123,13 +123,17 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file."""
+    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file.
+
+    block_crc32c: of a .bin, the CRC-32C of each MiB as loader.block_checksums writes it; "" in corpora from before it.
+    """
 
     path: str
     size: int
     crc32c: str
     sha256: str
     rows: int | None = None
+    block_crc32c: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +285,8 @@ class _Fields:
 
 def _file(entry: _Fields) -> FileEntry:
     rows = entry.count("rows") if "rows" in entry.value else None
-    return FileEntry(entry.path("path"), entry.count("size"), entry.text("crc32c"), entry.text("sha256"), rows)
+    blocks = entry.text("block_crc32c") if "block_crc32c" in entry.value else ""
+    return FileEntry(entry.path("path"), entry.count("size"), entry.text("crc32c"), entry.text("sha256"), rows, blocks)
 
 
 def _shard(entry: _Fields) -> ShardEntry:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from loader.block_checksums import BlockHasher
 from loader.format import PROVENANCE_SCHEMA, FileEntry, FormatError, Index, Manifest, ShardEntry, read_index
 from loader.indexed import DTYPES
 from loader.storage import CHUNK, Hasher, Store, checksums
@@ -62,12 +63,15 @@ class Faults:
 
 
 def check_file(store: Store, entry: FileEntry, watch: Callable[[bytes], None] | None = None) -> Iterator[str]:
-    """Presence, size, crc32c and sha256 in one pass; `watch` sees the bytes in chunks of 8 MiB."""
+    """Presence, size, crc32c, sha256 and block checksums in one pass; `watch` sees the bytes in chunks of 8 MiB."""
     hasher = Hasher()
+    blocks = BlockHasher()
     try:
         with store.open(entry.path) as stream:
             while chunk := _read_fully(stream, CHUNK):
                 hasher.update(chunk)
+                if entry.block_crc32c:
+                    blocks.update(chunk)
                 if watch:
                     watch(chunk)
     except FileNotFoundError:
@@ -77,6 +81,8 @@ def check_file(store: Store, entry: FileEntry, watch: Callable[[bytes], None] | 
         yield f"{entry.path}: {type(error).__name__}: {error}"
         return
     yield from compare(entry, hasher.result())
+    if entry.block_crc32c and blocks.result() != entry.block_crc32c:
+        yield f"{entry.path}: block_crc32c {blocks.result():.60} found, {entry.block_crc32c:.60} expected"
 
 
 def compare(entry: FileEntry, found: tuple[int, str, str]) -> Iterator[str]:

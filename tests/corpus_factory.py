@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from loader.block_checksums import block_checksums
 from loader.format import (
     DTYPE_CODES,
     KIND,
@@ -215,6 +216,7 @@ def build_corpus(
                     offset += len(tokens)
             write_provenance(root / f"{name}.provenance.parquet", rows)
             files = {key: file_entry(root, name + suffix) for key, suffix in SUFFIXES.items()}
+            files["bin"]["block_crc32c"] = block_checksums(root / f"{name}.bin")
             entry = {"split": split, "domain": domain, "index": index, "count": len(contents)}
             shards.append(entry | {"documents": len(rows), "tokens": offset, "files": files})
             total["documents"] += len(rows)
@@ -248,4 +250,6 @@ def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda pa
     for entry in [*(file for shard in payload["shards"] for file in shard["files"].values()), *payload["files"]]:
         if (root / entry["path"]).is_file():
             entry.update(file_entry(root, entry["path"]))
+            if "block_crc32c" in entry:
+                entry["block_crc32c"] = block_checksums(root / entry["path"])
     (root / MANIFEST).write_bytes(seal(payload))

@@ -14,6 +14,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
+from loader.block_checksums import block_checksums
 from loader.format import shard_name, write_provenance
 from loader.indexed import IndexedWriter
 from loader.storage import checksums, open_store
@@ -60,7 +61,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
     table = sort_blocks(blocks)
     name = shard_name(split, domain, index, count)
     store = open_store(location)
-    files = {}
+    files: dict[str, dict[str, Any]] = {}
     with TemporaryDirectory(prefix="refinery-shard-") as scratch:
         local = {suffix: Path(scratch) / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
         lengths = []
@@ -76,6 +77,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
             store.create(f"{name}.{suffix}", path)
             kind = suffix.split(".")[0]
             files[kind] = {"path": f"{name}.{suffix}", "size": size, "crc32c": crc32c, "sha256": sha256}
+        files["bin"]["block_crc32c"] = block_checksums(local["bin"])
     return side_record(
         "shard",
         split=split,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loader.block_checksums import block_checksums
 from loader.format import (
     MANIFEST,
     PROVENANCE_SCHEMA,
@@ -169,6 +170,16 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     ]
     assert manifest.totals["documents"] == 9
     assert all((tmp_path / entry.path).stat().st_size == entry.size for entry in manifest.all_files)
+    bins = [shard.bin for shard in manifest.shards]
+    assert [entry.block_crc32c for entry in bins] == [block_checksums(tmp_path / entry.path) for entry in bins]
+
+
+def test_manifest_without_block_checksums(tmp_path: Path) -> None:
+    """Corpora from before them are read as ever."""
+    payload = unseal((build_corpus(tmp_path) / MANIFEST).read_bytes(), "")
+    for shard in payload["shards"]:
+        del shard["files"]["bin"]["block_crc32c"]
+    assert {shard.bin.block_crc32c for shard in parse_manifest(seal(payload)).shards} == {""}
 
 
 def test_no_manifest(tmp_path: Path) -> None:
@@ -202,6 +213,7 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
         (set_in("shards", 1, "tokens")(1.0), r"shards\[1\]: tokens is 1.0, an integer expected"),
         (set_in("shards", 1, "tokens")(True), r"shards\[1\]: tokens is True, an integer expected"),
         (set_in("shards", 0, "files", "bin", "path")("../x"), r"shards\[0\]: files: bin: path: name: '../x' given"),
+        (set_in("shards", 0, "files", "bin", "block_crc32c")(7), r"shards\[0\]: files: bin: block_crc32c is 7"),
         (set_in("files", 0, "path")("/etc/passwd"), r"files\[0\]: path: name: '/etc/passwd' given"),
         (set_in("tokenizer", "bos_id")("1"), "tokenizer: bos_id is '1', an integer expected"),
         (lambda payload: payload["tokenizer"].pop("bos_id"), "tokenizer: bos_id is None, an integer expected"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from loader.format import MANIFEST, RUN, IndexedWriter, seal, write_provenance
+from loader.format import MANIFEST, RUN, IndexedWriter, seal, unseal, write_provenance
 from pipelines.verify import verify
 from tests.corpus_factory import EOS, TOKENIZER, ByteTokenizer, build_corpus, edit_manifest, encode, provenance_row
 
@@ -134,6 +134,12 @@ def forged_end(root: Path) -> None:
     edit_manifest(root)
 
 
+def forged_blocks(root: Path) -> None:
+    payload = unseal((root / MANIFEST).read_bytes(), MANIFEST)
+    payload["shards"][0]["files"]["bin"]["block_crc32c"] = "AAAAAA=="
+    (root / MANIFEST).write_bytes(seal(payload))
+
+
 # name -> (what is done to a good corpus, what the failure says)
 FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no manifest": (remove(MANIFEST), "is not a corpus: manifest.json is missing"),
@@ -143,6 +149,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
     "no run": (remove(RUN), "_run.json: missing"),
     "run of another version": (put(RUN, seal({"schema_version": 7})), "_run.json: schema version 7 found"),
     "missing bin": (remove(f"{WEB0}.bin"), f"{WEB0}.bin: missing, 78 bytes expected"),
+    "forged block checksums": (forged_blocks, rf"{WEB0}.bin: block_crc32c \S+ found, AAAAAA== expected"),
     "missing idx": (remove(f"{WEB0}.idx"), f"{WEB0}.idx: missing, 102 bytes expected"),
     "missing provenance": (remove(f"{WEB0}.provenance.parquet"), f"{WEB0}.provenance.parquet: missing"),
     "missing tokenizer": (remove(TOKENIZER), f"{TOKENIZER}: missing"),
