@@ -1,10 +1,9 @@
-"""Local folders and Google Cloud Storage behind one small interface, and checksums in one pass.
+"""Local folders, Google Cloud Storage and web servers behind one small interface, and checksums in one pass.
 
 Names are relative to a store's root and '/'-separated on every backend. Publishing is exclusive: an object that exists
 is never replaced by other bytes.
 """
 
-import base64
 import contextlib
 import errno
 import fcntl
@@ -16,9 +15,8 @@ import shutil
 import stat
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, BinaryIO, NamedTuple
 
 import google_crc32c
 
@@ -153,25 +151,38 @@ class Store(ABC):
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is fine."""
 
+    def close(self) -> None:
+        """Close idle connections, where there are any. The store can still be used."""
+        return
+
     def sweep(self) -> int:
         """Remove temporary files that killed writers left behind; returns how many. Nothing to do for object stores."""
         return 0
 
 
 def open_store(url: str | Path) -> Store:
-    """The store at a local folder (which need not exist yet) or at gs://bucket/prefix. Touches nothing.
+    """The store at a local folder (which need not exist yet), at gs://bucket/prefix, or at https://host/prefix, which
+    is read-only; http:// is for this machine alone. Touches nothing.
 
     Raises ValueError for any other kind of address.
     """
     text = str(url)
     if text.startswith("gs://"):
+        from loader.gcs_store import GcsStore
+
         return GcsStore(text)
+    if text.startswith(("https://", "http://")):
+        from loader.http_store import HttpStore
+
+        return HttpStore(text)
     if not text or "\0" in text or "://" in text:
-        raise ValueError(f"location: {text!r} given, a local folder or gs://bucket/prefix is allowed")
+        shown = f"{text.partition('://')[0]}://..." if "://" in text else text  # what follows may hold a password
+        raise ValueError(f"location: {shown!r} given, a local folder, gs://bucket/prefix or https://... is allowed")
     return LocalStore(text)
 
 
-def _conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
+def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
+    """The error that names what is at `url` and what was to be published, each by size and crc32c."""
     return StorageConflict(
         f"{url} exists with other bytes: {found[0]} bytes, crc32c {found[1]} there; "
         f"{given[0]} bytes, crc32c {given[1]} to be published"
@@ -189,7 +200,7 @@ class LocalStore(Store):
         return self._folder / check_name(name)
 
     def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
-        _check_range(start, length)
+        check_range(start, length)
         with self.open(name) as stream:
             stream.seek(start)
             return stream.read(-1 if length is None else length)
@@ -229,7 +240,7 @@ class LocalStore(Store):
         with self.open(name) as stream:
             found, given = size_and_crc32c(stream), size_and_crc32c(source)
         if found != given:
-            raise _conflict(self.url(name), found, given)
+            raise conflict(self.url(name), found, given)
 
     def replace(self, name: str, data: bytes) -> None:
         final = self.local_path(name)
@@ -283,99 +294,8 @@ def _remove_abandoned(temporary: Path) -> int:
     return 1
 
 
-class GcsStore(Store):
-    """A prefix of a Cloud Storage bucket. google-cloud-storage is imported, and its client made, at the first use."""
-
-    def __init__(self, url: str) -> None:
-        bucket, _, prefix = url.removeprefix("gs://").partition("/")
-        prefix = prefix.rstrip("/")
-        if not bucket or (prefix and check_name(prefix) != prefix):
-            raise ValueError(f"location: {url!r} given, gs://bucket or gs://bucket/prefix is allowed")
-        self._bucket_name = bucket
-        self._prefix = f"{prefix}/" if prefix else ""
-        self.root = f"gs://{bucket}/{prefix}".rstrip("/")
-
-    @cached_property
-    def _bucket(self) -> Any:
-        from google.cloud import storage
-
-        # Objects need no project: without None the client insists on a default one.
-        return storage.Client(project=None).bucket(self._bucket_name)
-
-    def _blob(self, name: str) -> Any:
-        return self._bucket.blob(self._prefix + check_name(name))
-
-    def _found(self, name: str) -> Any:
-        """The blob with its metadata, or None."""
-        return self._bucket.get_blob(self._prefix + check_name(name))
-
-    def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
-        from google.api_core import exceptions
-
-        _check_range(start, length)
-        blob = self._blob(name)
-        if length == 0:
-            if self.size(name) is None:
-                raise FileNotFoundError(self.url(name))
-            return b""
-        end = None if length is None else start + length - 1  # inclusive
-        try:
-            # raw: the stored bytes, also of objects that carry Content-Encoding: gzip
-            data = blob.download_as_bytes(start=start or None, end=end, raw_download=True)
-        except exceptions.RequestRangeNotSatisfiable:
-            return b""
-        except exceptions.NotFound as error:
-            raise FileNotFoundError(self.url(name)) from error
-        return cast(bytes, data)
-
-    def open(self, name: str) -> BinaryIO:
-        blob = self._found(name)
-        if blob is None:
-            raise FileNotFoundError(self.url(name))
-        stream = blob.open("rb", chunk_size=CHUNK, if_generation_match=blob.generation, raw_download=True)
-        return cast(BinaryIO, stream)
-
-    def size(self, name: str) -> int | None:
-        blob = self._found(name)
-        return None if blob is None else int(blob.size)
-
-    def list(self, folder: str = "") -> Names:
-        prefix = self._prefix + (f"{check_name(folder)}/" if folder else "")
-        blobs = self._bucket.client.list_blobs(self._bucket_name, prefix=prefix, fields="items(name),nextPageToken")
-        # Consoles make empty objects "folder/" to show folders; no such name can be read here.
-        names = (blob.name[len(self._prefix) :] for blob in blobs if not blob.name.endswith("/"))
-        return sorted(name for name in names if f"/{TEMPORARY}" not in f"/{name}")
-
-    def create(self, name: str, source: bytes | Path) -> None:
-        from google.api_core import exceptions
-
-        blob = self._blob(name)
-        upload = blob.upload_from_string if isinstance(source, bytes) else blob.upload_from_filename
-        try:
-            upload(source, content_type="application/octet-stream", if_generation_match=0, checksum="crc32c")
-        except exceptions.PreconditionFailed:  # it exists: perhaps by an attempt of ours whose answer was lost
-            blob.reload()
-            found, given = (int(blob.size), base64.b64decode(blob.crc32c).hex()), size_and_crc32c(source)
-            if found != given:
-                raise _conflict(self.url(name), found, given) from None
-
-    def replace(self, name: str, data: bytes) -> None:
-        from google.cloud.storage.retry import DEFAULT_RETRY
-
-        # Writing the same bytes twice does no harm, so retries need no precondition.
-        self._blob(name).upload_from_string(
-            data, content_type="application/octet-stream", checksum="crc32c", retry=DEFAULT_RETRY
-        )
-
-    def delete(self, name: str) -> None:
-        from google.api_core import exceptions
-        from google.cloud.storage.retry import DEFAULT_RETRY
-
-        with contextlib.suppress(exceptions.NotFound):
-            self._blob(name).delete(retry=DEFAULT_RETRY)
-
-
-def _check_range(start: int, length: int | None) -> None:
+def check_range(start: int, length: int | None) -> None:
+    """Raise ValueError unless both are 0 or more."""
     if start < 0 or (length is not None and length < 0):
         raise ValueError(f"range: start {start}, length {length} given, 0 or more is allowed")
 

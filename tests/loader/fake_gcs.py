@@ -1,9 +1,10 @@
-"""As much of the Cloud Storage JSON API as `loader.storage` uses, in memory: metadata, lists, ranges, preconditions."""
+"""As much of the Cloud Storage JSON API as `loader` uses, in memory: metadata, lists, ranges, preconditions, faults."""
 
 import base64
 import json
 import re
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,13 +24,14 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *args: Any) -> None:
         pass
 
-    def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def answer(self, status: int, body: bytes = b"", short: int = 0, **headers: str) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        self.wfile.write(body[: len(body) - short])
+        self.close_connection |= short > 0
 
     def answer_json(self, value: Any, status: int = 200) -> None:
         self.answer(status, json.dumps(value).encode(), Content_Type="application/json")
@@ -66,13 +68,26 @@ class _Handler(BaseHTTPRequestHandler):
             data, generation = self.server.objects[name]
             if query.get("ifGenerationMatch", str(generation)) != str(generation):
                 return self.answer_json({"error": {"code": 412, "message": "generation"}}, 412)
+            fault = self.server.script.popleft() if self.server.script else ""
+        if fault.isdecimal() and fault != "200":
+            return self.answer_json({"error": {"code": int(fault), "message": "scripted"}}, int(fault))
+        if fault == "stall":
+            self.server.stopping.wait(self.server.stall)
+        if fault in ("reset", "stall"):
+            self.close_connection = True
+            return None
+        own = {"X_Goog_Generation": str(generation), "X_Goog_Hash": f"crc32c={self.metadata(name)['crc32c']}"}
         whole = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
-        if not whole:
-            return self.answer(200, data, X_Goog_Generation=str(generation))
+        if not whole or fault == "200":
+            return self.answer(200, data, **own)
         start, end = int(whole[1]), min(int(whole[2] or len(data)), len(data) - 1)
         if start >= len(data):
             return self.answer(416)
-        return self.answer(206, data[start : end + 1], Content_Range=f"bytes {start}-{end}/{len(data)}")
+        body = data[start : end + 1]
+        if fault == "wrong":
+            body = body[:-1] + bytes([body[-1] ^ 1])
+        own["Content_Range"] = f"bytes {start}-{end}/{len(data)}"
+        return self.answer(206, body, len(body) // 2 if fault == "short" else 0, **own)
 
     def do_POST(self) -> None:
         _, query = self.route()
@@ -97,7 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class FakeGcs(ThreadingHTTPServer):
-    """objects: name -> (bytes, generation), all in bucket "bucket"."""
+    """objects: name -> (bytes, generation), all in bucket "bucket".
+
+    script: what goes wrong with the next downloads, in order: a status, "reset", "short", "wrong", "stall" (for `stall`
+    seconds), "200" (the whole object instead of the range), or "" for nothing.
+    """
 
     daemon_threads = True
 
@@ -106,6 +125,12 @@ class FakeGcs(ThreadingHTTPServer):
         self.objects: dict[str, tuple[bytes, int]] = {}
         self.lock = threading.Lock()
         self.generation = 0
+        self.script: deque[str] = deque()
+        self.stall = 5.0
+        self.stopping = threading.Event()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that went away are what some tests are about."""
 
     def put(self, name: str, data: bytes) -> None:
         self.generation += 1
@@ -121,6 +146,7 @@ def fake_gcs() -> Iterator[FakeGcs]:
     try:
         yield server
     finally:
+        server.stopping.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -141,7 +141,7 @@ def test_stores_travel_to_workers(store: Store) -> None:
     assert again.url("a") == store.url("a") == f"{store.root}/a"
 
 
-@pytest.mark.parametrize("url", ["", "s3://bucket/x", "https://host/x", "gs://", "gs:///x", "gs://bucket/../x", "a\0b"])
+@pytest.mark.parametrize("url", ["", "s3://bucket/x", "https://", "gs://", "gs:///x", "gs://bucket/../x", "a\0b"])
 def test_locations_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"location|name"):
         open_store(url)
