@@ -1,0 +1,245 @@
+"""The order of an epoch, by arithmetic: position p in [0, n) -> sample, a bijection for every n, nothing stored.
+
+An epoch's n samples are shuffled in two steps that keep reads long and the live part of the corpus bounded:
+
+1. Blocks of K consecutive samples (the last may be short) are permuted by a keyed bijection. Laid end to end in that
+   order they are the epoch's *sequence*: element g of it is a sample.
+2. The sequence is cut into C *lanes* of equal length (give or take one). Position p is element p div C of lane
+   p mod C, so that consecutive positions come from C far apart places. Inside a lane, *windows* of W x K elements are
+   shuffled by a keyed bijection. The first window of each lane is shortened by another amount, so that windows end
+   evenly spread over time: never do two lanes need new blocks at once where W x K >= C.
+
+The keyed bijection is a Feistel network on ceil(log2 n) bits, walked along its cycle until it lands below n (Black and
+Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The two halves differ by at most one bit; round
+i replaces one of them: high ^= F(low) where i is even, low ^= F(high) where it is odd, ROUNDS = 8 as in NIST's FF3-1
+(SP 800-38G). F(x) = mix((x + key[i]) ^ tweak), its top bits, where mix is the finalizer of SplitMix64 (Steele, Lea and
+Flood, OOPSLA 2014; constants: Stafford's variant 13). It shuffles, it does not encrypt. Keys are BLAKE2b of seed,
+epoch and domain; the tweak tells windows apart.
+
+The order depends on seed, epoch, domain, n, K, C and W alone: never on world size, batch size or workers.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+U64 = npt.NDArray[np.uint64]
+Each = U64 | np.uint64  # one for every element, or one for all
+
+VERSION = 1  # of the arithmetic: a state made by another version is refused
+ROUNDS = 8
+MAX_SAMPLES = 2**52
+_GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio
+_MIN_BITS = 5  # of the network: on fewer, permutations of 5 to 8 things are visibly unequal in frequency
+_ZERO, _ONE = np.uint64(0), np.uint64(1)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderParams:
+    """Shape of the shuffle.
+
+    block: samples that are read together (K); None chooses by `block_for`.
+    lanes: places of the epoch's sequence that are read at the same time (C). Best a multiple, or a divisor, of the
+        world size: then no two hosts read the same block.
+    window: blocks that are shuffled together in a lane (W).
+
+    About lanes x window x block samples are live at any moment: that is the shuffle's reach and the cache's size.
+    """
+
+    block: int | None = None
+    lanes: int = 256
+    window: int = 16
+
+    def __post_init__(self) -> None:
+        for name, value, least in (("block", self.block, 1), ("lanes", self.lanes, 1), ("window", self.window, 1)):
+            if value is not None and not least <= value <= 2**24:
+                raise ValueError(f"{name}: {value} given, {least} to {2**24} is allowed")
+
+
+def block_for(samples: int, sequence_length: int) -> int:
+    """K where none is given: about 2^20 tokens (2 MB of uint16, 4 MB of int32: one efficient read of an object store),
+    less where the corpus would have fewer than 65,536 blocks, because few blocks are a poor shuffle.
+
+    >>> block_for(10**9, 4096), block_for(1_000_000, 4096), block_for(20_000, 4096)
+    (256, 15, 1)
+    """
+    return max(1, min((1 << 20) // sequence_length, samples >> 16))
+
+
+def round_keys(*parts: str | int) -> tuple[np.uint64, ...]:
+    """ROUNDS keys of 64 bits: BLAKE2b of the parts, each with its length."""
+    digest = hashlib.blake2b(digest_size=8 * ROUNDS, person=b"refinery-order")
+    for part in parts:
+        data = str(part).encode()
+        digest.update(len(data).to_bytes(4, "little") + data)
+    return tuple(np.frombuffer(digest.digest(), "<u8").astype(np.uint64))
+
+
+def mix(x: U64) -> U64:
+    """SplitMix64's finalizer, elementwise, in place: a bijection of 64 bits. Returns `x`."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
+
+
+def permute(x: U64, n: Each, keys: tuple[np.uint64, ...], tweak: Each = _ZERO, inverse: bool = False) -> U64:
+    """The keyed bijection of [0, n), elementwise for x < n; n and tweak may be arrays: one for each element.
+
+    Cost: ROUNDS rounds of some ten vector operations, fewer than two times on average because 2^bits < 2n.
+    """
+    # frexp is exact below 2^53: the exponent of n - 1 is its number of bits.
+    bits = np.maximum(np.frexp(np.subtract(n, _ONE, dtype=np.uint64).astype(np.float64))[1], _MIN_BITS)
+    low = (bits.astype(np.uint64) + _ONE) >> _ONE
+    high = bits.astype(np.uint64) - low
+    order = range(ROUNDS - 1, -1, -1) if inverse else range(ROUNDS)
+    result = _rounds(x, (low, high), keys, tweak, order)
+    result *= n > _ONE  # one thing has one order, and nothing to walk to
+    outside = np.flatnonzero(result >= n)
+    while len(outside):
+        part = _part(low, outside), _part(high, outside)
+        walked = _rounds(result[outside], part, keys, _part(tweak, outside), order)
+        result[outside] = walked
+        outside = outside[walked >= _part(n, outside)]
+    return result
+
+
+def _part(values: Each, indices: npt.NDArray[np.int64]) -> Each:
+    return values[indices] if isinstance(values, np.ndarray) else values
+
+
+def _rounds(x: U64, widths: tuple[Each, Each], keys: tuple[np.uint64, ...], tweak: Each, order: range) -> U64:
+    """The network, once. widths: bits of the low and of the high half."""
+    low_bits, high_bits = widths
+    drop_low, drop_high = np.uint64(64) - low_bits, np.uint64(64) - high_bits
+    low = x & ((_ONE << low_bits) - _ONE)
+    high = x >> low_bits
+    for i in order:
+        value = (high if i % 2 else low) + keys[i]
+        value ^= tweak
+        mix(value)
+        if i % 2:
+            low ^= value >> drop_low
+        else:
+            high ^= value >> drop_high
+    return (high << low_bits) | low
+
+
+class Order:
+    """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; no memory that grows with n.
+
+    domain: a name that keeps the epochs of several domains apart. Raises ValueError for an n outside 1 to 2^52.
+    """
+
+    def __init__(self, n: int, *, seed: int, epoch: int, block: int, lanes: int, window: int, domain: str = "") -> None:
+        if not 1 <= n <= MAX_SAMPLES:
+            raise ValueError(f"n: {n} given, 1 to {MAX_SAMPLES} samples are allowed")
+        OrderParams(block, lanes, window)
+        if lanes * window * block > MAX_SAMPLES:
+            raise ValueError(f"block, lanes, window: {block}, {lanes}, {window} given, a product to 2^52 is allowed")
+        self.n, self.block, self.lanes = n, block, lanes
+        self.span = window * block  # samples of a whole window
+        self.blocks = -(-n // block)
+        self._block_keys = round_keys("blocks", seed, epoch, domain)
+        self._window_keys = round_keys("windows", seed, epoch, domain)
+        last = np.array([self.blocks - 1], np.uint64)
+        missing = self.blocks * block - n  # samples that the last block lacks
+        slot = int(permute(last, np.uint64(self.blocks), self._block_keys, inverse=True)[0])
+        self._gap_start, self._gap = slot * block + block - missing, missing
+        self._length, self._longer = divmod(n, lanes)  # of a lane; the first `longer` lanes have one more
+        self._step = _coprime(round(lanes * 0.6180339887), lanes)
+
+    def __getitem__(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Samples at `positions` (any shape, each in [0, n)), int64. O(1) each: about 0.4 us in arrays of thousands.
+
+        Raises IndexError for a position outside.
+        """
+        asked = np.asarray(positions)
+        if asked.size and (int(asked.min()) < 0 or int(asked.max()) >= self.n):
+            raise IndexError(f"position {asked.min()} to {asked.max()} given, 0 to {self.n - 1} is allowed")
+        return self._at(asked.astype(np.uint64).ravel()).reshape(asked.shape)
+
+    def _at(self, p: U64) -> npt.NDArray[np.int64]:
+        start, size, inside = self._windows(p)
+        shuffled = permute(inside, size, self._window_keys, mix(start + np.uint64(_GOLDEN)))
+        shuffled += start
+        return self._samples(shuffled)
+
+    def _windows(self, p: U64) -> tuple[U64, U64, U64]:
+        """Of each position its window's first element in the sequence, the window's size, and the place inside."""
+        lanes = np.uint64(self.lanes)
+        index = p // lanes
+        lane = p - index * lanes
+        length = (lane < np.uint64(self._longer)).astype(np.uint64)
+        lane_start = lane * np.uint64(self._length) + np.minimum(lane, np.uint64(self._longer))
+        length += np.uint64(self._length)
+        # Lanes end their first windows one after another, consecutive lanes (one host's) far apart in time.
+        turn = lane * np.uint64(self._step) % lanes + _ONE
+        span = np.uint64(self.span)
+        first = (turn * span + lanes - _ONE) // lanes  # 1 to span
+        behind = index >= first
+        past = index - first  # wraps where not behind, and is not used there
+        window_start = np.where(behind, first + past // span * span, np.uint64(0))
+        size = np.minimum(np.where(behind, span, first), length - window_start)
+        return lane_start + window_start, size, index - window_start
+
+    def _samples(self, g: U64) -> npt.NDArray[np.int64]:
+        """Samples at elements `g` of the sequence: the blocks in their permuted order, end to end."""
+        padded = g + np.where(g >= np.uint64(self._gap_start), np.uint64(self._gap), np.uint64(0))
+        block = np.uint64(self.block)
+        slot = padded // block
+        inside = padded - slot * block
+        number = permute(slot, np.uint64(self.blocks), self._block_keys)
+        return (number * block + inside).astype(np.int64)
+
+    def windows(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """int64 [len(positions), 3]: the window that each position draws from: start and stop in the sequence, and the
+        last position that draws from it.
+
+        A window's samples are those of `pieces(start, stop)`; its start names it within the epoch.
+        """
+        p = np.asarray(positions).astype(np.uint64).ravel()
+        start, size, inside = self._windows(p)
+        last = p + (size - _ONE - inside) * np.uint64(self.lanes)
+        return np.stack([start, start + size, last], axis=1).astype(np.int64)
+
+    def pieces(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """int64 [pieces, 2]: ranges of consecutive samples that elements [start, stop) of the sequence consist of.
+
+        At most (stop - start) / K + 2 of them: a window starts and ends anywhere in a block, which then is in two.
+        """
+        gap = np.array([self._gap_start]) if start < self._gap_start < stop else np.empty(0, np.int64)
+        # Block borders lie at multiples of K before the short block, and are moved by what it lacks behind it.
+        before = np.arange(-(-start // self.block) * self.block, min(stop, self._gap_start), self.block)
+        moved = max(start, self._gap_start) + self._gap
+        behind = np.arange(-(-moved // self.block) * self.block, stop + self._gap, self.block) - self._gap
+        borders = np.unique(np.concatenate([[start], before, gap, behind[behind > start]]))
+        borders = borders[(borders >= start) & (borders < stop)]
+        first = self._samples(borders.astype(np.uint64))
+        return np.stack([first, first + np.diff(borders, append=stop)], axis=1)
+
+
+def _coprime(near: int, n: int) -> int:
+    """The number from `near` upwards that shares no factor with n."""
+    step = max(1, near)
+    while gcd(step, n) != 1:
+        step += 1
+    return step
+
+
+def lag_correlation(order: Any, lag: int = 1, pairs: int = 1 << 20) -> float:
+    """Correlation of the samples at positions p and p + lag: near 0 for a good shuffle, 1 for none.
+
+    order: anything with `n` and `order[positions]`. Taken over `pairs` positions evenly spread, or all if they are
+    fewer; chance alone makes it about 1 / sqrt(pairs). At multiples of the number of lanes it is about 1 / W, since a
+    lane's next sample is from the same W blocks.
+    """
+    count = order.n - lag
+    p = np.arange(count) if count <= pairs else np.linspace(0, count - 1, pairs).astype(np.int64)
+    return float(np.corrcoef(order[p], order[p + lag])[0, 1])

@@ -1,0 +1,393 @@
+"""A corpus as batches for training: every token once per epoch, in an order that only the seed decides, resumable.
+
+    stream = TokenStream("gs://bucket/corpus", sequence_length=4096, batch_size=8, seed=1)
+    for batch in stream:
+        loss = step(batch["input_ids"], batch["labels"])      # int64 [8, 4096] each
+        state = stream.state_dict()                           # JSON-able, at most 1 KiB
+
+The order is arithmetic (loader.order, loader.mixing): the state is a position, and continuing under another number of
+ranks, workers or rows gives exactly the tokens that come next.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata
+from typing import Any
+
+from loader import order as order_module
+from loader.assemble import Assembler, Batch, BatchParams, Codec, Made
+from loader.blocks import SourceParams
+from loader.fetch import Counters
+from loader.fill_in_middle import FillInMiddleParams
+from loader.format import MANIFEST, SPLITS, parse_manifest
+from loader.indexed import FormatError
+from loader.lookahead import Lookahead
+from loader.masks import MaskParams
+from loader.mixing import MixParams, MixStage, Mixture, mix_params
+from loader.order import OrderParams
+from loader.prefetch import Prefetcher
+from loader.samples import DocumentStarts, domains_of, index_loader
+from loader.schedule import Plan, Schedule
+from loader.source import LocalSource, open_source
+from loader.storage import Store, open_store
+from loader.telemetry import Telemetry
+from loader.usage import Usage
+
+STATE_VERSION = 1
+
+
+class StateError(ValueError):
+    """A state is of another corpus, seed, sequence length, order or past mixture. The message names what differs."""
+
+
+class TokenStream:
+    """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
+    S = sequence_length tokens.
+
+    input_ids     int64 [B, S]
+    labels        int64 [B, S]; -100, the ignore index, where there is nothing to learn: in padding, at the domain's
+                  last token, and where ignore_cross_document or ignore_eos say so. In batches without any of these it
+                  is a view of the memory of input_ids, moved by one: copy it before writing to it
+    loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): if asked for, see loader.masks
+
+    prefix: local folder, gs://bucket/prefix or https:// address. epochs: where to end, None for never. batch_size: rows
+    of one rank. split: train or validation.
+
+    Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
+    with empty rows (loss_mask all false, labels all -100) so that every rank makes as many steps.
+
+    With `weights` (by domain; or MixStages, or MixParams) the domains are mixed as loader.mixing says, each with its
+    own epochs; `epochs` is then how often a domain may be delivered at most, and the stream ends before the first
+    sample beyond that.
+
+    rank, world_size: which rows of each step are delivered. worker, workers: of this rank's steps only every
+    `workers`-th, from number `worker` on, for processes that share a rank; a state is that after the step delivered
+    last.
+
+    order: shape of the shuffle. fill_in_middle: reorder documents, between characters if `codec`, the tokenizer's
+    (encode, decode), is given. prefetch: finished batches kept ahead by a thread; 0 for none, which is fastest where
+    batches are small, local and all there is to do: handing one over costs some 20 us. source: how to read remote
+    corpora.
+
+    `telemetry` has the times of each step. `tokens_per_shard`, `mix`, `receipt` tell what was delivered.
+
+    Raises ValueError for wrong arguments and for a split without tokens, FormatError for what is no corpus or a wrong
+    one, UsageError at an epoch's end when the counters disagree, RepetitionLimit if the mixture says so, and what
+    reading raises; another `next` then tries the same batch again. Not for use by several threads at once. Use it as a
+    context manager, or `close` it.
+    """
+
+    def __init__(
+        self,
+        prefix: str | Store,
+        sequence_length: int = 4096,
+        batch_size: int = 8,
+        seed: int = 1,
+        epochs: int | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        split: str = "train",
+        weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None = None,
+        *,
+        loss_mask: bool = False,
+        position_ids: bool = False,
+        doc_ids: bool = False,
+        cu_seqlens: bool = False,
+        ignore_cross_document: bool = False,
+        ignore_eos: bool = False,
+        fill_in_middle: FillInMiddleParams | None = None,
+        codec: Codec | None = None,
+        order: OrderParams | None = None,
+        prefetch: int = 1,
+        worker: int = 0,
+        workers: int = 1,
+        source: SourceParams | None = None,
+    ) -> None:
+        for name, value, least in (
+            ("sequence_length", sequence_length, 1),
+            ("batch_size", batch_size, 1),
+            ("world_size", world_size, 1),
+            ("workers", workers, 1),
+            ("epochs", 1 if epochs is None else epochs, 1),
+            ("prefetch", prefetch, 0),
+        ):
+            if value < least:
+                raise ValueError(f"{name}: {value} given, {least} or more is allowed")
+        for name, value, count in (("rank", rank, world_size), ("worker", worker, workers)):
+            if not 0 <= value < count:
+                raise ValueError(f"{name}: {value} given, 0 to {count - 1} is allowed")
+        if split not in SPLITS:
+            raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+        self._store = open_store(prefix) if isinstance(prefix, str) else prefix
+        data = _read_manifest(self._store)
+        self.corpus = hashlib.sha256(data).hexdigest()
+        self.manifest = parse_manifest(data, self._store.url(MANIFEST))
+        self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
+        self.rank, self.world_size, self.order_params = rank, world_size, order or OrderParams()
+        self._shards = [entry for entry in self.manifest.shards if entry.split == split]
+        domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
+        self._mixture = None
+        if weights is not None:
+            sizes = [domain.samples for domain in domains]
+            params = mix_params(weights, epochs)
+            self._mixture = Mixture([domain.name for domain in domains], sizes, sequence_length, seed, params)
+        self._tokens = batch_size * sequence_length
+        self._schedule = Schedule(
+            domains,
+            self._mixture,
+            order=self.order_params,
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+            batch_size=batch_size,
+        )
+        eos = self.manifest.tokenizer.eos_id
+        self._batch_params = BatchParams(
+            pad_id=eos or 0,
+            masks=MaskParams(
+                loss_mask=loss_mask,
+                position_ids=position_ids,
+                doc_ids=doc_ids,
+                cu_seqlens=cu_seqlens,
+                ignore_labels=ignore_cross_document or ignore_eos,
+                ignore_cross_document=ignore_cross_document,
+                ignore_eos=ignore_eos,
+                eos_id=eos,
+            ),
+            fill_in_middle=fill_in_middle,
+            codec=codec,
+        )
+        self._epochs = epochs if self._mixture is None else None
+        self._prefetch, self._worker, self._workers = prefetch, worker, workers
+        self._counters = Counters()
+        self._source = open_source(
+            self._store,
+            self._shards,
+            self.manifest.dtype,
+            corpus=self.corpus,
+            params=source,
+            counters=self._counters,
+        )
+        self._documents = DocumentStarts(index_loader(self._store, self._shards))
+        self._telemetry = Telemetry()
+        self._reported: dict[str, int] = {}
+        self._usage = Usage(domains)
+        self._epoch = self._position = 0
+        self._plan: Plan | None = None  # of the batch delivered last
+        self._counted = 0  # position up to which `_usage` has counted
+        self._batches: Prefetcher[Made] | None = None
+        self._over = self._closed = False
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Itself: leaving a loop and starting another goes on behind the batch delivered last."""
+        return self
+
+    def __next__(self) -> Batch:
+        if self._closed:
+            raise RuntimeError("stream: closed")
+        if self._over:
+            raise StopIteration
+        if self._batches is None:
+            self._batches = self._start()
+        batch = None
+        while batch is None:
+            try:
+                (batch, plan, step, read, assemble), wait, lead = self._batches.take()
+            except StopIteration:
+                self._over = True
+                if self._plan is not None:
+                    self._move_to(self._plan, self._plan.stop)  # other workers of this rank delivered the rest
+                raise
+            except Exception:
+                self._stop()  # another `next` tries again, behind the batch delivered last
+                raise
+            self._move_to(plan, min(plan.start + (step + 1) * plan.step, plan.stop))
+        self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
+        return batch
+
+    def _start(self) -> Prefetcher[Made]:
+        local = isinstance(self._source, LocalSource)
+        assembler = Assembler(
+            self._schedule,
+            self._source,
+            self._documents,
+            self._batch_params,
+            epochs=self._epochs,
+            worker=self._worker,
+            workers=self._workers,
+            lookahead=None if local else Lookahead(self._source, self._schedule),
+        )
+        return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
+
+    def _move_to(self, plan: Plan, position: int) -> None:
+        """Everything before `position` has been delivered."""
+        if plan is not self._plan:
+            if self._plan is not None:
+                self._position = self._plan.stop  # the rest of it was for other workers of this rank
+                self._count()
+            self._plan, self._counted = plan, plan.start
+            self._report_reading()
+        self._epoch, self._position = plan.epoch, position
+        if position == plan.stop:
+            self._count()
+
+    def _count(self) -> None:
+        """Bring the usage counters up to the position."""
+        plan = self._plan
+        if plan is not None:
+            part = slice(self._counted - plan.start, self._position - plan.start)
+            self._counted = self._position
+            self._usage.add(plan.domains[part], plan.epochs[part], plan.samples[part])
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Times of every step, and what reading has cost (loader.fetch.Counters)."""
+        self._report_reading()
+        return self._telemetry
+
+    def _report_reading(self) -> None:
+        for name, value in vars(self._counters).items():
+            if isinstance(value, int) and value != self._reported.get(name, 0):
+                self._telemetry.count(name, value - self._reported.get(name, 0))
+                self._reported[name] = value
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream stands after the batch delivered last: JSON-able, about 400 bytes, at most 1 KiB.
+
+        The same on all ranks. Batches made ahead and not delivered do not count.
+        """
+        self._count()
+        epoch, position = self._epoch, self._position
+        if self._mixture is None and position == self._schedule.length:
+            epoch, position = epoch + 1, 0
+        return self._identity() | {
+            "mix": None if self._mixture is None else self._mixture.history(position),
+            "epoch": epoch,
+            "position": position,
+            "usage": self._usage.state(),
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "version": STATE_VERSION,
+            "corpus": self.corpus,
+            "split": self.split,
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+            "order": {"version": order_module.VERSION} | asdict(self.order_params),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on behind the batch after which `state` was made, whatever the number of ranks, workers or rows was.
+
+        Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
+        or of a mixture with another past; for one beyond this stream's end; and for what is no state. The stream is
+        then as before.
+        """
+        if not isinstance(state, Mapping):
+            raise StateError(f"state: {state!r:.80} given, what state_dict returned is allowed")
+        for name, here in self._identity().items():
+            if state.get(name) != here:
+                raise StateError(f"state: {name} {state.get(name)!r} given, this stream has {here!r}")
+        epoch, position = _count_in(state, "epoch"), _count_in(state, "position")
+        length = self._schedule.length
+        if length is not None and position > length:
+            raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
+        mix = None if self._mixture is None else self._mixture.history(position)
+        if state.get("mix") != mix:
+            raise StateError(
+                f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
+            )
+        digests = self._digests_in(state)
+        self._stop()
+        sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
+        reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
+        self._usage.restore([e for e, _ in reached], [count for _, count in reached], digests)
+        self._epoch, self._position, self._over = epoch, position, False
+
+    def _digests_in(self, state: Mapping[str, Any]) -> list[int] | None:
+        usage = state.get("usage")
+        if usage is None:
+            return None
+        try:
+            digests = [int(value, 16) for value in usage]
+        except (TypeError, ValueError):
+            digests = []
+        if len(digests) != len(self._schedule.domains):
+            raise StateError(f"state: usage {usage!r:.80} given, a hexadecimal number for each domain is allowed")
+        return digests
+
+    @property
+    def mix(self) -> dict[str, dict[str, float]]:
+        """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
+        return {} if self._mixture is None else self._mixture.achieved(self._position)
+
+    @property
+    def tokens_per_shard(self) -> dict[str, int]:
+        """Input tokens that all ranks were delivered of each shard in the current epoch, by the name of its .bin.
+
+        Without those of domains that were resumed inside an epoch.
+        """
+        self._count()
+        return {self._shards[number].bin.path: count for number, count in self._usage.tokens().items()}
+
+    def receipt(self) -> dict[str, Any]:
+        """What to store with a checkpoint to say what the model was trained on: JSON-able, 150 bytes per shard."""
+        masks = asdict(self._batch_params.masks)
+        infill = self._batch_params.fill_in_middle
+        return {
+            "state": self.state_dict(),
+            "name": self.manifest.name,
+            "fingerprint": self.manifest.fingerprint,
+            "world_size": self.world_size,
+            "batch_size": self.batch_size,
+            "mix": self.mix,
+            "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
+            "fill_in_middle": None if infill is None else asdict(infill),
+            "shards": [
+                {"path": entry.bin.path, "tokens": entry.tokens, "sha256": entry.bin.sha256} for entry in self._shards
+            ],
+            "code": _code_version(),
+        }
+
+    def _stop(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+        self._count()
+        self._plan = None
+
+    def close(self) -> None:
+        """Stop the threads and free files. The state can still be asked for."""
+        self._stop()
+        self._closed = True
+        self._source.close()
+
+    def __enter__(self) -> "TokenStream":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _read_manifest(store: Store) -> bytes:
+    try:
+        return store.read(MANIFEST)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(f"{store.root} is not a corpus: {MANIFEST} is missing; the run has not finished") from None
+
+
+def _count_in(state: Mapping[str, Any], name: str) -> int:
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise StateError(f"state: {name} {value!r} given, a number of 0 or more is allowed")
+    return value
+
+
+def _code_version() -> dict[str, Any]:
+    try:
+        version: str | None = metadata.version("refinery")
+    except metadata.PackageNotFoundError:  # a copied folder
+        version = None
+    return {"refinery": version, "order": order_module.VERSION, "state": STATE_VERSION}
