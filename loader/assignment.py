@@ -1,0 +1,160 @@
+"""For clusters without a coordinator: which shards a node trains on, and when it moves to the next one.
+
+Volunteers' machines come and go and may not talk to each other. Each computes the same assignment from names alone.
+"""
+
+import hashlib
+import statistics
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+def _score(node: str, shard: str) -> bytes:
+    """SHA-256 of both names, the first with its length in front: ("a", "bc") and ("ab", "c") differ."""
+    data = node.encode()
+    return hashlib.sha256(len(data).to_bytes(4, "little") + data + shard.encode()).digest()
+
+
+def ranked_nodes(shard: str, nodes: Iterable[str]) -> list[str]:
+    """Nodes by their claim on a shard, the owner first. Rendezvous hashing (Thaler and Ravishankar 1996) on SHA-256.
+
+    When the owner leaves, the next in the list takes over, and no other shard moves.
+    """
+    return sorted(set(nodes), key=lambda node: (_score(node, shard), node), reverse=True)
+
+
+def assign(shards: Sequence[str], nodes: Iterable[str], copies: int = 1) -> dict[str, list[str]]:
+    """Shards of every node, in the order given; each shard goes to `copies` nodes.
+
+    The same for any order of `nodes`. A node that joins one of n others takes over about 1/(n + 1) of the shards, from
+    all of them, and moves no other. Shares are those of a hash: with m shards per node they differ by about 1/sqrt(m).
+    Raises ValueError for no nodes, copies out of 1 to the number of nodes, or a shard named twice. Cost: one SHA-256
+    per node and shard.
+    """
+    members = sorted(set(nodes))
+    if not members:
+        raise ValueError("nodes: none given, at least one is needed")
+    if not 1 <= copies <= len(members):
+        raise ValueError(f"copies: {copies} given, 1 to {len(members)} (the number of nodes) is allowed")
+    if len(set(shards)) != len(shards):
+        raise ValueError("shards: one is named twice")
+    owned: dict[str, list[str]] = {node: [] for node in members}
+    for shard in shards:
+        for node in ranked_nodes(shard, members)[:copies]:
+            owned[node].append(shard)
+    return owned
+
+
+def walk(shards: Sequence[str], node: str) -> list[str]:
+    """All shards in the order in which a node that knows no other should take them: a permutation by its name.
+
+    Nodes start at different places and meet rarely: the way for single nodes that rotate on plateau.
+    """
+    return sorted(shards, key=lambda shard: (_score(node, shard), shard))
+
+
+@dataclass(frozen=True, slots=True)
+class PlateauParams:
+    """When a shard has taught what it can.
+
+    window: steps that are looked at.
+    max_improvement: the mean loss of the window's second half is lower than that of the first by less than this. In
+        units of the loss; a rising loss is no improvement.
+    max_variance: and the variance of the window's losses is at most this. None: whatever the variance.
+    least_steps: on a shard before it can be left.
+    """
+
+    window: int = 200
+    max_improvement: float = 0.01
+    max_variance: float | None = None
+    least_steps: int = 0
+
+    def __post_init__(self) -> None:
+        if self.window < 2:
+            raise ValueError(f"window: {self.window} given, 2 or more is allowed")
+        for name in ("max_improvement", "max_variance", "least_steps"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise ValueError(f"{name}: {value} given, 0 or more is allowed")
+
+
+class RotateOnPlateau:
+    """Moves round a list of shards whenever the loss has stopped moving.
+
+        rotation = RotateOnPlateau(walk(shards, node_id))
+        for step in ...:
+            if rotation.observe(loss):
+                stream = open_stream(rotation.shard)
+
+    Deterministic in the losses; `state_dict` is JSON-able and goes into the checkpoint (window losses included).
+    """
+
+    def __init__(self, shards: Sequence[str], params: PlateauParams = PlateauParams()) -> None:
+        if not shards:
+            raise ValueError("shards: none given, at least one is needed")
+        self.shards = tuple(shards)
+        self.params = params
+        self._index = 0
+        self._steps = 0
+        self._rotations = 0
+        self._losses: deque[float] = deque(maxlen=params.window)
+
+    @property
+    def shard(self) -> str:
+        """The shard to train on now."""
+        return self.shards[self._index]
+
+    @property
+    def rotations(self) -> int:
+        """How often it has moved on. From len(shards) on, shards come again."""
+        return self._rotations
+
+    def observe(self, loss: float) -> bool:
+        """Take in a step's loss; True if this was the shard's last step.
+
+        Raises ValueError for a loss that is no finite number. Cost: the mean of a window.
+        """
+        if loss != loss or loss in (float("inf"), float("-inf")):
+            raise ValueError(f"loss: {loss} given, a finite number is allowed")
+        self._losses.append(float(loss))
+        self._steps += 1
+        if not self._flat():
+            return False
+        self._index = (self._index + 1) % len(self.shards)
+        self._rotations += 1
+        self._steps = 0
+        self._losses.clear()
+        return True
+
+    def _flat(self) -> bool:
+        params = self.params
+        if len(self._losses) < params.window or self._steps < params.least_steps:
+            return False
+        losses = list(self._losses)
+        half = len(losses) // 2
+        improvement = statistics.fmean(losses[:half]) - statistics.fmean(losses[half:])
+        if improvement >= params.max_improvement:
+            return False
+        return params.max_variance is None or statistics.pvariance(losses) <= params.max_variance
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it stands: index, steps on the shard, rotations, and the losses of the window."""
+        return {
+            "shards": hashlib.sha256("\n".join(self.shards).encode()).hexdigest(),
+            "index": self._index,
+            "steps": self._steps,
+            "rotations": self._rotations,
+            "losses": list(self._losses),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`. Raises ValueError if it is of another list of shards or does not fit the window."""
+        if state["shards"] != self.state_dict()["shards"]:
+            raise ValueError("shards: the state is of another list of shards, or of another order")
+        if len(state["losses"]) > self.params.window:
+            raise ValueError(f"window: {self.params.window} given, the state holds {len(state['losses'])} losses")
+        self._index, self._steps = int(state["index"]), int(state["steps"])
+        self._rotations = int(state["rotations"])
+        self._losses = deque(state["losses"], maxlen=self.params.window)
