@@ -155,8 +155,8 @@ def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def read_lines(path: str) -> list[str]:
-    """Lines of a local file without their ends; empty ones are left out."""
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+    """Lines of a local file without their ends or a byte order mark; empty ones are left out."""
+    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
         lines = (line.rstrip("\r\n") for line in stream)
         return [line for line in lines if line]
 

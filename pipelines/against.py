@@ -50,5 +50,9 @@ def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
     return PublishedCorpus(
         name=corpus.prefix,
         parts=tuple((root.url(part["path"]), part["rows"]) for part in clean.parts("signatures")),
-        provenance=tuple((store.url(shard.provenance.path), shard.documents) for shard in manifest.shards),
+        provenance=tuple(
+            (store.url(file.path), shard.documents, file.crc32c)
+            for shard in manifest.shards
+            for file in (shard.provenance,)
+        ),
     )

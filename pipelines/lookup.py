@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,11 +46,24 @@ def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -
     Row groups whose statistics rule out every value are skipped; of the others only the columns looked at are read,
     and the rest where something was found. Memory: a row group of these columns. Raises OSError for a damaged file.
     """
+    with (
+        _damage_named(store.url(path)),
+        store.open(path) as stream,
+        pq.ParquetFile(stream, page_checksum_verification=True) as file,
+    ):
+        missing = [name for name in columns if name not in file.schema_arrow.names]
+        if missing:
+            raise LookupError(f"no column {missing[0]}")
+        yield from _find(file, wanted, columns)
+
+
+@contextmanager
+def _damage_named(url: str) -> Iterator[None]:
+    """What a damaged file makes pyarrow raise becomes an OSError with its name."""
     try:
-        with store.open(path) as stream, pq.ParquetFile(stream) as file:
-            yield from _find(file, wanted, columns)
-    except pa.ArrowException as error:
-        raise OSError(f"{store.url(path)}: cannot be read ({error}); refinery verify tells what is damaged") from None
+        yield
+    except (pa.ArrowException, UnicodeDecodeError, LookupError) as error:
+        raise OSError(f"{url}: cannot be read ({error}); refinery verify tells what is damaged") from None
 
 
 def _find(file: pq.ParquetFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
@@ -143,9 +157,9 @@ def find_documents(clean: Phase, dedup: Phase, wanted: Wanted) -> Iterator[Row]:
         found = list(find_rows(documents, part["path"], wanted, DOCUMENTS))
         judged = names.get(part["path"].rpartition("/")[2])
         if found and judged:
-            with verdicts.open(judged) as stream:
-                removed = pq.read_table(stream, columns=["removed"])["removed"]
-            found = [(number, row) for number, row in found if not removed[number].as_py()]
+            with _damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
+                removed = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)["removed"]
+                found = [(number, row) for number, row in found if not removed[number].as_py()]
         yield from (row for _, row in found)
 
 

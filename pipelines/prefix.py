@@ -62,7 +62,7 @@ def take_over(work: str, reuse: str, fingerprints: Mapping[str, str], say: Calla
 
     Raises RefineError when `reuse` holds no finished phase.
     """
-    other = next((place for place in (f"{reuse.rstrip('/')}/work", reuse) if finished(place)), "")
+    other = next((place for place in work_places(reuse) if finished(place)), "")
     if not other:
         raise RefineError(
             f"--reuse {reuse}: no finished phase there; name a prefix whose work/ was kept, or its --work location"
@@ -76,6 +76,11 @@ def take_over(work: str, reuse: str, fingerprints: Mapping[str, str], say: Calla
         if read_phase(work, name, fingerprints[name]) is None:
             reuse_phase(work, phase)
             say(f"reuse: {name} taken over from {reuse}")
+
+
+def work_places(reuse: str) -> list[str]:
+    """Where the phases of `reuse` may be: below it, if it is a prefix, or in it. Nowhere for ""."""
+    return [f"{reuse.rstrip('/')}/work", reuse] if reuse else []
 
 
 def location(url: str) -> str:

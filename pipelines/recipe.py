@@ -85,7 +85,7 @@ class Recipe:
     rank: RankParams = field(default_factory=RankParams)
     exact_dup: bool = True
     near_dup: NearParams | None = field(default_factory=NearParams)
-    near_dup_in_source: Mapping[str, NearParams] = field(default_factory=lambda: MappingProxyType({}))
+    near_dup_in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
     against: tuple[AgainstParams, ...] = ()
     line_dup: LineParams | None = None
     quality: QualityParams | None = None

@@ -19,7 +19,7 @@ from pipelines.checks import check_models
 from pipelines.fingerprint import describe_inputs, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
 from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans, remove_work
-from pipelines.prefix import RefineError, claim, describe_run, location, take_over
+from pipelines.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from pipelines.publish import publish_corpus
 from pipelines.recipe import Recipe
 from pipelines.runners import Runner
@@ -69,8 +69,7 @@ class Refinement:
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        if self.store.size(MANIFEST) is None:
-            self.against = load_against(self.recipe)
+        self.against = None if self._is_deduplicated() else load_against(self.recipe)
         if self._claim():
             self.say(f"{self.prefix} is complete already; nothing to do")
             return read_manifest(self.store)
@@ -80,6 +79,13 @@ class Refinement:
         dedup = self._phase("dedup", lambda: self._dedup(clean))
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
         return self._publish([clean, dedup, shards])
+
+    def _is_deduplicated(self) -> bool:
+        """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of `against`."""
+        places = [self.work, *work_places(self.reuse)]
+        return self.store.size(MANIFEST) is not None or any(
+            read_phase(place, "dedup", self.fingerprints["dedup"]) is not None for place in places
+        )
 
     def _claim(self) -> bool:
         """Make the prefix, and a work location outside it, ours. True when the corpus is complete."""
@@ -141,13 +147,14 @@ class Refinement:
         if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
             return {"tallies": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
         parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
-        foreign = [part for corpus in self.against for part in corpus.parts]
+        against = load_against(recipe) if self.against is None else self.against
+        foreign = [part for corpus in against for part in corpus.parts]
         documents = sum(rows for _, rows in (*parts, *foreign))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
         if self.work_store.size(name) is None:
             self.runner.run(
-                "2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, self.against, partitions, self.work, name, {})
+                "2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, against, partitions, self.work, name, {})
             )
         report = unseal(self.work_store.read(name), name)
         for found in report["components"]:

@@ -5,6 +5,7 @@ A pure core: `trace` takes queries and returns answers as data; pipelines/trace_
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from loader.format import RUN, FormatError, Manifest, read_manifest, unseal
@@ -23,6 +24,7 @@ from pipelines.phases import Phase, read_phase
 
 REJECTS = ("stage", "reason", "source", "url", "origin")
 DEAD = ("stage", "error", "source", "origin", "sha256", "size")
+SHOWN = 80  # characters of a wrong value that a message repeats
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,16 @@ class Query:
     def __post_init__(self) -> None:
         if self.field not in ("url", "id", "origin"):
             raise ValueError(f"field: {self.field!r} given, url, id or origin is allowed")
+        if not self.value:  # many documents have no address: that is no question about one of them
+            raise ValueError(f"--{self.field}: '' given, one or more characters are allowed")
         try:
             self.value.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"--{self.field} {self.value!a}: valid UTF-8 is allowed") from None
+            raise ValueError(f"--{self.field} {self.value[:SHOWN]!a}: valid UTF-8 is allowed") from None
         if self.field == "id":
             digits = self.value.lower()
             if len(digits) != 2 * ID_BYTES or set(digits) - set("0123456789abcdef"):
-                raise ValueError(f"--id {self.value!a}: {2 * ID_BYTES} hexadecimal digits are allowed")
+                raise ValueError(f"--id {self.value[:SHOWN]!a}: {2 * ID_BYTES} hexadecimal digits are allowed")
             object.__setattr__(self, "value", digits)
 
 
@@ -190,7 +194,8 @@ class _Tracer:
         self.notes: list[str] = []
         self.phases = self._open_work(work)
         rejects = self.manifest.recipe.get("rejects")
-        self.rate: float | None = rejects.get("rate") if isinstance(rejects, dict) else None
+        rate = rejects.get("rate") if isinstance(rejects, dict) else None
+        self.rate: float | None = rate if isinstance(rate, (int, float)) else None
         self.kept: dict[str, list[Kept]] = {}  # by id: every document met on the way
         self.moved: dict[str, Row] = {}  # by id: its removal in favour of another id, or of another corpus
         self.lost: dict[str, End] = {}  # by id: survivors that are not in the corpus
@@ -355,5 +360,5 @@ def _doc(row: Row) -> Doc:
 
 
 def _round(value: float | None) -> float | None:
-    """A float32 without the digits that it does not have."""
-    return None if value is None else float(f"{value:.6g}")
+    """A float32 without the digits that it does not have; None, too, for what is no number, which JSON cannot hold."""
+    return None if value is None or not isfinite(value) else float(f"{value:.6g}")

@@ -179,13 +179,15 @@ class Rows:
         self._add("rows of an unknown scope", ~_numpy(pc.is_in(batch.column("scope"), value_set=self.scopes)))
         groups = pa.Table.from_batches([batch.select(["reason", "source"])]).group_by(["reason", "source"])
         for group in groups.aggregate([([], "count_all")]).to_pylist():
-            reason, source = group["reason"], group["source"]
-            self.counts[reason, source] += group["count_all"]
-            least = thresholds(self.recipe, reason, source) - ROUNDING
-            here = pc.and_(pc.equal(batch.column("reason"), reason), pc.equal(batch.column("source"), source))
-            self._add(
-                f"rows of {reason!r} less similar than the recipe asks", _numpy(here) & known & (similarity < least)
-            )
+            self.counts[group["reason"], group["source"]] += group["count_all"]
+        sources = batch.column("source").dictionary_encode()
+        for (
+            reason
+        ) in REASONS:  # a stranger's file may have as many sources as rows: no loop over these looks at all rows
+            least = np.array([thresholds(self.recipe, reason, name) for name in sources.dictionary.to_pylist()])
+            low = similarity < least[_numpy(sources.indices)] - ROUNDING
+            here = _numpy(pc.equal(batch.column("reason"), reason))
+            self._add(f"rows of {reason!r} less similar than the recipe asks", here & known & low)
 
     def edges(self) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
         """id, survivor and "the survivor is in another corpus" of all rows, sorted by id. Empties this object."""

@@ -53,11 +53,18 @@ def rows(text: str) -> Iterator[list[str]]:
 # --- keys of a recipe ----------------------------------------------------------------------------------------------
 
 
+def nested(hint: Any) -> Iterator[Any]:
+    """A type, and every type that it is made of."""
+    yield hint
+    for part in get_args(hint):
+        yield from nested(part)
+
+
 def keys(cls: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
     """(section, key, default) of every key that is no section itself."""
     hints = get_type_hints(cls)
     for field in dataclasses.fields(cls):
-        inner = [hint for hint in (hints[field.name], *get_args(hints[field.name])) if dataclasses.is_dataclass(hint)]
+        inner = [hint for hint in nested(hints[field.name]) if dataclasses.is_dataclass(hint)]
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
         if inner:
             yield from keys(inner[0], f"{path}.{field.name}".strip("."))

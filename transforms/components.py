@@ -137,12 +137,6 @@ def count(blocks: list[bytes]) -> int:
     return sum((len(block) - 1) // LINK.itemsize for block in blocks)
 
 
-def connected_components(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Rows:
-    """LABEL rows, sorted by reference: every reference of an edge with the least reference of its component."""
-    nodes, roots = grow_forest(first, second)
-    return label(nodes, nodes[roots])
-
-
 def label(references: NDArray[np.uint64], components: NDArray[np.uint64]) -> Rows:
     """LABEL rows of two columns."""
     rows = np.empty(len(references), LABEL)

@@ -44,13 +44,14 @@ __all__ = ["DedupParams", "Deduplicate", "WriteVerdicts"]
 class DedupParams:
     """exact: remove documents of equal text. near: remove documents that nearly equal a better one, or null.
 
-    in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others.
+    in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others; null
+    leaves a source alone.
     lines: cut lines that too many of the survivors share, or null.
     """
 
     exact: bool = True
     near: NearParams | None = field(default_factory=NearParams)
-    in_source: Mapping[str, NearParams] = field(default_factory=lambda: MappingProxyType({}))
+    in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
     lines: LineParams | None = None
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
@@ -89,8 +90,12 @@ class Deduplicate(beam.PTransform):
         super().__init__("deduplicate")
         if self.partitions < 1:
             raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
-        for near in (*self.params.in_source.values(), *([self.params.near] if self.params.near else [])):
-            near.layout(self.signature.permutations)
+        for near in (*self.params.in_source.values(), self.params.near):
+            if near is not None:
+                near.layout(self.signature.permutations)
+        for name in self.params.in_source:
+            if name not in (*self.sources, ANY_SOURCE):
+                raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
         if self.against and not self.params.exact:
             raise ValueError("against: published corpora given with exact removal off, it is needed to know their ids")
 
@@ -144,9 +149,11 @@ class RemoveExact(beam.PTransform):
         found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
         if self.against:
             published = [(AGAINST + i, file) for i, corpus in enumerate(self.against) for file in corpus.provenance]
-            elements = [header(number, *file) for number, (_, file) in enumerate(published)]
+            elements = [header(number, url, rows) for number, (_, (url, rows, _)) in enumerate(published)]
             files = headers.pipeline | "provenance" >> beam.Create(elements).with_output_types(tuple[int, bytes])
-            ids = partial(published_blocks, scopes=tuple(scope for scope, _ in published), partitions=partitions)
+            scopes = tuple(scope for scope, _ in published)
+            checksums = tuple(crc32c for _, (_, _, crc32c) in published)
+            ids = partial(published_blocks, scopes=scopes, checksums=checksums, partitions=partitions)
             found.append(files | "to list" >> beam.GroupByKey() | MapBlocks(stage, "published", ids))  # (range, ids)
         return tuple(found) | "by id" >> Together() | MapBlocks(stage, "keep-first", first)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from loader.storage import open_store
+from loader.storage import open_store, size_and_crc32c
 from transforms.document import ID_BYTES
 from transforms.packed import (
     AGAINST,
@@ -50,11 +50,12 @@ class AgainstParams:
 
 @dataclass(frozen=True)
 class PublishedCorpus:
-    """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows) of its shards'."""
+    """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows, crc32c) of that of
+    its shards, as the manifest has them; published files carry no checksums of their own."""
 
     name: str
     parts: tuple[tuple[str, int], ...]
-    provenance: tuple[tuple[str, int], ...]
+    provenance: tuple[tuple[str, int, str], ...]
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,24 @@ def number_parts(own: int, against: tuple[PublishedCorpus, ...]) -> Parts:
     return Parts(own, tuple(AGAINST + i for i, corpus in enumerate(against) for _ in corpus.parts))
 
 
-def published_blocks(number: int, blocks: list[bytes], scopes: tuple[int, ...], partitions: int) -> Iterator[Block]:
+def published_blocks(
+    number: int, blocks: list[bytes], scopes: tuple[int, ...], checksums: tuple[str, ...], partitions: int
+) -> Iterator[Block]:
     """A provenance file's header -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
 
-    scopes: of the corpora that the files belong to.
-
-    Raises ValueError when the file does not hold as many rows as the manifest says.
+    scopes: of the corpora that the files belong to. checksums: the files' crc32c.
+    Raises ValueError when the file is not the one that the manifest describes. Cost: it is read twice.
     """
     url, rows = read_header(blocks)
     folder, _, name = url.rpartition("/")
     with open_store(folder).open(name) as stream:
+        _, found_crc32c = size_and_crc32c(stream)
+        if found_crc32c != checksums[number]:
+            raise ValueError(
+                f"{url}: crc32c {found_crc32c} found, {checksums[number]} expected from the manifest: the corpus is "
+                "damaged, see refinery verify"
+            )
+        stream.seek(0)
         provenance = pq.ParquetFile(stream)
         if provenance.metadata.num_rows != rows:
             raise ValueError(f"{url}: {provenance.metadata.num_rows} rows found, {rows} expected")

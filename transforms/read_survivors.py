@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from loader.storage import open_store
 from transforms.cut_lines import CUT_LINES, list_values, number_list
 from transforms.document import Document
+from transforms.part_errors import naming
 from transforms.per_document import LIVE
 
 BATCH_ROWS = 256
@@ -39,9 +40,11 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
     and CUT_LINES for those that have lines to cut.
 
-    Raises ValueError when the two files disagree on the number of rows. Memory: one row group.
+    Raises ValueError when the two files disagree on the number of rows, UnreadablePart when one is damaged. Memory: one
+    row group.
     """
-    with open_store(pair.documents_root).open(pair.documents) as stream:
+    store = open_store(pair.documents_root)
+    with store.open(pair.documents) as stream, naming(store.url(pair.documents)):
         documents = pq.ParquetFile(stream, page_checksum_verification=True)
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[: pair.group]) - 1
@@ -65,7 +68,8 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
 def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any]:
     """removed, copies and sources of every row of the part, and the lines to cut: their offsets by row, and numbers."""
     columns = ["removed", "copies", "sources", "cut"]
-    with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
+    store = open_store(pair.verdicts_root)
+    with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
         verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from loader.storage import open_store
 from transforms.document import ID_BYTES
 from transforms.native import minhash
+from transforms.part_errors import naming
 from transforms.rank import RANK_BYTES
 
 SIGNATURE_SCHEME = "affine32/words-1"
@@ -169,18 +170,22 @@ def read_signature_part(
     """Row groups of a signatures/ part as (number of the first row, table of `columns`).
 
     wanted: ascending row numbers; row groups without any of them are not read. Memory: one row group.
-    Raises ValueError when the part does not hold `rows` rows; FileNotFoundError when it is missing.
+    Raises ValueError when the part does not hold `rows` rows; FileNotFoundError when it is missing, UnreadablePart when
+    it is damaged.
     """
     folder, _, name = url.rpartition("/")
     with open_store(folder).open(name) as stream:
-        part = pq.ParquetFile(stream, page_checksum_verification=True)
+        with naming(url):
+            part = pq.ParquetFile(stream, page_checksum_verification=True)
         if part.metadata.num_rows != rows:
             raise ValueError(f"{url}: {part.metadata.num_rows} rows found, {rows} expected")
         first = 0
         for group in range(part.num_row_groups):
             size = part.metadata.row_group(group).num_rows
             if wanted is None or np.searchsorted(wanted, first) < np.searchsorted(wanted, first + size):
-                yield first, part.read_row_group(group, columns=list(columns))
+                with naming(url):
+                    table = part.read_row_group(group, columns=list(columns))
+                yield first, table
             first += size
 
 

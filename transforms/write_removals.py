@@ -22,6 +22,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from loader.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
 from loader.storage import checksums, open_store
+from transforms.part_errors import naming
 from transforms.per_document import add_side, side_record
 from transforms.read_survivors import PartPair
 from transforms.shuffle import pack_block, unpack_block
@@ -43,12 +44,14 @@ def count_files(removed: int) -> int:
 def read_removals(pair: PartPair) -> Iterator[pa.Table]:
     """The removed documents of a part, a table of REMOVALS_SCHEMA for each row group that has any.
 
-    Raises ValueError when documents and verdicts disagree on the number of rows. Memory: the part's verdicts and one
-    row group without its texts.
+    Raises ValueError when documents and verdicts disagree on the number of rows, UnreadablePart when one is damaged.
+    Memory: the part's verdicts and one row group without its texts.
     """
-    with open_store(pair.verdicts_root).open(pair.verdicts) as stream:
+    store = open_store(pair.verdicts_root)
+    with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
         verdicts = pq.read_table(stream, columns=VERDICT_COLUMNS, page_checksum_verification=True)
-    with open_store(pair.documents_root).open(pair.documents) as stream:
+    store = open_store(pair.documents_root)
+    with store.open(pair.documents) as stream, naming(store.url(pair.documents)):
         documents = pq.ParquetFile(stream, page_checksum_verification=True)
         if documents.metadata.num_rows != verdicts.num_rows:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,23 @@ def test_published_documents_win_and_are_not_written_again(folder):
     )
     assert "against" not in again.stderr
     assert corpus_bytes(folder / "again") == corpus_bytes(folder / "new")
+
+
+def test_signatures_are_needed_only_until_phase_2_is_done(folder):
+    shutil.copytree(folder / "old", folder / "short")
+    settings = ["--set", f"against=[{{prefix: {folder / 'short'}}}]", "--quiet"]
+    run("refine", folder / "new.yaml", "--output", folder / "first", *settings)
+    shutil.rmtree(folder / "short" / "work")
+    shards = ["--set", "shards.seed=2", *settings]
+    run("refine", folder / "new.yaml", "--output", folder / "second", "--reuse", folder / "first", *shards)
+    assert removals(folder / "second") == removals(folder / "first")
+    (folder / "first" / "manifest.json").unlink()
+    run("refine", folder / "new.yaml", "--output", folder / "first", *settings)
+    (folder / "first" / "work" / "clean.json").unlink()  # so nothing can be taken over, and the signatures are missed
+    refused = run(
+        "refine", folder / "new.yaml", "--output", folder / "third", "--reuse", folder / "first", *shards, check=False
+    )
+    assert refused.returncode != 0 and not (folder / "third" / "manifest.json").exists()
 
 
 def test_within_each_source_first(folder):

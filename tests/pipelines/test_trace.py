@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -224,6 +225,13 @@ def test_missing_with_every_dropped_page_listed(corpus: Path) -> None:
     assert "rejects.rate" not in told and "work/ is not there" not in told
 
 
+@pytest.mark.parametrize("rejects", [None, "all", {"rate": "many"}])
+def test_a_recipe_that_tells_no_rate(corpus: Path, rejects: Any) -> None:
+    edit_manifest(corpus, lambda manifest: manifest["recipe"].update(rejects=rejects))
+    told = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
+    assert "rejects.rate is unknown" in told
+
+
 def test_damaged_work_is_a_note(corpus: Path) -> None:
     add_work(corpus, [LOST], [False])
     (corpus / "work" / "documents" / "part-0.parquet").unlink()
@@ -232,6 +240,26 @@ def test_damaged_work_is_a_note(corpus: Path) -> None:
     assert any(line.startswith("note: work/ was not searched") for line in text_lines(found))
     (corpus / "work" / "clean.json").write_bytes(b"{}")
     assert "was not searched" in ask(corpus, url=LOST["url"]).notes[0]
+
+
+@pytest.mark.parametrize("damage", ["cut", "another-file", "too-few-rows"])
+def test_damaged_verdicts_are_a_note(corpus: Path, damage: str) -> None:
+    add_work(corpus, [document(LOST), LOST], [False, False])
+    path = corpus / "work" / "verdicts" / "part-0.parquet"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:-9])
+    else:
+        pq.write_table(pa.table({"removed" if damage == "too-few-rows" else "other": [False]}), path)
+    found = ask(corpus, url=LOST["url"])
+    assert isinstance(found.answers[0][1], Missing)
+    assert "verdicts/part-0.parquet: cannot be read" in found.notes[0]
+
+
+def test_another_file_in_place_of_a_published_one_is_named(corpus: Path) -> None:
+    path = min((corpus / "removals").iterdir())
+    pq.write_table(pa.table({"url": ["https://e.org/b"]}), path)
+    with pytest.raises(OSError, match=r"removals/part-.*: cannot be read \(no column .*refinery verify"):
+        ask(corpus, url="https://e.org/b")
 
 
 def test_work_of_another_run_is_not_believed(corpus: Path) -> None:

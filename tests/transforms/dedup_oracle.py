@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from loader.storage import size_and_crc32c
 from tests.beam import make_document, run_and_collect
 from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
 from transforms.document import Document
@@ -57,8 +58,9 @@ def publish(folder: Path, docs: Sequence[Document], unpublished: Sequence[Docume
     """A published corpus of `docs`, in two parts that also hold documents that its later stages dropped."""
     both = [*docs, *unpublished]
     parts = write_parts(folder, [both[::2], both[1::2]])
-    pq.write_table(pa.table({"id": pa.array([d.id for d in docs], pa.binary(16))}), folder / "provenance.parquet")
-    return PublishedCorpus(folder.name, tuple(parts), ((f"{folder}/provenance.parquet", len(docs)),))
+    provenance = folder / "provenance.parquet"
+    pq.write_table(pa.table({"id": pa.array([d.id for d in docs], pa.binary(16))}), provenance)
+    return PublishedCorpus(folder.name, tuple(parts), ((str(provenance), len(docs), size_and_crc32c(provenance)[1]),))
 
 
 def deduplicate(

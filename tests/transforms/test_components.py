@@ -16,9 +16,9 @@ from transforms.components import (
     FOREST_MOST,
     FindComponents,
     choose_method,
-    connected_components,
     fold_links,
     forest_blocks,
+    grow_forest,
     join_forests,
     links_of,
     reduce_blocks,
@@ -59,7 +59,8 @@ def link_blocks(edges: list[tuple[int, int]], rows: int = 1 << 16) -> list[bytes
 
 def labels_of(edges: list[tuple[int, int]]) -> dict[int, int]:
     links = table(edges)
-    return dict(connected_components(links["member"], links["leader"]).tolist())
+    nodes, roots = grow_forest(links["member"], links["leader"])
+    return dict(zip(nodes.tolist(), nodes[roots].tolist(), strict=True))
 
 
 def labels_in(blocks: list[bytes]) -> dict[int, int]:

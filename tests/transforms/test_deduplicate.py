@@ -1,5 +1,7 @@
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
@@ -116,6 +118,20 @@ def test_nothing_and_empty_parts(tmp_path):
     assert outcome.report["tallies"] == []
 
 
+def test_errors_of_damaged_files_name_them(tmp_path):
+    docs = corpus(5, 3)
+    published = publish(tmp_path / "old", docs)
+    ((url, rows, crc32c),) = published.provenance
+    wrong = replace(published, provenance=((url, rows, "00000000"),))
+    with pytest.raises(Exception, match=rf"provenance.parquet: crc32c {crc32c} found, 00000000 expected .*verify"):
+        deduplicate(tmp_path / "new", [docs], against=(wrong,))
+    parts = write_parts(tmp_path / "own", [docs])
+    path = Path(parts[0][0])
+    path.write_bytes(path.read_bytes()[:-5])
+    with pytest.raises(Exception, match=r"part-0.parquet: cannot be read: "):
+        run_and_collect(lambda p: [p | Deduplicate(DedupParams(), SIGNATURE, SOURCES, parts)])
+
+
 def test_a_part_that_changed_is_an_error(tmp_path):
     parts = write_parts(tmp_path, [corpus(5, 3)])
     wrong = [(url, rows + 1) for url, rows in parts]
@@ -126,6 +142,8 @@ def test_a_part_that_changed_is_an_error(tmp_path):
 def test_parameters_are_checked_before_anything_runs():
     with pytest.raises(ValueError, match="at most 100 values"):
         Deduplicate(DedupParams(), SignatureParams(permutations=100), SOURCES, [])
+    with pytest.raises(ValueError, match=r"in_source: 'shop' given, one of .*'forum', 'web'\] or '\*' is allowed"):
+        Deduplicate(DedupParams(in_source={"shop": NearParams()}), SIGNATURE, SOURCES, [])
     with pytest.raises(ValueError, match="partitions: 0 given"):
         Deduplicate(DedupParams(), SIGNATURE, SOURCES, [], 0)
 
@@ -166,6 +184,14 @@ def test_a_source_without_parameters_of_its_own_is_left_alone(tmp_path):
     verdicts = deduplicate(tmp_path, layout_of(docs, 2, 1), params).verdicts
     assert verdicts == reference(docs, params)
     assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"forum"}
+
+
+def test_a_source_without_parameters_is_left_alone_where_all_others_have_some(tmp_path):
+    docs = corpus(7)
+    params = DedupParams(near=None, in_source={"*": NearParams(), "forum": None})
+    verdicts = deduplicate(tmp_path, layout_of(docs, 2, 1), params).verdicts
+    assert verdicts == reference(docs, params)
+    assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"books"}
 
 
 def split_corpora(seed: int) -> tuple[list[Document], dict[str, list[Document]], list[Document]]:

@@ -66,7 +66,7 @@ def test_kernel_refuses_what_does_not_fit():
     for bad in (0.0, 1.1, float("nan")):
         with pytest.raises(ValueError, match="threshold"):
             jaccard.cluster(values, offsets, starts, bad, *out)
-    for bad_offsets in ([0, 1, 2], [1, 1, 3], [0, 4, 3]):
+    for bad_offsets in ([0, 1, 2], [1, 1, 3], [0, 4, 3], [0, -(2**63), 3], [2**63 - 1, -(2**63), 3]):
         with pytest.raises(ValueError, match="ascending"):
             jaccard.cluster(values, np.array(bad_offsets), starts, 0.5, *out)
     for bad_starts in ([0, 1], [1, 2], [0, 3, 2]):

@@ -97,6 +97,9 @@ def test_kernel_refuses_what_it_cannot_read():
         lines.hash_lines(["a", b"b"], character_table())
     with pytest.raises(ValueError, match="table: 0x110000 uint32 entries are needed"):
         lines.hash_lines(["a"], np.zeros(3, np.uint32))
+    askew = np.zeros(4 * 0x110000 + 1, np.uint8)[1:].view(np.uint32)
+    with pytest.raises(ValueError, match="aligned"):
+        lines.hash_lines(["a"], askew)
     with pytest.raises(TypeError):
         lines.hash_lines(3, character_table())
 

@@ -185,3 +185,6 @@ def test_kernel_refuses_shapes_that_do_not_fit():
     out = (np.zeros(3, np.uint32), np.zeros(4, np.uint32))
     with pytest.raises(ValueError, match="one uint32 per row"):
         leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), *out)
+    askew = np.zeros(17, np.uint8)[1:].view(np.uint32)
+    with pytest.raises(ValueError, match="aligned"):
+        leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), out[1], askew)

@@ -104,10 +104,10 @@ static PyObject *cluster(PyObject *module, PyObject *args)
         goto done;
     }
     int ascending = offset[0] == 0 && offset[sets] == values.len / 4 && start[0] == 0 && start[groups] == sets;
-    for (Py_ssize_t i = 0; i < sets; i++)
-        ascending &= offset[i] <= offset[i + 1] && offset[i + 1] - offset[i] < UINT32_MAX;
-    for (Py_ssize_t g = 0; g < groups; g++) {
-        ascending &= start[g] <= start[g + 1];
+    for (Py_ssize_t i = 0; ascending && i < sets; i++) /* none below 0, so their differences do not overflow */
+        ascending = offset[i] <= offset[i + 1] && offset[i + 1] - offset[i] < UINT32_MAX;
+    for (Py_ssize_t g = 0; ascending && g < groups; g++) {
+        ascending = start[g] <= start[g + 1];
         if (ascending && (size_t)(start[g + 1] - start[g]) > largest)
             largest = (size_t)(start[g + 1] - start[g]);
     }

@@ -338,8 +338,9 @@ static PyObject *assign(PyObject *module, PyObject *args)
         return NULL;
     if (open_search(&s, &rows, &starts, permutations, minimum, certain, always, &protect, 0, &largest) < 0)
         goto done;
-    if (leader.len != matches.len || leader.len / 4 != rows.len / (Py_ssize_t)s.row_bytes || leader.len % 4) {
-        PyErr_SetString(PyExc_ValueError, "leader and matches: one uint32 per row is needed");
+    if (leader.len != matches.len || leader.len / 4 != rows.len / (Py_ssize_t)s.row_bytes || leader.len % 4 ||
+        ((uintptr_t)leader.buf | (uintptr_t)matches.buf) % 4) {
+        PyErr_SetString(PyExc_ValueError, "leader and matches: one uint32 per row is needed, aligned");
         goto done;
     }
     Py_BEGIN_ALLOW_THREADS

@@ -38,12 +38,12 @@ INLINE uint32_t code_point(int kind, const void *data, Py_ssize_t i)
     return ((const Py_UCS4 *)data)[i];
 }
 
-/* -1 and a Python error unless `table` has one uint32 entry per code point. */
+/* -1 and a Python error unless `table` has one aligned uint32 entry per code point. */
 INLINE int check_table(const Py_buffer *table)
 {
-    if (table->len == CODE_POINTS * (Py_ssize_t)sizeof(uint32_t))
+    if (table->len == CODE_POINTS * (Py_ssize_t)sizeof(uint32_t) && (uintptr_t)table->buf % sizeof(uint32_t) == 0)
         return 0;
-    PyErr_SetString(PyExc_ValueError, "table: 0x110000 uint32 entries are needed");
+    PyErr_SetString(PyExc_ValueError, "table: 0x110000 uint32 entries are needed, aligned");
     return -1;
 }
 
