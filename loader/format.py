@@ -98,6 +98,7 @@ PROVENANCE_SCHEMA = pa.schema(
 )
 ROW_GROUP = 65_536
 PARQUET: dict[str, Any] = {
+    "write_page_checksum": True,
     "compression": "zstd",
     "compression_level": 3,
     "version": "2.6",
@@ -231,13 +232,17 @@ def check_version(payload: Mapping[str, Any], what: str) -> None:
 
 def read_manifest(store: Store) -> Manifest:
     """The manifest of the corpus at `store`. Raises FormatError where there is none or none that can be trusted."""
+    return parse_manifest(read_manifest_bytes(store), store.url(MANIFEST))
+
+
+def read_manifest_bytes(store: Store) -> bytes:
+    """The sealed bytes of the manifest, unread. Raises FormatError where there are none."""
     try:
-        data = store.read(MANIFEST)
+        return store.read(MANIFEST)
     except (FileNotFoundError, NotADirectoryError):
         raise FormatError(
             f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished"
         ) from None
-    return parse_manifest(data, store.url(MANIFEST))
 
 
 class _Fields:
@@ -376,6 +381,7 @@ __all__ = [
     "parse_manifest",
     "read_index",
     "read_manifest",
+    "read_manifest_bytes",
     "seal",
     "shard_name",
     "unseal",
