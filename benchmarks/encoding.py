@@ -1,6 +1,6 @@
 """Encoding speed of the funnel's tokenizer beside Hugging Face's library, on the same texts, one thread, in one run.
 
-    python benchmarks/encoding.py --input docs.jsonl.gz [--cut 8000] [--megabytes 15] [--repeat 3]
+    python -m benchmarks.encoding --input docs.jsonl.gz [--cut 8000] [--megabytes 15] [--repeat 3]
 
 A byte-level BPE of 16,000 entries is trained on a tenth of the texts (not timed). Both sides encode every text one by
 one; the ids are compared, and the run fails if any differ. The median of the repetitions counts.

@@ -1,7 +1,7 @@
 """The whole funnel, JSONL to shuffled tokens, beside datatrove's on the same documents in one run.
 
-    python benchmarks/funnel.py --input docs.jsonl.gz [--cut 8000] [--workers 2] [--peer both] [--work DIR]
-    python benchmarks/funnel.py --input docs.jsonl.gz --peer-python OTHER_VENV/bin/python
+    python -m benchmarks.funnel --input docs.jsonl.gz [--cut 8000] [--workers 2] [--peer both] [--work DIR]
+    python -m benchmarks.funnel --input docs.jsonl.gz --peer-python OTHER_VENV/bin/python
 
 Every document is cut into consecutive pieces of at most --cut characters, and dealt to plain .jsonl.gz files that both
 sides read; a byte-level BPE of 16,000 entries is trained on a part of them. Neither is timed. Each side is then a

@@ -82,7 +82,7 @@ def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
 
 
 def print_buckets(members: int) -> None:
-    print(f"\nOne bucket, or component, of {members:,} members (goal: {GOAL_SECONDS:.0f} s, bucket {GOAL_BYTES >> 20} MiB)\n")
+    print(f"\n{members:,} members in one bucket (goal: {GOAL_SECONDS:.0f} s, {GOAL_BYTES >> 20} MiB) or component\n")
     print("| step | members | CPU seconds | peak memory | of it input | goal |\n| --- | --- | --- | --- | --- | --- |")
     for step in STEPS:
         for form in FORMS:

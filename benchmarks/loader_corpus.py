@@ -1,6 +1,7 @@
-"""The corpus that the loaders read in `benchmarks/loader.py`: made, and written in the project's own format."""
+"""What the sides of `benchmarks/loader.py` share: the shape of a batch, and a made corpus in the project's format."""
 
 import json
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from loader.block_checksums import block_checksums
 from loader.format import (
     DTYPE_CODES,
     KIND,
@@ -22,6 +24,7 @@ from loader.format import (
 )
 from loader.storage import checksums, open_store
 
+SEQUENCE, BATCH = 4096, 8
 VOCABULARY, EOS = 100_000, 99_999  # too many ids for uint16, so tokens are int32
 MEAN, SPREAD = 500, 1.0  # tokens of a document: log-normal, the mean and the logarithm's standard deviation
 SEED = 1
@@ -39,12 +42,34 @@ class Corpus:
     documents: int
 
     @property
+    def samples(self) -> int:
+        """Rows of SEQUENCE tokens, each with the token behind it."""
+        return (self.tokens - 1) // SEQUENCE
+
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch, the last few rows left out."""
+        return self.samples // BATCH
+
+    @property
     def bin(self) -> Path:
         return self.shard.with_suffix(".bin")
 
     def open(self) -> npt.NDArray[np.int32]:
         """All tokens, freshly mapped."""
         return np.memmap(self.bin, np.int32, "r")
+
+
+Batches = Generator[Any, None, None]  # without end: dicts, or pairs of inputs and labels
+Start = Callable[[int], Batches]  # a fresh loader's, from a step on
+
+
+@dataclass(frozen=True)
+class Side:
+    """about: its configuration in a sentence. prepare: imports and conversion; what it returns is timed."""
+
+    about: str
+    prepare: Callable[[Corpus], Start]
 
 
 def document_lengths(tokens: int) -> npt.NDArray[np.int64]:
@@ -79,10 +104,9 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
             writer.add(document)
     write_provenance(folder / (name + SUFFIXES["provenance"]), [])
 
-    files = {
-        key: {"path": name + suffix, **checksums(folder / (name + suffix))._asdict()}
-        for key, suffix in SUFFIXES.items()
-    }
+    paths = {key: name + suffix for key, suffix in SUFFIXES.items()}
+    files = {key: {"path": path, **checksums(folder / path)._asdict()} for key, path in paths.items()}
+    files["bin"]["block_crc32c"] = block_checksums(corpus.bin)  # so that the stream verifies what it reads
     shard = {"split": "train", "domain": "web", "index": 0, "count": 1, "documents": len(lengths), "tokens": tokens}
     manifest: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
