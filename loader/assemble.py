@@ -27,14 +27,15 @@ _MASK_STEPS = 64  # whose document starts are looked up together
 class Made(NamedTuple):
     """A finished batch, its place, and nanoseconds of making it. step: number of the step in its plan.
 
-    batch: None for a plan of which no step is this worker's.
+    batch: None for a plan of which no step is this worker's. skip: steps from the end of this one to its next.
     """
 
     batch: Batch | None
     plan: Plan
     step: int
-    read_ns: int
-    assemble_ns: int
+    skip: int
+    read_ns: int = 0
+    assemble_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class BatchParams:
 
 
 class Assembler:
-    """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step.
+    """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
 
     epochs: where to end, None for never. It holds no reference to its stream.
     """
@@ -71,12 +72,12 @@ class Assembler:
         params: BatchParams,
         *,
         epochs: int | None,
-        worker: int,
+        skip: int,
         workers: int,
         lookahead: Lookahead | None,
     ) -> None:
         self._schedule, self._source, self._documents, self._params = schedule, source, documents, params
-        self._epochs, self._worker, self._workers = epochs, worker, workers
+        self._epochs, self._skip, self._workers = epochs, skip, workers
         self._lookahead = lookahead
         self._shape = schedule.batch_size, schedule.domains[0].length + 1
         self._full = np.full(*self._shape)
@@ -103,7 +104,7 @@ class Assembler:
 
     def batches(self, epoch: int, position: int) -> Iterator[Made]:
         """Every batch from a position on, in order."""
-        skip, coming = self._worker, self.plans(epoch, position)
+        skip, coming = self._skip, self.plans(epoch, position)
         plan, failure = self._next_plan(coming)
         while plan is not None:
             if self._lookahead is not None:
@@ -112,7 +113,7 @@ class Assembler:
             skip = (skip - len(plan.mine)) % self._workers
             made = self._batches_of(plan, steps)
             # The first batch before anything is planned further: it is what a cold start waits for.
-            yield next(made, None) or Made(None, plan, len(plan.mine) - 1, 0, 0)
+            yield next(made, None) or Made(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)
             yield from made
             plan = following
@@ -141,6 +142,7 @@ class Assembler:
         lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
         shards, starts, simple = lists  # of Python numbers, which are faster one by one
         documents: list[tuple[I64, I64]] = []
+        between = self._workers - 1
         read = self._source.read_into
         needs_documents = self._params.needs_documents
         plain = not (needs_documents or self._params.masks.loss_mask)
@@ -154,7 +156,7 @@ class Assembler:
                 arrived = time.perf_counter_ns()
                 if plain:
                     batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
-                    yield Made(batch, plan, i, arrived - begun, time.perf_counter_ns() - arrived)
+                    yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
                     continue
                 valid = self._full
             else:
@@ -165,7 +167,7 @@ class Assembler:
                 several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
                 documents = self._document_starts(domains[several], samples[several])
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i)
-            yield Made(batch, plan, i, arrived - begun, time.perf_counter_ns() - arrived)
+            yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
 
     def _read_pieces(self, tokens: I64, domains: list[int], samples: list[int], valid: list[int]) -> None:
         """Rows that cross shards, end with the domain, or are empty."""

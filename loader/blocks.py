@@ -18,6 +18,7 @@ from typing import Any, cast
 from loader.block_checksums import BLOCK, block_values, parse_blocks
 from loader.cache import BlockCache, CachedBlock, Damaged, Key, default_folder, file_id
 from loader.fetch import Answer, Counters, Fetcher, FetchParams, RangeStore, WrongBytes
+from loader.indexed import FormatError
 from loader.learned import Learned
 from loader.remote import CorruptObject
 
@@ -140,7 +141,7 @@ class BlockReader:
     def read(self, file: RemoteFile, start: int, stop: int) -> list[memoryview]:
         """Bytes [start, stop) of `file` in order, one piece for each block they touch; missing blocks come together.
 
-        Raises CorruptShard, FetchError, FileNotFoundError.
+        Raises CorruptShard, FormatError where the file is missing, FetchError.
         """
         pieces: list[memoryview | None] = []
         waiting: list[tuple[int, int, int, Future[bytes | bytearray | memoryview]]] = []
@@ -330,19 +331,24 @@ class BlockReader:
         self, file: RemoteFile, first: int, last: int, expected: tuple[int, ...] | None
     ) -> tuple[bytes | bytearray, list[int]]:
         def verify(answer: Answer) -> None:
-            values = block_values(answer.data)
             if answer.size not in (None, file.size):
                 raise WrongBytes(CorruptShard(f"{where}: {answer.size} bytes found, {file.size} expected"))
             if answer.crc32c not in ("", file.crc32c):
                 text = f"{where}: crc32c {answer.crc32c} of the whole object found, {file.crc32c} expected"
                 raise WrongBytes(CorruptShard(text))
-            for i, value in enumerate(values):
+            if len(answer.data) != stop - start:  # stores give fewer only where the object ends
+                text = f"{where}: ends at byte {start + len(answer.data)} or before, {file.size} bytes expected"
+                raise WrongBytes(CorruptShard(text))
+            for i, value in enumerate(block_values(answer.data)):
                 if expected is not None and value != expected[first + i]:
                     text = f"{where}: block {first + i}: crc32c {value:08x} found, {expected[first + i]:08x} expected"
                     raise WrongBytes(CorruptShard(text))
 
-        where = self._store.url(file.path)
-        answer = self._fetcher.read(file.path, first * BLOCK, min(last * BLOCK, file.size), verify)
+        where, start, stop = self._store.url(file.path), first * BLOCK, min(last * BLOCK, file.size)
+        try:
+            answer = self._fetcher.read(file.path, start, stop, verify)
+        except FileNotFoundError:
+            raise FormatError(f"{where}: missing, {file.size} bytes expected") from None
         return answer.data, [] if expected else block_values(answer.data)
 
     def _keep(self, key: Key, data: bytes | bytearray | memoryview, evict: bool) -> None:

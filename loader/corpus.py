@@ -10,14 +10,15 @@ import pyarrow.parquet as pq
 
 from loader.format import FormatError, Manifest, ShardEntry, read_manifest
 from loader.indexed import Index, IndexedReader, read_index
+from loader.source import read_file, size_found
 from loader.storage import Store, open_store
 
 
 class Corpus:
-    """The corpus at a local folder or gs://bucket/prefix.
+    """The corpus at a local folder, gs://bucket/prefix or https://host/prefix.
 
-    Raises FormatError where there is no manifest, or none that can be trusted. Files are not checked here beyond what
-    reading them needs; that is what verify is for.
+    Raises FormatError where there is no manifest, or none that can be trusted. Indexes are compared with their
+    checksums, tokens and provenance only with their sizes; the rest is what verify is for.
     """
 
     def __init__(self, location: str | Store) -> None:
@@ -34,24 +35,23 @@ class Corpus:
 class Shard:
     """One shard: `shard[i]` are the tokens of document i. Memory-mapped on a local store, ranged reads elsewhere.
 
-    Raises FormatError when the index is wrong, or disagrees with the manifest or with the size of .bin.
+    Raises FormatError when the index is missing, has another size or checksum than the manifest says, is wrong, or
+    disagrees with the manifest or with the size of .bin.
     """
 
     def __init__(self, store: Store, entry: ShardEntry) -> None:
         self.entry = entry
         self._store = store
         self._local: IndexedReader | None = None
+        self.index: Index = read_index(read_file(store, entry.idx), store.url(entry.idx.path))
+        size = store.size(entry.bin.path)
+        if size != self.index.bin_size:
+            raise FormatError(
+                f"{store.url(entry.bin.path)}: {size_found(size)} found, {self.index.bin_size} expected from its index"
+            )
         path = store.local_path(entry.bin.path)
         if path is not None:
-            self._local = IndexedReader(path)
-            self.index: Index = self._local.index
-        else:
-            self.index = read_index(store.read(entry.idx.path), store.url(entry.idx.path))
-            size = store.size(entry.bin.path)
-            if size != self.index.bin_size:
-                raise FormatError(
-                    f"{store.url(entry.bin.path)}: {size} bytes found, {self.index.bin_size} expected from its index"
-                )
+            self._local = IndexedReader(path, self.index)
         if (len(self.index), self.index.tokens) != (entry.documents, entry.tokens):
             raise FormatError(
                 f"{store.url(entry.idx.path)}: {len(self.index)} documents and {self.index.tokens} tokens found, "

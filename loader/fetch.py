@@ -9,6 +9,7 @@ and the other is cancelled (Dean and Barroso, "The tail at scale", CACM 2013).
 """
 
 import contextlib
+import logging
 import random
 import re
 import threading
@@ -20,6 +21,8 @@ from dataclasses import dataclass, field, fields
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+_log = logging.getLogger("refinery.loader")
 
 _LOG = 128  # durations remembered for each size
 _ENOUGH = 16  # of them before their 95th percentile means something
@@ -231,6 +234,9 @@ def retrying(
         delay = min(cause.retry_after, params.max_delay) + random.uniform(0, limit)  # noqa: S311 - jitter
         if time.monotonic() + delay >= until or stopped.wait(delay):
             raise FetchError(what, span, attempts, time.monotonic() - began, cause) from cause
+        if attempts == 1:
+            told = without_secrets(str(cause))
+            _log.warning("%s: %s; trying again for up to %.0f s", what, told, params.deadline)
         counters.add(retries=1)
 
 
@@ -257,10 +263,10 @@ class Fetcher:
         """
 
         def judge(answer: Answer) -> None:
-            if len(answer.data) != stop - start:
-                raise Transient(f"{len(answer.data)} bytes found, {stop - start} expected")
             if verify is not None:
                 verify(answer)
+            if len(answer.data) != stop - start:
+                raise Transient(f"{len(answer.data)} bytes found, {stop - start} expected")
 
         span = (start, stop)
         answer = retrying(
@@ -277,7 +283,8 @@ class Fetcher:
             running = list(self._running)
         for attempt in running:
             attempt.cancel()
-        self._pool.shutdown(cancel_futures=True)
+        # Those that have not begun end by themselves. Cancelled futures would not wake whoever waits for them.
+        self._pool.shutdown()
 
     def hedge_delay(self, size: int) -> float:
         """Seconds after which a second request for `size` bytes is due: 95th percentile, at least `hedge_after`."""
@@ -356,6 +363,8 @@ class Fetcher:
                     self._running.discard(attempt)
 
         with self._lock:
+            if self._stopped.is_set():
+                raise Permanent("closed")
             self._running.add(attempt)
         try:
             return attempt, self._pool.submit(run)

@@ -44,12 +44,12 @@ class GcsStore(RemoteStore):
         """One attempt, without the library's own retries. The version is the object's generation."""
         from google.api_core import exceptions
 
-        blob = self._blob(name)
         sink = _Sink(stop - start, attempt)
         options: dict[str, Any] = {"if_generation_match": int(version)} if version else {}
         timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
         try:
             with _classified():
+                blob = self._blob(name)  # the first call looks for credentials
                 # raw: the stored bytes, also of objects that carry Content-Encoding: gzip
                 blob.download_to_file(
                     sink, start=start, end=stop - 1, raw_download=True, retry=None, checksum=None, timeout=timeout,

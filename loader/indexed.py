@@ -179,11 +179,13 @@ def _check_equal(what: str, name: str, found: Tokens, expected: Tokens) -> None:
 class IndexedReader:
     """Documents of one local shard, memory-mapped: `reader[i]` is a read-only view of document i's tokens.
 
-    Raises FormatError when the index is wrong or .bin has another size than the index says.
+    index: that of the shard, if it was read already. Raises FormatError when the index is wrong or .bin has another
+    size than the index says.
     """
 
-    def __init__(self, bin_path: Path) -> None:
-        self.index = read_index(bin_path.with_suffix(".idx").read_bytes(), str(bin_path.with_suffix(".idx")))
+    def __init__(self, bin_path: Path, index: Index | None = None) -> None:
+        idx_path = bin_path.with_suffix(".idx")
+        self.index = read_index(idx_path.read_bytes(), str(idx_path)) if index is None else index
         size = bin_path.stat().st_size
         if size != self.index.bin_size:
             raise FormatError(f"{bin_path}: {size} bytes found, {self.index.bin_size} expected from its index")

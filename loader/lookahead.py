@@ -1,11 +1,15 @@
 """Tells a source what a stream will read, well ahead, and what it has read for the last time."""
 
+import logging
+
 import numpy as np
 
 from loader.schedule import Plan, Schedule
 from loader.source import TokenSource
 
 Range = tuple[int, int, int]
+
+_log = logging.getLogger("refinery.loader")
 
 
 class Lookahead:
@@ -17,6 +21,14 @@ class Lookahead:
     """
 
     def __init__(self, source: TokenSource, schedule: Schedule) -> None:
+        lanes, ranks = schedule.params.lanes, schedule.step // schedule.batch_size
+        if ranks % lanes and lanes % ranks:
+            _log.warning(
+                "%d ranks on %d lanes: each rank reads from many lanes, so most blocks are fetched by many hosts; "
+                "give order=OrderParams(lanes=...), a multiple or a divisor of the number of ranks",
+                ranks,
+                lanes,
+            )
         self._source = source
         self._schedule = schedule
         self._open: dict[tuple[int, int, int], tuple[int, list[Range]]] = {}  # -> last k of the domain, ranges

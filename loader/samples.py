@@ -161,6 +161,15 @@ class DocumentStarts:
         return offsets
 
 
+def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> list[ShardEntry]:
+    """The shards of a split in manifest order; of these, those whose .bin is named. ValueError for a name it lacks."""
+    found = [entry for entry in entries if entry.split == split]
+    unknown = set(names or ()) - {entry.bin.path for entry in found}
+    if unknown:
+        raise ValueError(f"shards: {min(unknown)!r} given, the .bin paths of the {split} split's shards are allowed")
+    return found if names is None else [entry for entry in found if entry.bin.path in set(names)]
+
+
 def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) -> list[Domain]:
     """The domains of a split in manifest order; unmixed, one without a name that is all of them."""
     members: dict[str, list[tuple[int, int]]] = {}

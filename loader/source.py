@@ -1,12 +1,16 @@
 """Tokens of the shards of a split, by shard number and position, from a local folder or from afar.
 
-`open_source` chooses. Both kinds check the sizes of files against the manifest first; remote ones also every byte
-before it is delivered (loader.blocks), and read ahead what was announced.
+`open_source` chooses. Both kinds compare every byte with the manifest's checksums before it is delivered; local files
+once per process, with their sizes first, remote ones whenever they come from the network or the cache (loader.blocks).
+Remote ones also read ahead what was announced.
 """
 
 import mmap
 import os
+import resource
 import threading
+import weakref
+from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import groupby
@@ -26,8 +30,6 @@ from loader.remote import RemoteStore
 from loader.storage import Store, open_store
 
 Ranges = Sequence[tuple[int, int, int]]
-
-_OPEN_FILES = 256  # memory-mapped shards, each with a file descriptor
 
 
 class TokenSource(Protocol):
@@ -92,39 +94,61 @@ def _check_range(entry: ShardEntry, start: int, count: int) -> None:
         )
 
 
-class _Mapped:
-    """A memory-mapped .bin, and which of its MiBs were compared with their published checksums."""
+class _Checked:
+    """Which blocks of a local .bin were compared with their checksums; it outlives the memory map.
 
-    def __init__(self, path: Path, file: FileEntry, dtype: np.dtype[Any]) -> None:
-        self.path, self.size = path, file.size
-        self.map: mmap.mmap | None = None
-        if file.size:
-            with path.open("rb") as stream:
-                if os.fstat(stream.fileno()).st_size != file.size:
-                    raise FormatError(f"{path}: its size has changed, {file.size} bytes expected")
-                self.map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        self.tokens: npt.NDArray[Any] = np.frombuffer(self.map if self.map is not None else b"", dtype)
-        self.checksums = parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)) if file.block_crc32c else ()
-        self.checked = bytearray(len(self.checksums))
+    Blocks are MiBs, or the whole file where the corpus publishes no others. Memory: 5 bytes per block.
+    """
+
+    def __init__(self, path: Path, file: FileEntry, identity: tuple[int, ...]) -> None:
+        self.identity = identity  # of the file: another one in its place is checked again
+        self.block = BLOCK if file.block_crc32c else max(1, file.size)
+        values = parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)) if file.block_crc32c else None
+        self.checksums = array("I", [int(file.crc32c, 16)] if values is None else values)
+        self.done = bytearray(len(self.checksums))
+
+
+class _Mapped:
+    """A memory-mapped .bin, not empty."""
+
+    def __init__(self, path: Path, file: FileEntry, dtype: np.dtype[Any], known: _Checked | None) -> None:
+        self._path, self._size = path, file.size
+        with path.open("rb") as stream:
+            found = os.fstat(stream.fileno())
+            if found.st_size != file.size:
+                raise FormatError(f"{path}: its size has changed, {found.st_size} bytes found, {file.size} expected")
+            self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        identity = found.st_dev, found.st_ino, found.st_mtime_ns
+        self.checked = known if known and known.identity == identity else _Checked(path, file, identity)
+        self._bytes = np.frombuffer(self._map, np.uint8)
+        self.tokens: npt.NDArray[Any] = np.frombuffer(self._map, dtype)
+        self.per_block = self.checked.block // dtype.itemsize  # tokens
+        self.done = self.checked.done
 
     def check(self, first: int, last: int) -> None:
-        """Compare blocks `first` to `last`, each once; CorruptShard where one differs. Threads may do the same twice."""
+        """Compare blocks `first` to `last`, each once; CorruptShard where one differs. Threads may repeat a check."""
+        size, checksums = self.checked.block, self.checked.checksums
         for block in range(first, last + 1):
-            if not self.checked[block] and self.map is not None:
-                begin = block * BLOCK
-                found = google_crc32c.value(self.map[begin : begin + BLOCK])
-                if found != self.checksums[block]:
+            if not self.done[block]:
+                begin, end = block * size, min((block + 1) * size, self._size)
+                found = 0
+                for i in range(begin, end, BLOCK):
+                    found = google_crc32c.extend(found, self._bytes[i : min(i + BLOCK, end)])
+                if found != checksums[block]:
                     raise CorruptShard(
-                        f"{self.path}: bytes {begin} to {min(begin + BLOCK, self.size)} have crc32c {found:08x}, "
-                        f"{self.checksums[block]:08x} expected: the file is damaged; copy or make it again"
+                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {checksums[block]:08x} "
+                        "expected: the file is damaged; copy or make it again"
                     )
-                self.checked[block] = 1
+                self.done[block] = 1
 
 
 class LocalSource:
     """Shards in a local folder, memory-mapped: a read is one copy, the pages are the kernel's.
 
-    The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process).
+    The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process); in
+    corpora that publish none the first read compares the whole file. As many files stay open as half of the limit on
+    open files allows; with more shards than that, reading slows down by some 30 us per sample. A file cut short while
+    it is open ends the process (SIGBUS): a published corpus must not be changed.
     """
 
     def __init__(self, store: Store, shards: Sequence[ShardEntry], dtype: npt.DTypeLike) -> None:
@@ -135,54 +159,56 @@ class LocalSource:
             for file in (entry.bin, entry.idx):
                 found = store.size(file.path)
                 if found != file.size:
-                    raise FormatError(f"{store.url(file.path)}: {_bytes(found)} found, {file.size} expected")
+                    raise FormatError(f"{store.url(file.path)}: {size_found(found)} found, {file.size} expected")
             _check_tokens(store, entry, self._dtype)
             path = store.local_path(entry.bin.path)
             if path is None:
                 raise ValueError(f"store: {store.root} given, a local folder is allowed")
             self._paths.append(path)
+        # No lock: single operations on dicts are atomic, and a child forked meanwhile could wait for one for ever.
         self._open: OrderedDict[int, _Mapped] = OrderedDict()
-        self._lock = threading.Lock()
+        self._checked: dict[int, _Checked] = {}
+        self._most_open = max(16, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16) // 2)
+        self._closed = False
 
     def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
-        opened = self._open.get(shard) or self._mapped(shard)  # reading a dict is atomic: no lock on the hot path
         stop = start + len(out)
+        opened = self._open.get(shard)
+        if opened is None:
+            if self._closed:
+                raise RuntimeError("closed")
+            if not self._shards[shard].tokens:
+                return _check_range(self._shards[shard], start, len(out))
+            opened = self._map(shard)
         if start < 0 or stop > len(opened.tokens):
             _check_range(self._shards[shard], start, len(out))
-        if opened.checksums and stop > start:
-            first, last = start * self._dtype.itemsize // BLOCK, (stop * self._dtype.itemsize - 1) // BLOCK
-            if 0 in opened.checked[first : last + 1]:
+        if stop > start:
+            first, last = start // opened.per_block, (stop - 1) // opened.per_block
+            if 0 in opened.done[first : last + 1]:
                 opened.check(first, last)
         out[...] = opened.tokens[start:stop]
 
     def will_need(self, ranges: Ranges) -> None:
-        for shard, start, stop in ranges:
-            mapped = self._mapped(shard).map
-            if mapped is not None and stop > start:
-                begin = start * self._dtype.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
-                end = min(stop * self._dtype.itemsize, len(mapped))
-                if begin < end and hasattr(mmap, "MADV_WILLNEED"):
-                    mapped.madvise(mmap.MADV_WILLNEED, begin, end - begin)
+        return  # the kernel reads ahead
 
     def done_with(self, ranges: Ranges) -> None:
         return
 
     def close(self) -> None:
-        with self._lock:
-            self._open.clear()  # the maps end with the last view of them
+        self._closed = True
+        self._open.clear()  # the maps end with the last view of them
 
-    def _mapped(self, shard: int) -> _Mapped:
-        with self._lock:
-            opened = self._open.get(shard)
-            if opened is None:
-                opened = _Mapped(self._paths[shard], self._shards[shard].bin, self._dtype)
-                self._open[shard] = opened
-                if len(self._open) > _OPEN_FILES:
-                    self._open.popitem(last=False)
-            return opened
+    def _map(self, shard: int) -> _Mapped:
+        opened = _Mapped(self._paths[shard], self._shards[shard].bin, self._dtype, self._checked.get(shard))
+        self._checked[shard] = opened.checked
+        while len(self._open) >= self._most_open:
+            self._open.popitem(last=False)
+        self._open[shard] = opened
+        return opened
 
 
-def _bytes(size: int | None) -> str:
+def size_found(size: int | None) -> str:
+    """For messages about a file that may be missing."""
     return "no file" if size is None else f"{size} bytes"
 
 
@@ -219,7 +245,7 @@ class CachedSource:
         for entry in shards:
             _check_tokens(store, entry, self._dtype)
         self._files = [_remote_file(corpus, entry.bin) for entry in shards]
-        self._store = store
+        self._store, self._own_store = store, False
         self._reader: BlockReader | None = None
         self._ahead: ReadAhead | None = None
         self._lock = threading.Lock()
@@ -276,6 +302,8 @@ class CachedSource:
                 reader.close()
             if ahead is not None:
                 ahead.join()
+            if self._own_store:
+                self._store.close()
 
     def _blocks(self, shard: int, start: int, stop: int) -> range:
         size = self._dtype.itemsize
@@ -291,6 +319,8 @@ class CachedSource:
             if self._reader is None or self._ahead is None:
                 self._reader = BlockReader(self._store, self.params, self.counters)
                 self._ahead = ReadAhead(self._reader, self.params, self.counters)
+                # Dropped without `close`, its threads end too: these refer to the reader alone, and go first.
+                weakref.finalize(self, _stop_in, os.getpid(), self._ahead)
             return self._reader, self._ahead
 
     def _after_fork(self) -> None:
@@ -302,10 +332,15 @@ class CachedSource:
         again = open_store(self._store.root)
         assert isinstance(again, RemoteStore)  # noqa: S101 - of the same kind as the one before
         again.params = params
-        self._store = again
+        self._store, self._own_store = again, True
         if self._reader is not None:
             self._reader.abandon()
         self._reader = self._ahead = None
+
+
+def _stop_in(process: int, ahead: ReadAhead) -> None:
+    if os.getpid() == process:  # a child forked meanwhile has no such threads
+        ahead.stop()
 
 
 def _remote_file(corpus: str, entry: FileEntry) -> RemoteFile:

@@ -10,35 +10,33 @@ ranks, workers or rows gives exactly the tokens that come next.
 """
 
 import hashlib
+import operator
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib import metadata
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from loader import order as order_module
 from loader.assemble import Assembler, Batch, BatchParams, Codec, Made
 from loader.blocks import SourceParams
 from loader.fetch import Counters
 from loader.fill_in_middle import FillInMiddleParams
-from loader.format import MANIFEST, SPLITS, parse_manifest
-from loader.indexed import FormatError
+from loader.format import MANIFEST, SPLITS, parse_manifest, read_manifest_bytes
+from loader.indexed import DTYPES, FormatError
 from loader.lookahead import Lookahead
 from loader.masks import MaskParams
 from loader.mixing import MixParams, MixStage, Mixture, mix_params
 from loader.order import OrderParams
 from loader.prefetch import Prefetcher
-from loader.samples import DocumentStarts, domains_of, index_loader
+from loader.remote import RemoteStore
+from loader.samples import DocumentStarts, choose_shards, domains_of, index_loader
 from loader.schedule import Plan, Schedule
 from loader.source import LocalSource, open_source
+from loader.state import STATE_VERSION, StateError, check_identity, code_version, count_in, digests_in
 from loader.storage import Store, open_store
 from loader.telemetry import Telemetry
 from loader.usage import Usage
-
-STATE_VERSION = 1
-
-
-class StateError(ValueError):
-    """A state is of another corpus, seed, sequence length, order or past mixture. The message names what differs."""
 
 
 class TokenStream:
@@ -51,8 +49,8 @@ class TokenStream:
                   is a view of the memory of input_ids, moved by one: copy it before writing to it
     loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): if asked for, see loader.masks
 
-    prefix: local folder, gs://bucket/prefix or https:// address. epochs: where to end, None for never. batch_size: rows
-    of one rank. split: train or validation.
+    prefix: local folder, gs://bucket/prefix or https:// address, or a store, which stays open. epochs: where to end,
+    None for never. batch_size: rows of one rank. split: train or validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
     with empty rows (loss_mask all false, labels all -100) so that every rank makes as many steps.
@@ -68,19 +66,20 @@ class TokenStream:
     order: shape of the shuffle. fill_in_middle: reorder documents, between characters if `codec`, the tokenizer's
     (encode, decode), is given. prefetch: finished batches kept ahead by a thread; 0 for none, which is fastest where
     batches are small, local and all there is to do: handing one over costs some 20 us. source: how to read remote
-    corpora.
+    corpora. shards: .bin paths; the stream is then of these alone (loader.assignment), its epochs too.
 
     `telemetry` has the times of each step. `tokens_per_shard`, `mix`, `receipt` tell what was delivered.
 
     Raises ValueError for wrong arguments and for a split without tokens, FormatError for what is no corpus or a wrong
     one, UsageError at an epoch's end when the counters disagree, RepetitionLimit if the mixture says so, and what
-    reading raises; another `next` then tries the same batch again. Not for use by several threads at once. Use it as a
-    context manager, or `close` it.
+    reading raises; another `next` then tries the same batch again (but for UsageError, after which nothing helps). Not
+    for use by several threads at once. A child made by a fork goes on from where its copy stands. Use it as a context
+    manager, or `close` it.
     """
 
     def __init__(
         self,
-        prefix: str | Store,
+        prefix: str | Path | Store,
         sequence_length: int = 4096,
         batch_size: int = 8,
         seed: int = 1,
@@ -103,7 +102,12 @@ class TokenStream:
         worker: int = 0,
         workers: int = 1,
         source: SourceParams | None = None,
+        shards: Sequence[str] | None = None,
     ) -> None:
+        # Python's own integers: numpy's are no JSON.
+        sequence_length, batch_size, seed, rank, world_size = map(
+            operator.index, (sequence_length, batch_size, seed, rank, world_size)
+        )
         for name, value, least in (
             ("sequence_length", sequence_length, 1),
             ("batch_size", batch_size, 1),
@@ -117,15 +121,23 @@ class TokenStream:
         for name, value, count in (("rank", rank, world_size), ("worker", worker, workers)):
             if not 0 <= value < count:
                 raise ValueError(f"{name}: {value} given, 0 to {count - 1} is allowed")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"seed: {seed} given, {-(2**63)} to {2**64 - 1} is allowed")
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
-        self._store = open_store(prefix) if isinstance(prefix, str) else prefix
-        data = _read_manifest(self._store)
+        self._own_store = not isinstance(prefix, Store)
+        self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, source)
+        data = read_manifest_bytes(self._store)
         self.corpus = hashlib.sha256(data).hexdigest()
         self.manifest = parse_manifest(data, self._store.url(MANIFEST))
+        if self.manifest.dtype not in (dtype.name for dtype in DTYPES.values()):
+            raise FormatError(
+                f"{self._store.url(MANIFEST)}: dtype {self.manifest.dtype!r} found, uint16 or int32 expected"
+            )
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
         self.rank, self.world_size, self.order_params = rank, world_size, order or OrderParams()
-        self._shards = [entry for entry in self.manifest.shards if entry.split == split]
+        self._shards = choose_shards(self.manifest.shards, split, shards)
+        self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
         self._mixture = None
         if weights is not None:
@@ -160,6 +172,7 @@ class TokenStream:
         )
         self._epochs = epochs if self._mixture is None else None
         self._prefetch, self._worker, self._workers = prefetch, worker, workers
+        self._skip = worker  # steps from the position to this worker's next one
         self._counters = Counters()
         self._source = open_source(
             self._store,
@@ -171,13 +184,14 @@ class TokenStream:
         )
         self._documents = DocumentStarts(index_loader(self._store, self._shards))
         self._telemetry = Telemetry()
-        self._reported: dict[str, int] = {}
         self._usage = Usage(domains)
         self._epoch = self._position = 0
         self._plan: Plan | None = None  # of the batch delivered last
         self._counted = 0  # position up to which `_usage` has counted
         self._batches: Prefetcher[Made] | None = None
         self._over = self._closed = False
+        self._taking = False  # still true at the beginning of a `next`: the one before failed
+        self._process = os.getpid()
 
     def __iter__(self) -> Iterator[Batch]:
         """Itself: leaving a loop and starting another goes on behind the batch delivered last."""
@@ -188,21 +202,24 @@ class TokenStream:
             raise RuntimeError("stream: closed")
         if self._over:
             raise StopIteration
+        self._after_fork()
+        if self._taking:
+            self._begin_again()
         if self._batches is None:
             self._batches = self._start()
+        self._taking = True
         batch = None
         while batch is None:
             try:
-                (batch, plan, step, read, assemble), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble), wait, lead = self._batches.take()
             except StopIteration:
-                self._over = True
+                self._over, self._taking = True, False
                 if self._plan is not None:
                     self._move_to(self._plan, self._plan.stop)  # other workers of this rank delivered the rest
                 raise
-            except Exception:
-                self._stop()  # another `next` tries again, behind the batch delivered last
-                raise
             self._move_to(plan, min(plan.start + (step + 1) * plan.step, plan.stop))
+            self._skip = skip
+        self._taking = False
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         return batch
 
@@ -214,11 +231,31 @@ class TokenStream:
             self._documents,
             self._batch_params,
             epochs=self._epochs,
-            worker=self._worker,
+            skip=self._skip,
             workers=self._workers,
             lookahead=None if local else Lookahead(self._source, self._schedule),
         )
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
+
+    def _begin_again(self) -> None:
+        """After an error or an interrupt: the next batch is the one behind the batch delivered last."""
+        self._halt()
+        self._count()
+        self._plan, self._taking = None, False
+
+    def _after_fork(self) -> None:
+        """Only in a child: threads and locks are the parent's, connections are shared with it."""
+        if self._process == os.getpid():
+            return
+        self._process = os.getpid()
+        self._batches, self._taking, self._own_store = None, True, False
+        self._documents = DocumentStarts(index_loader(self._store, self._shards))
+        self._counters.after_fork()
+
+    def _halt(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
 
     def _move_to(self, plan: Plan, position: int) -> None:
         """Everything before `position` has been delivered."""
@@ -227,7 +264,7 @@ class TokenStream:
                 self._position = self._plan.stop  # the rest of it was for other workers of this rank
                 self._count()
             self._plan, self._counted = plan, plan.start
-            self._report_reading()
+            self._telemetry.total(self._counters.snapshot())
         self._epoch, self._position = plan.epoch, position
         if position == plan.stop:
             self._count()
@@ -243,14 +280,9 @@ class TokenStream:
     @property
     def telemetry(self) -> Telemetry:
         """Times of every step, and what reading has cost (loader.fetch.Counters)."""
-        self._report_reading()
+        self._after_fork()
+        self._telemetry.total(self._counters.snapshot())
         return self._telemetry
-
-    def _report_reading(self) -> None:
-        for name, value in vars(self._counters).items():
-            if isinstance(value, int) and value != self._reported.get(name, 0):
-                self._telemetry.count(name, value - self._reported.get(name, 0))
-                self._reported[name] = value
 
     def state_dict(self) -> dict[str, Any]:
         """Where the stream stands after the batch delivered last: JSON-able, about 400 bytes, at most 1 KiB.
@@ -275,6 +307,7 @@ class TokenStream:
             "split": self.split,
             "sequence_length": self.sequence_length,
             "seed": self.seed,
+            "shards": self._part,
             "order": {"version": order_module.VERSION} | asdict(self.order_params),
         }
 
@@ -285,13 +318,12 @@ class TokenStream:
         or of a mixture with another past; for one beyond this stream's end; and for what is no state. The stream is
         then as before.
         """
-        if not isinstance(state, Mapping):
-            raise StateError(f"state: {state!r:.80} given, what state_dict returned is allowed")
-        for name, here in self._identity().items():
-            if state.get(name) != here:
-                raise StateError(f"state: {name} {state.get(name)!r} given, this stream has {here!r}")
-        epoch, position = _count_in(state, "epoch"), _count_in(state, "position")
+        check_identity(state, self._identity())
+        epoch, position = count_in(state, "epoch"), count_in(state, "position")
         length = self._schedule.length
+        most = 0 if self._mixture is not None else 2**62 // (length or 1)
+        if epoch > most:
+            raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
         if length is not None and position > length:
             raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
         mix = None if self._mixture is None else self._mixture.history(position)
@@ -299,24 +331,13 @@ class TokenStream:
             raise StateError(
                 f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
             )
-        digests = self._digests_in(state)
-        self._stop()
+        digests = digests_in(state, len(self._schedule.domains))
+        self._halt()
         sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
         reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
         self._usage.restore([e for e, _ in reached], [count for _, count in reached], digests)
-        self._epoch, self._position, self._over = epoch, position, False
-
-    def _digests_in(self, state: Mapping[str, Any]) -> list[int] | None:
-        usage = state.get("usage")
-        if usage is None:
-            return None
-        try:
-            digests = [int(value, 16) for value in usage]
-        except (TypeError, ValueError):
-            digests = []
-        if len(digests) != len(self._schedule.domains):
-            raise StateError(f"state: usage {usage!r:.80} given, a hexadecimal number for each domain is allowed")
-        return digests
+        self._plan, self._epoch, self._position, self._skip = None, epoch, position, self._worker
+        self._over = self._taking = False
 
     @property
     def mix(self) -> dict[str, dict[str, float]]:
@@ -348,21 +369,22 @@ class TokenStream:
             "shards": [
                 {"path": entry.bin.path, "tokens": entry.tokens, "sha256": entry.bin.sha256} for entry in self._shards
             ],
-            "code": _code_version(),
+            "code": code_version(),
         }
-
-    def _stop(self) -> None:
-        if self._batches is not None:
-            self._batches.close()
-            self._batches = None
-        self._count()
-        self._plan = None
 
     def close(self) -> None:
         """Stop the threads and free files. The state can still be asked for."""
-        self._stop()
+        self._after_fork()
         self._closed = True
-        self._source.close()
+        self._source.close()  # first: a thread that waits for the network gives up
+        self._halt()
+        if self._own_store:
+            self._store.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "TokenStream: cannot be pickled or copied; make one from the same arguments, load its state_dict"
+        )
 
     def __enter__(self) -> "TokenStream":
         return self
@@ -371,23 +393,8 @@ class TokenStream:
         self.close()
 
 
-def _read_manifest(store: Store) -> bytes:
-    try:
-        return store.read(MANIFEST)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(f"{store.root} is not a corpus: {MANIFEST} is missing; the run has not finished") from None
-
-
-def _count_in(state: Mapping[str, Any], name: str) -> int:
-    value = state.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
-        raise StateError(f"state: {name} {value!r} given, a number of 0 or more is allowed")
-    return value
-
-
-def _code_version() -> dict[str, Any]:
-    try:
-        version: str | None = metadata.version("refinery")
-    except metadata.PackageNotFoundError:  # a copied folder
-        version = None
-    return {"refinery": version, "order": order_module.VERSION, "state": STATE_VERSION}
+def _open_store(prefix: str | Path, params: SourceParams | None) -> Store:
+    store = open_store(prefix)
+    if isinstance(store, RemoteStore) and params is not None:
+        store.params = params.fetch  # for manifest and indexes as for tokens
+    return store

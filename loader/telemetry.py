@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -62,6 +63,7 @@ class Telemetry:
         self.params = params
         self._lock = threading.Lock()
         self._floor = int(params.stall_ms * 1e6)
+        self._totals: dict[str, int] = {}
         self.reset()
 
     def reset(self) -> None:
@@ -118,6 +120,15 @@ class Telemetry:
         """Add n to a counter. `cache_hits` and `cache_misses` are shown in the summary. Cost: a lock."""
         with self._lock:
             self._counters[name] = self._counters.get(name, 0) + n
+
+    def total(self, totals: Mapping[str, int]) -> None:
+        """Counters that are kept elsewhere: what they have grown by since the last call is added. Cost: a lock."""
+        with self._lock:
+            for name, value in totals.items():
+                grown = value - self._totals.get(name, 0)
+                if grown:
+                    self._totals[name] = value
+                    self._counters[name] = self._counters.get(name, 0) + grown
 
     def snapshot(self) -> dict[str, Any]:
         """Everything so far as plain JSON-able values.

@@ -47,12 +47,22 @@ class Usage:
         self._counts = [0] * len(self._domains)
         self._digests: list[int | None] = [0] * len(self._domains)
         self._tokens: list[I64 | None] = [np.zeros(len(d.numbers), np.int64) for d in self._domains]
+        self._failure: UsageError | None = None
 
     def add(self, domains: npt.NDArray[Any], epochs: I64, samples: I64) -> None:
         """Count samples in the order of delivery, [n] each, -1 not counted. Checks every epoch that they complete.
 
-        Raises UsageError. Cost: about 60 ns per sample in arrays of thousands.
+        Raises UsageError, from then on every time. Cost: about 60 ns per sample in arrays of thousands.
         """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._add_all(domains, epochs, samples)
+        except UsageError as error:
+            self._failure = error
+            raise
+
+    def _add_all(self, domains: npt.NDArray[Any], epochs: I64, samples: I64) -> None:
         real = samples >= 0
         for d in np.unique(domains[real]).tolist():
             mine = real & (domains == d)
@@ -111,7 +121,7 @@ class Usage:
 
     def restore(self, epochs: Sequence[int], counts: Sequence[int], digests: Sequence[int] | None) -> None:
         """Go on from a state: the epoch and position of each domain, and `state`'s digests."""
-        self._epochs, self._counts = list(epochs), list(counts)
+        self._epochs, self._counts, self._failure = list(epochs), list(counts), None
         for d, count in enumerate(self._counts):
             size = len(self._domains[d].numbers)
             self._tokens[d] = None if count else np.zeros(size, np.int64)

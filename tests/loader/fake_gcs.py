@@ -5,13 +5,14 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import google_crc32c
+
+from tests.loader.range_server import running
 
 PAGE = 2  # names per page, so that every listing of three or more has several
 
@@ -76,7 +77,10 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in ("reset", "stall"):
             self.close_connection = True
             return None
-        own = {"X_Goog_Generation": str(generation), "X_Goog_Hash": f"crc32c={self.metadata(name)['crc32c']}"}
+        own: dict[str, Any] = {
+            "X_Goog_Generation": str(generation),
+            "X_Goog_Hash": f"crc32c={self.metadata(name)['crc32c']}",
+        }
         whole = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         if not whole or fault == "200":
             return self.answer(200, data, **own)
@@ -137,16 +141,6 @@ class FakeGcs(ThreadingHTTPServer):
         self.objects[name] = data, self.generation
 
 
-@contextmanager
-def fake_gcs() -> Iterator[FakeGcs]:
+def fake_gcs() -> AbstractContextManager[FakeGcs]:
     """A running server; its address belongs in STORAGE_EMULATOR_HOST."""
-    server = FakeGcs()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.stopping.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return running(FakeGcs())

@@ -7,9 +7,9 @@ import struct
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 # What may go wrong with one answer. Numbers are statuses; the rest is in `_Handler.do_GET`.
@@ -131,6 +131,19 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
 
+class StoppableServer(Protocol):
+    stopping: threading.Event
+
+    def serve_forever(self, poll_interval: float = ...) -> None: ...
+
+    def shutdown(self) -> None: ...
+
+    def server_close(self) -> None: ...
+
+
+S = TypeVar("S", bound=StoppableServer)
+
+
 class RangeServer(ThreadingHTTPServer):
     """files: name -> bytes. script: faults of the next answers, in order ("" is none); scripts: the same for one file.
 
@@ -161,8 +174,8 @@ class RangeServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def range_server() -> Iterator[RangeServer]:
-    server = RangeServer()
+def running(server: S) -> Iterator[S]:
+    """Serve until the end of the block; then what stalls goes on, and the thread ends."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -172,3 +185,7 @@ def range_server() -> Iterator[RangeServer]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def range_server() -> AbstractContextManager[RangeServer]:
+    return running(RangeServer())

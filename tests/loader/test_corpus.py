@@ -60,6 +60,19 @@ def test_index_that_disagrees_with_the_manifest(tmp_path: Path) -> None:
         list(Corpus(str(tmp_path)).shards("train", "code"))
 
 
+@pytest.mark.parametrize("damage", [b"", b"x", None])
+def test_an_index_that_is_not_the_published_one(tmp_path: Path, damage: bytes | None) -> None:
+    """Its size and checksum are compared, so that another index that fits the tokens is refused too."""
+    build_corpus(tmp_path)
+    path = tmp_path / "train/code/shard-00000-of-00001.idx"
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[: -len(damage) or None] + damage if damage else b"")
+    with pytest.raises(FormatError, match=rf"idx: .* {path.stat().st_size if damage else 62} bytes.* expected"):
+        list(Corpus(str(tmp_path)).shards("train", "code"))
+
+
 def test_reader_needs_neither_beam_nor_torch(tmp_path: Path) -> None:
     build_corpus(tmp_path)
     script = (

@@ -2,6 +2,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -270,3 +271,28 @@ def test_hedge_params() -> None:
         FetchParams(hedge_after=-1)
     with pytest.raises(ValueError, match="hedge_share: 2 given"):
         FetchParams(hedge_share=2)
+
+
+def test_closing_wakes_readers_whose_attempts_have_not_begun() -> None:
+    """One thread for three reads: two wait in the queue. The deadline is longer than this test may take."""
+    begun = threading.Event()
+
+    def slow_to_notice(attempt: Attempt) -> None:
+        gone = threading.Event()
+        with attempt.abortable(gone.set):
+            begun.set()
+            assert gone.wait(30)
+            time.sleep(0.2)  # the others are still queued when the pool shuts down
+            attempt.check()
+
+    fetcher = Fetcher(Scripted(slow_to_notice), FetchParams(deadline=900, hedge_after=0), Counters(), threads=1)
+    with ThreadPoolExecutor(3) as pool:
+        reads = [pool.submit(fetcher.read, "x", i, i + 1) for i in range(3)]
+        assert begun.wait(30)
+        until = time.monotonic() + 30
+        while fetcher._pool._work_queue.qsize() < 2:
+            assert time.monotonic() < until
+            time.sleep(0.002)
+        fetcher.close()
+        for read in reads:
+            assert isinstance(read.exception(), FetchError)

@@ -316,13 +316,37 @@ def test_imports() -> None:
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
 
 
-def test_many_local_shards(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loader.source._OPEN_FILES", 2)
-    source = LocalSource(open_store(local), entries(False), np.uint16)
-    for _ in range(2):
-        check_everything(source)
+def test_more_local_shards_than_may_be_open(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps come and go; what was verified stays so, unless another file is in its place."""
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    source._most_open = 2
+    check_everything(source)
     assert len(source._open) == 2
+    monkeypatch.setattr("google_crc32c.extend", None)
+    check_everything(source)
+    monkeypatch.undo()
+    source._most_open = 1
+    check(source, 1, 0, 10)
+    path = local / name_of(0)
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin: bytes 0 to 1048576 have crc32c"):
+        check(source, 0, 0, 10)
     source.close()
+
+
+def test_local_files_without_block_checksums_are_verified_whole(local: Path) -> None:
+    path = local / name_of(0)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 128]))
+    source = LocalSource(open_store(local), entries(False), np.uint16)
+    with pytest.raises(CorruptShard, match=f"bytes 0 to {len(data)} have crc32c"):
+        check(source, 0, 0, 10)
+    source.close()
+    for shard in (0, 2):
+        with pytest.raises(RuntimeError, match="closed"):
+            check(source, shard, 0, 0)
 
 
 @pytest.mark.parametrize("suffix", [".bin", ".idx"])

@@ -25,6 +25,7 @@ from tests.loader.remote_split import (
     FETCH,
     HEDGED,
     IMPATIENT,
+    SIZES,
     TOKENS,
     check,
     check_everything,
@@ -78,7 +79,8 @@ def test_refusals_are_not_repeated(server: RangeServer, tmp_path: Path, status: 
 @pytest.mark.parametrize("status", ["404", "410"])
 def test_a_missing_file(server: RangeServer, tmp_path: Path, status: str) -> None:
     server.script = deque([status])
-    with source_of(server, tmp_path) as source, pytest.raises(FileNotFoundError, match=name_of(0)):
+    message = f"{name_of(0)}: missing, {SIZES[0]} bytes expected"
+    with source_of(server, tmp_path) as source, pytest.raises(FormatError, match=message):
         check(source, 0, 0, 10)
 
 

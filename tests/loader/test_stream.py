@@ -535,3 +535,21 @@ def test_dropping_a_stream_ends_its_thread(corpus: Path) -> None:
     del batches, prefetcher
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_some_shards_alone(corpus: Path) -> None:
+    whole = stream(corpus, epochs=1)
+    paths = [entry.bin.path for entry in whole.manifest.shards if entry.split == "train"]
+    assert len(paths) > 1
+    chosen = paths[1::2]
+    with stream(corpus, epochs=1, shards=chosen) as some:
+        delivered = rows(some)
+        assert set(some.tokens_per_shard) <= set(chosen)
+        state = some.state_dict()
+    tokens = [token for path in chosen for token in np.fromfile(corpus / path, some.manifest.dtype).tolist()]
+    assert delivered == expected_rows(tokens, 5, 0)
+    with pytest.raises(StateError, match="shards"):
+        whole.load_state_dict(state)
+    with pytest.raises(ValueError, match=r"shards: 'nowhere.bin' given"):
+        stream(corpus, shards=["nowhere.bin"])
+    whole.close()

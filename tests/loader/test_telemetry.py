@@ -150,6 +150,17 @@ def test_copies_may_be_told_later_and_none_is_not_a_fast_one() -> None:
     assert track["total_s"] == pytest.approx((2 * (FOLD + 3) + 400) / 1000, rel=0.01)
 
 
+def test_counters_kept_elsewhere_are_added_by_their_growth() -> None:
+    telemetry = Telemetry()
+    telemetry.count("cache_hits", 2)
+    telemetry.total({"cache_hits": 3, "retries": 0})
+    telemetry.total({"cache_hits": 3, "retries": 1})
+    assert telemetry.snapshot()["counters"] == {"cache_hits": 5, "retries": 1}
+    telemetry.reset()
+    telemetry.total({"cache_hits": 4, "retries": 1})
+    assert telemetry.snapshot()["counters"] == {"cache_hits": 1}
+
+
 def test_one_thread_records_while_others_look() -> None:
     telemetry, wrong, over = Telemetry(), [], threading.Event()
 

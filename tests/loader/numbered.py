@@ -1,0 +1,63 @@
+"""A corpus whose tokens are their own places: token t of the split, counted through all shards, has the id t.
+
+So whatever a stream delivers says itself where it comes from, and what an epoch is can be checked without the loader's
+own arithmetic. Nothing but tokens, indexes and a manifest is written.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loader.block_checksums import block_checksums
+from loader.format import DTYPE_CODES, KIND, MANIFEST, SCHEMA_VERSION, IndexedWriter, dtype_for, seal, shard_name
+from loader.storage import open_store
+from tests.corpus_factory import file_entry
+
+# domain -> shards -> lengths of documents
+Lengths = Mapping[str, Sequence[Sequence[int]]]
+
+
+def build_numbered(
+    root: Path, lengths: Lengths, vocab_size: int = 60_000, name: str = "numbered", published: bool = True
+) -> Path:
+    """Write the corpus, a train split of these documents, under `root`; returns it. The end of text is vocab_size - 1.
+
+    published: list block checksums.
+    """
+    dtype = dtype_for(vocab_size)
+    shards: list[dict[str, Any]] = []
+    first = 0
+    for domain, contents in lengths.items():
+        for index, documents in enumerate(contents):
+            path = shard_name("train", domain, index, len(contents))
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            begin = first
+            with IndexedWriter(root / f"{path}.bin", dtype) as writer:
+                for length in documents:
+                    writer.add(np.arange(first, first + length))
+                    first += length
+            files = {kind: file_entry(root, f"{path}.{kind}") for kind in ("bin", "idx")}
+            if published:
+                files["bin"]["block_crc32c"] = block_checksums(root / f"{path}.bin")
+            files["provenance"] = files["idx"] | {"path": f"{path}.provenance.parquet"}
+            entry = {"split": "train", "domain": domain, "index": index, "count": len(contents), "files": files}
+            shards.append(entry | {"documents": len(documents), "tokens": first - begin})
+    manifest = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "name": name,
+        "fingerprint": "",
+        "dtype": dtype.name,
+        "dtype_code": DTYPE_CODES[dtype],
+        "tokenizer": {"path": "tokenizer/none", "vocab_size": vocab_size, "bos_id": None, "eos_id": vocab_size - 1},
+        "shards": shards,
+        "files": [],
+        "totals": {"documents": 0, "tokens": first, "bytes": 0},
+        "funnel": [],
+        "recipe": {},
+        "versions": {},
+    }
+    open_store(root).replace(MANIFEST, seal(manifest))
+    return root
