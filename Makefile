@@ -3,13 +3,15 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+TORCH := $(VENV)/torch
+WITH_TORCH := tests/loader/test_torch_adapter.py tests/test_examples.py tests/test_loader_docs.py
 OUT := out/demo
 RECIPE := recipes/demo.yaml
 INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-torch lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard transforms/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +21,17 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard tr
 
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What `make test` skips without PyTorch. .venv stays without it: an environment of its own borrows everything else.
+$(TORCH)/.installed: $(VENV)/.installed setup.py
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/pip install --quiet --disable-pip-version-check $$(grep -o 'torch==[0-9.]*' setup.py | head -1)
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
+	    > $$($(TORCH)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
+	touch $@
+
+test-torch: $(TORCH)/.installed
+	$(TORCH)/bin/python -m pytest $(WITH_TORCH)
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

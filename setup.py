@@ -74,8 +74,12 @@ setup(
         "bench": [
             "datasketch==2.0.0",
             "datatrove[processing]==0.10.1",
+            "grain==0.2.18",
+            "litdata==0.2.76",
+            "megatron-core==0.16.1",
             "rensa==0.5.0",
             "spacy>=3.8,<4",
+            "torch==2.13.0",
         ],
     },
     entry_points={"console_scripts": ["refinery=pipelines.__main__:main"]},

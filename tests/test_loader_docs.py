@@ -1,0 +1,226 @@
+"""docs/loader.md says what the loader does: arguments, defaults, arrays, state, counters, errors; its code runs."""
+
+import dataclasses
+import importlib
+import inspect
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loader import TokenStream
+from loader.assignment import PlateauParams
+from loader.blocks import SourceParams
+from loader.fetch import Counters, FetchParams
+from loader.fill_in_middle import FillInMiddleParams
+from loader.mixing import MixParams
+from loader.order import OrderParams
+from loader.simulate import CONTRACT, SimulateParams, main
+from loader.telemetry import ELSEWHERE, TRACKS
+from tests import corpus_factory
+from tests.test_docs import FENCE, README, ROOT, page, prose, rows, section
+
+TEXT = page("loader.md")
+SIZES = {"GiB": 2**30, "MiB": 2**20}
+BLOCKS = [body for language, body in FENCE.findall(TEXT) if language == "python"]
+README_BLOCKS = [body for language, body in FENCE.findall(README.read_text()) if language == "python"]
+WITH_TORCH = [body for body in BLOCKS if "import torch" in body]
+PLAIN = [body for body in BLOCKS if body not in WITH_TORCH] + README_BLOCKS
+EXCEPTIONS = re.compile(r"`(\w+Error|CorruptShard|CorruptObject|RepetitionLimit)`")
+
+
+def table(header: str) -> dict[str, str]:
+    """Name -> second cell, of the table whose first header is `header`. A row may name several."""
+    lines = prose(ROOT / "docs" / "loader.md").splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith(f"| {header} |"))
+    found: dict[str, str] = {}
+    for line in lines[first + 2 :]:
+        if not line.startswith("|"):
+            return found
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        found |= dict.fromkeys(re.findall(r"`([^`]+)`", cells[0]), cells[1])
+    return found
+
+
+def value(cell: str) -> Any:
+    number, _, unit = cell.partition(" ")
+    if unit in SIZES:
+        return int(number) * SIZES[unit]
+    known = {"None": None, "True": True, "False": False, "FetchParams()": FetchParams()}
+    return known[cell] if cell in known else json.loads(cell)
+
+
+# --- arguments and parameters ---------------------------------------------------------------------------------------
+
+
+def test_arguments_are_those_of_the_stream_with_their_defaults_in_order() -> None:
+    parameters = inspect.signature(TokenStream).parameters
+    told = table("argument")
+    assert list(told) == list(parameters)
+    required = inspect.Parameter.empty
+    assert {name: required if cell == "required" else value(cell) for name, cell in told.items()} == {
+        name: parameter.default for name, parameter in parameters.items()
+    }
+    positional = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    assert len(positional) == 9 and "the first nine can be given by position" in TEXT
+
+
+@pytest.mark.parametrize(
+    "params", [OrderParams, MixParams, SourceParams, FetchParams, FillInMiddleParams, PlateauParams]
+)
+def test_parameters_are_documented_with_their_defaults(params: Any) -> None:
+    told = table(f"`{params.__name__}`")
+    fields = {field.name: field for field in dataclasses.fields(params)}
+    assert set(told) == set(fields)
+    for name, field in fields.items():
+        default = field.default_factory() if callable(field.default_factory) else field.default  # type: ignore[misc]
+        if default is dataclasses.MISSING:
+            assert told[name] == "required", name
+        else:
+            assert value(told[name]) == default, name
+
+
+def test_options_of_the_simulation_are_documented() -> None:
+    told = set(re.findall(r"--[\w-]+", section(TEXT, "A day of 2,048 ranks, on paper")))
+    names = {field.name.replace("_", "-") for field in dataclasses.fields(SimulateParams)} - {"order"}
+    assert told == {f"--{name}" for name in names | {"lanes", "window", "block", "json"}}
+    assert f"{CONTRACT / 1e9:.4g} GB/s" in TEXT
+
+
+def test_the_day_on_the_page_is_what_the_simulation_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """A minute of it: the shape of the run, and what does not depend on how long it lasts."""
+    block = next(body for _, body in FENCE.findall(TEXT) if "python -m loader.simulate\n1e+12" in body)
+    told = block.splitlines()[1:]
+    assert main(["--hours", "0.02"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert len(found) == len(told) and [line[:16] for line in found[2:]] == [line[:16] for line in told[2:]]
+    for same in (0, 2, 8):  # tokens and blocks; bytes delivered per second; lag-1 correlation
+        assert found[same] == told[same]
+    assert found[1].split(" for ")[0] == told[1].split(" for ")[0]
+
+
+# --- batches, state, telemetry --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a corpus where `make demo` makes one, of the same two domains."""
+    root = tmp_path_factory.mktemp("docs")
+    texts = {
+        ("train", "web"): [[f"The {i}th of {k} documents. " * (1 + i % 3) for i in range(90)] for k in (1, 2)],
+        ("train", "notes"): [[f"Note {i}. " * (1 + i % 9) for i in range(90)]],
+        ("validation", "web"): [["held out " * 90, "kept aside"]],
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(corpus_factory.SOURCES, "notes", "notes")  # type: ignore[arg-type]
+        corpus_factory.build_corpus(root / "out" / "demo" / "corpus", texts)
+    return root
+
+
+@pytest.fixture
+def stream(folder: Path) -> Iterator[TokenStream]:
+    arrays: dict[str, Any] = dict.fromkeys(("loss_mask", "position_ids", "doc_ids", "cu_seqlens"), True)
+    with TokenStream(str(folder / "out/demo/corpus"), sequence_length=64, batch_size=4, **arrays) as opened:
+        yield opened
+
+
+def test_every_array_of_a_batch_is_documented_with_dtype_and_shape(stream: TokenStream) -> None:
+    batch = next(stream)
+    told = table("key")
+    assert set(told) == set(batch)
+    for name, cell in told.items():
+        array = batch[name]
+        if isinstance(array, np.ndarray):
+            shape = "[B, S]" if array.shape == (4, 64) else "[n + 1]"
+            assert cell == f"{array.dtype.name} {shape}", name
+        else:
+            assert cell == type(array).__name__, name
+
+
+def test_what_is_masked_by_default(folder: Path) -> None:
+    """Padding, empty rows and the label of the very last token; nothing else."""
+    *others, last = TokenStream(str(folder / "out/demo/corpus"), 64, 4, epochs=1, loss_mask=True, doc_ids=True)
+    padded = [batch for batch in (*others, last) if not batch["loss_mask"].all()]
+    tokens = sum(int((batch["doc_ids"] >= 0).sum()) for batch in (*others, last))
+    assert sum(int(batch["loss_mask"].sum()) for batch in (*others, last)) == tokens - 1
+    assert padded and all(np.array_equal(batch["labels"] == -100, ~batch["loss_mask"]) for batch in padded)
+    assert "labels -100, loss_mask False, doc_ids -1" in TEXT
+
+
+def test_every_key_of_a_state_is_documented(stream: TokenStream) -> None:
+    state = stream.state_dict()
+    told = {name for cells in rows(section(TEXT, "Resume")) for name in re.findall(r"`(\w+)`", cells[0])}
+    assert told == set(state)
+
+
+def test_every_counter_and_stage_is_documented() -> None:
+    text = section(TEXT, "Telemetry and receipts")
+    counters = [field.name for field in dataclasses.fields(Counters) if not field.name.startswith("_")]
+    assert [name for name in (*counters, *TRACKS, ELSEWHERE) if f"`{name}`" not in text] == []
+    assert set(table("stage")) == set(TRACKS)
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_errors_are_those_of_the_loader() -> None:
+    """Every public error that a reader of a corpus can meet is in the table, and none that does not exist."""
+    told = {name for cells in rows(section(TEXT, "Errors")) for name in EXCEPTIONS.findall(cells[0])}
+    own: set[str] = set()
+    for path in (ROOT / "loader").glob("*.py"):
+        if path.stem in ("torch_adapter", "__init__"):
+            continue
+        module = importlib.import_module(f"loader.{path.stem}")
+        own |= {
+            name
+            for name, found in vars(module).items()
+            if inspect.isclass(found) and issubclass(found, Exception) and found.__module__.startswith("loader.")
+        }
+    inside = {"Transient", "Permanent", "WrongBytes", "Damaged"}  # caught inside the loader
+    writing = {"StorageConflict"}
+    assert own - inside - writing <= told
+    assert told - own == {"ValueError", "RuntimeError"}
+
+
+# --- code -----------------------------------------------------------------------------------------------------------
+
+
+def run(code: str, folder: Path, **environment: str) -> None:
+    script = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_pages_code_runs(folder: Path) -> None:
+    """All blocks without PyTorch, each with names of its own, in one process."""
+    assert len(PLAIN) >= 9
+    code = f"for block in {PLAIN!r}:\n    exec(compile(block, 'loader.md', 'exec'), {{'__name__': 'block'}})"
+    run(code.replace("244_140_625", "300_000"), folder)
+
+
+@pytest.mark.parametrize("number", range(len(WITH_TORCH)))
+def test_the_pages_code_for_pytorch_runs(number: int, folder: Path) -> None:
+    pytest.importorskip("torch", reason="the extra [torch] is not installed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    run(WITH_TORCH[number], folder, RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
+
+
+@pytest.mark.parametrize("number", range(len(WITH_TORCH)))
+def test_the_pages_code_for_pytorch_names_what_exists(number: int) -> None:
+    """Without PyTorch, too: it parses, and passes arguments that the stream has."""
+    code = WITH_TORCH[number]
+    compile(code, "loader.md", "exec")
+    options = set(re.findall(r"(\w+)=", "".join(re.findall(r"build_dataloader\(.*?\)", code))))
+    assert options and options <= set(inspect.signature(TokenStream).parameters)
