@@ -1,6 +1,5 @@
 """The published corpora that a recipe is deduplicated against: found, checked, and put as phase 2 takes them."""
 
-from collections.abc import Callable
 from typing import Any
 
 from loader.format import RUN, FormatError, Manifest, read_manifest, unseal
@@ -18,14 +17,13 @@ def load_against(recipe: Recipe) -> tuple[PublishedCorpus, ...]:
     Raises RecipeError, one line, for a prefix that is no published corpus, for signatures made otherwise than ours
     (they could not be compared), and where the work location with its signatures is gone.
     """
-    return tuple(_named(i, corpus, recipe, _load) for i, corpus in enumerate(recipe.against))
-
-
-def _named(index: int, corpus: AgainstParams, recipe: Recipe, load: Callable[..., PublishedCorpus]) -> PublishedCorpus:
-    try:
-        return load(corpus, recipe)
-    except (FormatError, OSError, ValueError) as error:
-        raise RecipeError(f"against[{index}]: {error}") from error
+    found = []
+    for index, corpus in enumerate(recipe.against):
+        try:
+            found.append(_load(corpus, recipe))
+        except (FormatError, OSError, ValueError) as error:
+            raise RecipeError(f"against[{index}]: {error}") from error
+    return tuple(found)
 
 
 def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
@@ -51,8 +49,6 @@ def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
         name=corpus.prefix,
         parts=tuple((root.url(part["path"]), part["rows"]) for part in clean.parts("signatures")),
         provenance=tuple(
-            (store.url(file.path), shard.documents, file.crc32c)
-            for shard in manifest.shards
-            for file in (shard.provenance,)
+            (store.url(shard.provenance.path), shard.documents, shard.provenance.crc32c) for shard in manifest.shards
         ),
     )

@@ -87,13 +87,19 @@ def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Block]:
     if keys.min() == keys.max():
         yield from cut(int(keys[0]), tag, rows)
         return
+    for key, places in places_by_key(keys):
+        yield from cut(key, tag, rows[places])
+
+
+def places_by_key(keys: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each key (one or more keys, none negative) and where it stands, ascending both."""
     if keys.max() < 1 << 16:
         keys = keys.astype(np.uint16)  # sorted by radix, some seven times as fast
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(rows)]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
     for first, last in pairwise(bounds):
-        yield from cut(int(ordered[first]), tag, rows[order[first:last]])
+        yield int(ordered[first]), order[first:last]
 
 
 def cut(key: int, tag: int, rows: Rows) -> Iterator[Block]:

@@ -51,7 +51,7 @@ class AgainstParams:
 @dataclass(frozen=True)
 class PublishedCorpus:
     """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows, crc32c) of that of
-    its shards, as the manifest has them; published files carry no checksums of their own."""
+    its shards, as the manifest has them."""
 
     name: str
     parts: tuple[tuple[str, int], ...]

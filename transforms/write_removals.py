@@ -8,7 +8,6 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,6 +21,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 from loader.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
 from loader.storage import checksums, open_store
+from transforms.packed import places_by_key
 from transforms.part_errors import naming
 from transforms.per_document import add_side, side_record
 from transforms.read_survivors import PartPair
@@ -74,12 +74,8 @@ def read_removals(pair: PartPair) -> Iterator[pa.Table]:
 
 def split_by_file(table: pa.Table, files: int) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each file, by its number, as tables of their own."""
-    keys = removals_file(column_ids(table["id"]), files)
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
-    for first, last in pairwise(bounds):
-        yield int(ordered[first]), table.take(order[first:last])
+    for file, places in places_by_key(removals_file(column_ids(table["id"]), files)):
+        yield file, table.take(places)
 
 
 class _PackRemovals(beam.DoFn):
