@@ -3,11 +3,13 @@
 A watchdog thread raises `TimeUp` in the limited thread (PyThreadState_SetAsyncExc). Python delivers it between two
 bytecodes, so a single long call into native code is interrupted only after it returns; keep such calls bounded by the
 size of their input. `TimeUp` is a BaseException: no `except Exception` on its way swallows it, and it is raised again
-each second in case something else does.
+each second in case something else does: a finalizer or a callback of the garbage collector, where Python can only
+report an error and go on.
 """
 
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +25,17 @@ IDLE_TICKS = 100  # looks without a watch before the watchdog sleeps until it is
 class TimeUp(BaseException):
     """The time of `call_within` is over. Never leaves it."""
 
+
+_report_unraisable = sys.unraisablehook
+
+
+def _report_all_but_time_up(unraisable: "sys.UnraisableHookArgs") -> None:
+    """What a finalizer swallowed comes again, so it is no news."""
+    if not issubclass(unraisable.exc_type, TimeUp):
+        _report_unraisable(unraisable)
+
+
+sys.unraisablehook = _report_all_but_time_up
 
 _set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_async_exc.argtypes = (ctypes.c_ulong, ctypes.py_object)

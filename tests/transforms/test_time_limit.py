@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from transforms import time_limit
 from transforms.time_limit import call_within
 
 
@@ -32,16 +33,40 @@ def swallow_everything_once() -> str:
     return spin()
 
 
+class SpinsWhenFreed:
+    """Python can only report what is raised in a finalizer."""
+
+    def __del__(self) -> None:
+        spin(0.5)
+
+
+def spin_in_a_finalizer() -> str:
+    SpinsWhenFreed()
+    return spin()
+
+
 def test_a_quick_call_returns_its_value_and_raises_its_errors() -> None:
     assert call_within(10, lambda: "value") == "value"
     with pytest.raises(KeyError):
         call_within(10, lambda: dict[str, str]()["missing"])
 
 
-@pytest.mark.parametrize("function", [spin, spin_and_swallow, swallow_everything_once])
+@pytest.mark.parametrize("function", [spin, spin_and_swallow, swallow_everything_once, spin_in_a_finalizer])
 def test_a_long_call_is_stopped(function) -> None:  # type: ignore[no-untyped-def]
     assert call_within(0.2, function) is None
     assert spin(1.5) == "done"  # and nothing comes later
+
+
+def test_other_errors_of_finalizers_are_still_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Raises:
+        def __del__(self) -> None:
+            raise KeyError("in a finalizer")
+
+    reported: list[type[BaseException]] = []
+    monkeypatch.setattr(time_limit, "_report_unraisable", lambda unraisable: reported.append(unraisable.exc_type))
+    Raises()
+    assert call_within(0.2, spin_in_a_finalizer) is None
+    assert reported == [KeyError]
 
 
 def test_calls_that_end_about_when_their_time_does_never_leak() -> None:
