@@ -7,18 +7,25 @@ from setuptools import Extension, find_packages, setup
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-HEADERS = [os.path.relpath(path, HERE) for path in sorted(glob.glob(os.path.join(HERE, "transforms", "native", "*.h")))]
+NATIVE = ("loader", "transforms")  # packages with a folder `native`
 
-# Every C file in transforms/native is one extension module of the same name: transforms/native/minhash.c
+
+def sources(package, suffix):
+    """Files of a package's folder `native`, relative to this one."""
+    return [os.path.relpath(path, HERE) for path in sorted(glob.glob(os.path.join(HERE, package, "native", suffix)))]
+
+
+# Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
 # becomes transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
 KERNELS = [
     Extension(
-        "transforms.native." + os.path.splitext(os.path.basename(path))[0],
-        sources=[os.path.relpath(path, HERE)],
-        depends=HEADERS,
+        f"{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
+        sources=[path],
+        depends=sources(package, "*.h"),
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
     )
-    for path in sorted(glob.glob(os.path.join(HERE, "transforms", "native", "*.c")))
+    for package in NATIVE
+    for path in sources(package, "*.c")
 ]
 
 LOADER = [
@@ -54,7 +61,7 @@ setup(
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
     # The sources go along: they are part of a run's fingerprint.
-    package_data={"transforms.native": ["*.c", "*.h", "*.pyi"]},
+    package_data={f"{package}.native": ["*.c", "*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

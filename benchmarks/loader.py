@@ -71,7 +71,9 @@ SIDES = {
         "TokenStream, prefetch=0: input_ids, labels; verifies the checksum of each MiB that it reads first",
         partial(ours, prefetch=0),
     ),
-    "ours-prefetch": Side("the same with its default, a thread that makes the next batch", ours),
+    "ours-prefetch": Side(
+        "the same with its default, a thread that makes the next batch; not for a caller that only asks, as here", ours
+    ),
     "ours-masks": Side(
         "prefetch=0 and loss_mask, position_ids, doc_ids, cu_seqlens; labels across documents are ignored",
         partial(ours, prefetch=0, **MASKS),

@@ -1,8 +1,9 @@
-"""Batches from plans: the part of a stream that runs ahead of its caller, on the prefetching thread."""
+"""Batches from plans: the part of a stream that runs ahead of its caller, where loader.prefetch lets it."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from loader import masks
 from loader.fill_in_middle import FillInMiddleParams, epoch_key, fill_in_middle, fill_in_middle_of_text, sample_keys
 from loader.lookahead import Lookahead
 from loader.mixing import RepetitionLimit
-from loader.samples import DocumentStarts
+from loader.samples import DocumentStarts, interleave
 from loader.schedule import MAX_ROWS, Plan, Schedule
 from loader.source import TokenSource
 
@@ -143,7 +144,7 @@ class Assembler:
         shards, starts, simple = lists  # of Python numbers, which are faster one by one
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
-        read = self._source.read_into
+        read = self._source.read_rows
         needs_documents = self._params.needs_documents
         plain = not (needs_documents or self._params.masks.loss_mask)
         no_documents = np.empty(0, np.int64), np.zeros(self._shape[0], np.int64)
@@ -151,8 +152,7 @@ class Assembler:
             begun = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
             if simple[i]:
-                for out, shard, start in zip(tokens, shards[i], starts[i], strict=True):
-                    read(shard, start, out)
+                read(shards[i], starts[i], tokens)
                 arrived = time.perf_counter_ns()
                 if plain:
                     batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
@@ -179,21 +179,16 @@ class Assembler:
     def _document_starts(self, domains: I64, samples: I64) -> list[tuple[I64, I64]]:
         """(starts, counts) as masks.fill takes them, for each of some steps, the last step first."""
         rows = self._shape[0]
-        per_row = np.zeros(samples.size, np.int64)
         parts = []
         for d, domain in enumerate(self._schedule.domains):
             mine = np.flatnonzero(domains.ravel() == d)
             if len(mine):
-                starts, counts = self._documents.inside(domain, samples.ravel()[mine])
-                per_row[mine] = counts
-                parts.append((mine, starts, counts))
-        ends = np.cumsum(per_row)
-        merged = np.empty(int(ends[-1]), np.int64)
-        for mine, starts, counts in parts:
-            first = np.cumsum(counts) - counts
-            merged[np.arange(len(starts)) + np.repeat((ends - per_row)[mine] - first, counts)] = starts
-        steps = np.split(merged, ends[rows - 1 : -1 : rows])
-        return list(zip(steps, per_row.reshape(-1, rows), strict=True))[::-1]
+                parts.append((mine, *self._documents.inside(domain, samples.ravel()[mine])))
+        starts, counts = interleave(parts, samples.size)
+        per_step = counts.reshape(-1, rows)
+        ends = np.cumsum(per_step.sum(axis=1)).tolist()
+        steps = [starts[first:stop] for first, stop in pairwise([0, *ends])]
+        return list(zip(steps, per_step, strict=True))[::-1]
 
     def _masked(
         self,

@@ -6,17 +6,19 @@ variable-length FlashAttention takes.
 """
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from loader.native import masks as kernel
 
 Array = npt.NDArray[Any]
 Batch = dict[str, Any]
 
 IGNORE = -100  # the default ignore_index of PyTorch's cross entropy
 PADDING = -1  # doc_ids of padding
+_CROSS_DOCUMENT, _EOS = 1, 2  # the kernel's options
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ class MaskParams:
 def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: MaskParams) -> Batch:
     """A batch from assembled tokens and the document starts inside its rows.
 
-    tokens: any integer dtype, [B, S + 1], contiguous; row b's inputs are its first S tokens, its labels the last S.
+    tokens: any integer dtype, [B, S + 1]; row b's inputs are its first S tokens, its labels the last S. Fastest as
+        contiguous int64: nothing is converted then.
     starts: integers [sum(counts)]; per row, ascending, the offsets 0 to S at which documents start. Empty documents
         give equal starts. A row whose document began before it has no start 0.
     counts: integers [B], how many of `starts` belong to each row.
@@ -68,108 +71,40 @@ def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: Mask
     cu_seqlens   int32 [n + 1], cumulative lengths of the n runs of equal doc_ids in the rows laid end to end: from 0 to
                  B * S; `max_seqlen` (int) beside it
 
-    Raises ValueError for shapes that do not fit or 2^31 tokens and more; `starts` and `valid` are trusted. Cost: one or
-    two vectorised passes per array, 1 to 1.7 ns per token for everything at once; no loop over rows or documents. All
-    arrays but the views are new: a batch may be kept.
+    Raises ValueError for shapes that do not fit, 2^31 tokens and more, and starts, counts or valid that are not as
+    above. Cost: one pass over the runs in C, without the GIL; everything at once takes 0.3 ns per token where the
+    arrays are in the cache, about 0.7 in a stream. All arrays but the views are new: a batch may be kept.
     """
     if tokens.ndim != 2 or tokens.shape[1] < 2 or counts.shape != valid.shape or counts.shape != tokens.shape[:1]:
         raise ValueError(
             f"tokens, counts, valid: shapes {tokens.shape}, {counts.shape}, {valid.shape} given, "
             "[B, S + 1], [B], [B] is allowed"
         )
-    rows, length = tokens.shape[0], tokens.shape[1] - 1
-    base, ramp = _frame(rows, length)
-    short = np.flatnonzero(valid <= length)  # rows with padding or without a last label
-    flat = starts + base.repeat(counts)
-    batch: Batch = {"input_ids": tokens[:, :-1]}
-    _add_labels(batch, tokens, starts, flat, counts, valid, short, params)
-    if not (params.position_ids or params.doc_ids or params.cu_seqlens):
-        return batch
-    if len(short):
-        inputs = np.minimum(valid, length)
-        runs = [base, flat[starts < inputs.repeat(counts)], (base + inputs)[short], ramp[-1:] + np.int64(1)]
-    else:
-        runs = [base, flat[starts < length], ramp[-1:] + np.int64(1)]
-    ends = np.concatenate(runs)
-    ends.sort()
-    lengths = ends[1:] - ends[:-1]
-    if not lengths.all():  # a start 0, empty documents, or no padding after all
-        ends = np.concatenate([ends[:-1][lengths > 0], ends[-1:]])
-        lengths = ends[1:] - ends[:-1]
-    first = ends[:-1].astype(np.int32)
-    if params.doc_ids:
-        row = first // np.int32(length)
-        ids = ramp[: len(first)] - first.searchsorted(base.astype(np.int32)).astype(np.int32)[row]
-        if len(short):
-            ids[first - base[row] >= valid[row]] = PADDING
-        batch["doc_ids"] = ids.repeat(lengths).reshape(rows, length)
-    if params.position_ids:
-        positions = first.repeat(lengths)
-        batch["position_ids"] = np.subtract(ramp, positions, out=positions).reshape(rows, length)
-    if params.cu_seqlens:
-        batch["cu_seqlens"] = ends.astype(np.int32)
-        batch["max_seqlen"] = int(lengths.max())
-    return batch
-
-
-def _add_labels(
-    batch: Batch,
-    tokens: Array,
-    starts: Array,
-    flat: Array,
-    counts: Array,
-    valid: Array,
-    short: Array,
-    params: MaskParams,
-) -> None:
-    """Put labels and loss_mask into `batch`. flat: `starts`, counted from the first row's first input. short: rows."""
-    rows, length = tokens.shape[0], tokens.shape[1] - 1
-    shown: list[tuple[Array, int]] = []  # arrays that mark what is not learned, and their mark
-    batch["labels"] = tokens[:, 1:]
-    if params.ignore_labels:
-        batch["labels"] = np.empty((rows, length), np.int64)
-        batch["labels"][:] = tokens[:, 1:]
-        shown.append((batch["labels"], IGNORE))
-    if params.loss_mask:
-        batch["loss_mask"] = np.empty((rows, length), np.bool_)
-        batch["loss_mask"].fill(True)
-        shown.append((batch["loss_mask"], False))
-    if not shown:
-        return
-    ignored = []
-    if params.ignore_cross_document:
-        ignored.append(flat[starts > 0] - 1)  # a start at S is the label of its row's last input
-    if params.ignore_eos:
-        ignored += _eos_labels(tokens, starts, flat, counts, valid, short, params.eos_id)
-    for array, mark in shown:
-        for where in ignored:
-            array.reshape(-1)[where] = mark
-        for row in short.tolist():
-            array[row, max(int(valid[row]) - 1, 0) :] = mark
-
-
-def _eos_labels(
-    tokens: Array, starts: Array, flat: Array, counts: Array, valid: Array, short: Array, eos_id: int | None
-) -> list[Array]:
-    """Flat positions whose label is EOS. Only the last tokens of documents are looked at: nothing else holds one."""
-    rows, length = tokens.shape[0], tokens.shape[1] - 1
-    base, _ = _frame(rows, length)
-    before = starts > 1
-    labels = flat[before] - 2
-    ids = tokens.reshape(-1)[labels + labels // length + 1]  # a row of tokens is one longer than a row of labels
-    found = [labels[ids == eos_id]]
-    last = np.flatnonzero(tokens[:, -1] == eos_id)
-    if len(last):
-        found.append(base[last] + (length - 1))
-    if len(short):
-        ended = short[valid[short] > 1]  # the domain's last token
-        found.append((base + valid - 2)[ended][tokens[ended, valid[ended] - 1] == eos_id])
-    return found
-
-
-@lru_cache(maxsize=4)
-def _frame(rows: int, length: int) -> tuple[Array, Array]:
-    """Flat position of each row's start, int64 [B], and of every token, int32 [B * S]."""
+    shape = rows, length = tokens.shape[0], tokens.shape[1] - 1
     if rows * length >= 2**31:
         raise ValueError(f"tokens: {rows} rows of {length} given, up to {2**31 - 1} tokens are allowed")
-    return np.arange(rows, dtype=np.int64) * length, np.arange(rows * length, dtype=np.int32)
+    labels = np.empty(shape, np.int64) if params.ignore_labels else None
+    loss = np.empty(shape, np.bool_) if params.loss_mask else None
+    positions = np.empty(shape, np.int32) if params.position_ids else None
+    documents = np.empty(shape, np.int32) if params.doc_ids else None
+    bounds = np.empty(len(starts) + 2 * rows + 1, np.int32) if params.cu_seqlens else None
+    runs, longest = kernel.fill(
+        np.ascontiguousarray(tokens, np.int64),
+        np.ascontiguousarray(starts, np.int64),
+        np.ascontiguousarray(counts, np.int64),
+        np.ascontiguousarray(valid, np.int64),
+        params.ignore_cross_document * _CROSS_DOCUMENT + params.ignore_eos * _EOS,
+        params.eos_id or 0,
+        labels,
+        loss,
+        positions,
+        documents,
+        bounds,
+    )
+    batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:] if labels is None else labels}
+    for name, array in (("loss_mask", loss), ("doc_ids", documents), ("position_ids", positions)):
+        if array is not None:
+            batch[name] = array
+    if bounds is not None:
+        batch["cu_seqlens"], batch["max_seqlen"] = bounds[: runs + 1], longest
+    return batch

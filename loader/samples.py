@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loader.format import FormatError, Index, ShardEntry, read_index
-from loader.source import TokenSource, read_file
-from loader.storage import Store
+from loader.format import Index, ShardEntry
+from loader.native import documents
+from loader.source import TokenSource
 
 I64 = npt.NDArray[np.int64]
 
@@ -111,27 +111,17 @@ class DocumentStarts:
     def inside(self, domain: Domain, samples: Sequence[int] | I64) -> tuple[I64, I64]:
         """(starts, counts) as masks.fill takes them: per sample, ascending, the places 0 to S at which documents start.
 
-        Cost: two binary searches per sample and shard it lies in, vectorised over the samples of a shard.
+        Cost: a binary search per sample and shard it lies in, 0.4 us; 50 us for a call.
         """
         rows, shards, begins, sizes, places = self._pieces(domain, np.asarray(samples, np.int64))
-        low, high = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+        parts: list[tuple[I64, I64, I64]] = []
         for shard in np.unique(shards).tolist():
-            mine = shards == shard
-            offsets = self._of(shard)
-            low[mine] = np.searchsorted(offsets, begins[mine])
-            high[mine] = np.searchsorted(offsets, begins[mine] + sizes[mine])
-        found = high - low
-        ends = np.cumsum(found)
-        starts = np.empty(int(ends[-1]) if len(ends) else 0, np.int64)
-        for shard in np.unique(shards).tolist():
-            mine = shards == shard
-            count = found[mine]
-            if not count.sum():
-                continue
-            ramp = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-            value = self._of(shard)[np.repeat(low[mine], count) + ramp] + np.repeat((places - begins)[mine], count)
-            starts[np.repeat((ends - found)[mine], count) + ramp] = value
-        return starts, np.bincount(rows, weights=found, minlength=len(samples)).astype(np.int64)
+            mine = np.flatnonzero(shards == shard)
+            first = begins[mine]
+            found, counted = documents.find(self._of(shard), first, first + sizes[mine], places[mine] - first)
+            parts.append((mine, np.frombuffer(found, np.int64), np.frombuffer(counted, np.int64)))
+        starts, counts = interleave(parts, len(rows))
+        return starts, np.bincount(rows, weights=counts, minlength=len(samples)).astype(np.int64)
 
     def _pieces(self, domain: Domain, samples: I64) -> tuple[I64, I64, I64, I64, I64]:
         """(row, shard, first token there, tokens, place in the row) of each part of a sample in one shard, in order."""
@@ -161,6 +151,21 @@ class DocumentStarts:
         return offsets
 
 
+def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I64]:
+    """(starts, counts) of all places 0 to size - 1. parts: (places, starts, counts) of some, their starts in order."""
+    if len(parts) == 1 and len(parts[0][0]) == size:
+        return parts[0][1:]
+    counts = np.zeros(size, np.int64)
+    for places, _, some in parts:
+        counts[places] = some
+    ends = np.cumsum(counts)
+    starts = np.empty(int(counts.sum()), np.int64)
+    for places, values, some in parts:
+        first = np.cumsum(some) - some
+        starts[np.arange(len(values)) + np.repeat((ends - counts)[places] - first, some)] = values
+    return starts, counts
+
+
 def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> list[ShardEntry]:
     """The shards of a split in manifest order; of these, those whose .bin is named. ValueError for a name it lacks."""
     found = [entry for entry in entries if entry.split == split]
@@ -176,19 +181,3 @@ def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) 
     for number, entry in enumerate(shards):
         members.setdefault(entry.domain if mixed else "", []).append((number, entry.tokens))
     return [Domain(name, pairs, sequence_length) for name, pairs in (members or {"": []}).items()]
-
-
-def index_loader(store: Store, shards: Sequence[ShardEntry]) -> Callable[[int], Index]:
-    """Reads the index of a shard by number. Raises FormatError when it is wrong or disagrees with the manifest."""
-
-    def load(number: int) -> Index:
-        entry = shards[number]
-        index = read_index(read_file(store, entry.idx), store.url(entry.idx.path))
-        if (len(index), index.tokens) != (entry.documents, entry.tokens):
-            raise FormatError(
-                f"{store.url(entry.idx.path)}: {len(index)} documents and {index.tokens} tokens found, "
-                f"{entry.documents} and {entry.tokens} expected from the manifest"
-            )
-        return index
-
-    return load

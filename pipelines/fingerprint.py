@@ -62,7 +62,7 @@ def module_files(modules: Iterable[str]) -> list[Path]:
     while todo:
         name = todo.pop()
         path = ROOT / (name.replace(".", "/") + ".py")
-        if name.startswith("transforms.native."):  # a kernel, and the headers, which kernels share
+        if ".native." in name:  # a kernel, and the headers, which kernels share
             seen.update(file for file in (path.with_suffix(".c"), *path.parent.glob("*.h")) if file.is_file())
         if not path.is_file() or path in seen:
             continue

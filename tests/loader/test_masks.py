@@ -1,4 +1,4 @@
-"""Masks against a slow per-token reference, over random boundaries."""
+"""Masks against a slow per-token reference and against numpy, over random boundaries; and what the kernel refuses."""
 
 from itertools import pairwise
 from typing import Any
@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loader import masks
 from loader.masks import IGNORE, PADDING, MaskParams, fill
+from loader.native import masks as kernel
+from tests.loader import masks_oracle
 
 EOS = 7
 ALL = MaskParams(ignore_cross_document=True, ignore_eos=True, eos_id=EOS)
@@ -83,6 +86,41 @@ def test_every_array_is_what_the_reference_says(
     assert got.keys() == {"input_ids", *want}
 
 
+OPTIONS = ("loss_mask", "position_ids", "doc_ids", "cu_seqlens", "ignore_labels")
+
+
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 6),
+    st.integers(1, 300),
+    st.sampled_from(["i8", "u2", "i4", "u1"]),
+    st.sets(st.sampled_from(OPTIONS)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_every_array_is_what_numpy_says(
+    seed: int, rows: int, length: int, dtype: str, asked: set[str], cross: bool, eos: bool
+) -> None:
+    learned = bool(asked & {"loss_mask", "ignore_labels"})
+    params = MaskParams(
+        **{name: name in asked for name in OPTIONS},
+        ignore_cross_document=cross and learned,
+        ignore_eos=eos and learned,
+        eos_id=EOS,
+    )
+    draw = np.random.default_rng(seed)
+    tokens = draw.integers(0, 9, (rows, length + 1)).astype(dtype)
+    counts = draw.integers(0, draw.integers(1, 40), rows)
+    starts = np.concatenate([np.sort(draw.integers(0, length + 1, count)) for count in counts])
+    whole = np.full(rows, length + 1)
+    valid = np.where(draw.random(rows) < draw.choice([0, 0.5]), draw.integers(0, length + 2, rows), whole)
+    got, want = (module.fill(tokens, starts, counts, valid, params) for module in (masks, masks_oracle))
+    assert got.keys() == want.keys()
+    for name, array in want.items():
+        assert np.array_equal(got[name], array), name
+        assert name == "max_seqlen" or (got[name].dtype, got[name].shape) == (array.dtype, array.shape)
+
+
 def test_the_arrays_say_the_same_about_documents() -> None:
     got = batch_of([[1] * 7, [1] * 7], [[2, 2, 6], [0, 3]], [7, 4], ALL)
     assert got["doc_ids"].tolist() == [[0, 0, 1, 1, 1, 1], [0, 0, 0, 1, -1, -1]]
@@ -95,6 +133,21 @@ def test_a_row_of_padding_teaches_nothing() -> None:
     got = batch_of([[EOS] * 5], [[]], [0], MaskParams())
     assert not got["loss_mask"].any() and set(got["labels"].ravel().tolist()) == {IGNORE}
     assert got["cu_seqlens"].tolist() == [0, 4] and set(got["doc_ids"].ravel().tolist()) == {PADDING}
+
+
+@pytest.mark.parametrize(
+    ("row", "starts", "valid", "learned"),
+    [
+        ([1, EOS, 1], [], 2, [0, 0]),  # the domain's last token
+        ([1, EOS, 1], [], 3, [1, 1]),  # no document ends there
+        ([1, EOS, 1], [2], 3, [0, 0]),
+        ([EOS, 1, 1], [1], 3, [0, 1]),
+        ([1, 1, EOS], [], 3, [1, 0]),
+        ([EOS, EOS, EOS], [1, 2], 3, [0, 0]),
+    ],
+)
+def test_an_eos_at_an_end(row: list[int], starts: list[int], valid: int, learned: list[int]) -> None:
+    assert batch_of([row], [starts], [valid], ALL)["loss_mask"].tolist() == [learned]
 
 
 def test_only_what_is_asked_for_is_there() -> None:
@@ -123,6 +176,97 @@ def test_a_kept_batch_does_not_change() -> None:
 def test_shapes_that_do_not_fit(tokens: tuple[int, ...], counts: int, valid: int) -> None:
     with pytest.raises(ValueError, match="tokens, counts, valid: shapes"):
         fill(np.zeros(tokens, np.int64), np.empty(0, np.int64), np.zeros(counts, int), np.full(valid, 5), ALL)
+
+
+@pytest.mark.parametrize(
+    ("starts", "counts", "valid"),
+    [
+        ([5], [1, 0], [5, 5]),  # S is 4: a start at 5 is in the next row
+        ([-1], [1, 0], [5, 5]),
+        ([2**62], [0, 1], [5, 5]),
+        ([3, 2], [2, 0], [5, 5]),
+        ([3, 2], [1, 0], [5, 5]),  # more starts than are counted
+        ([3], [1, 1], [5, 5]),
+        ([3], [2, -1], [5, 5]),
+        ([3], [-1, 2], [5, 5]),  # a start before the first
+        ([3], [2**62, -(2**62)], [5, 5]),
+        ([], [0, 0], [6, 5]),
+        ([], [0, 0], [5, -1]),
+        ([], [0, 0], [5, 2**62]),
+    ],
+)
+def test_documents_outside_of_their_rows(starts: list[int], counts: list[int], valid: list[int]) -> None:
+    tokens = np.zeros((2, 5), np.int64)
+    with pytest.raises(ValueError, match="starts, counts, valid: "):
+        fill(tokens, np.array(starts, np.int64), np.array(counts), np.array(valid), ALL)
+
+
+def arguments(**changed: Any) -> list[Any]:
+    """Of the kernel's fill, for two rows of four and three starts."""
+    given_ = {
+        "tokens": np.arange(10),
+        "starts": np.array([2, 0, 3]),
+        "counts": np.array([1, 2]),
+        "valid": np.array([5, 4]),
+        "options": 3,
+        "eos": EOS,
+        "labels": np.zeros(8, np.int64),
+        "loss": np.zeros(8, np.bool_),
+        "positions": np.zeros(8, np.int32),
+        "documents": np.zeros(8, np.int32),
+        "bounds": np.zeros(8, np.int32),
+    }
+    return list((given_ | changed).values())
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("tokens", 9), ("valid", 1), ("labels", 7), ("loss", 9), ("positions", 7), ("documents", 9)]
+)
+def test_the_kernel_takes_no_other_sizes(name: str, size: int) -> None:
+    dtype = {"tokens": "i8", "valid": "i8", "labels": "i8", "loss": "?"}.get(name, "i4")
+    with pytest.raises(ValueError, match="are needed"):
+        kernel.fill(*arguments(**{name: np.zeros(size, dtype)}))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"bounds": np.zeros(7, np.int32)},
+        {"counts": np.zeros(0, np.int64), "valid": np.zeros(0, np.int64), "tokens": np.zeros(0, np.int64)},
+        {"tokens": np.zeros(10, np.int32)},
+        {"positions": np.zeros(33, np.uint8)[1:].view(np.int32)},  # not aligned
+    ],
+)
+def test_the_kernel_takes_no_other_arrays(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="are needed"):
+        kernel.fill(*arguments(**changed))
+
+
+def test_the_kernel_writes_to_no_input() -> None:
+    for name in ("labels", "loss", "positions", "documents", "bounds"):
+        index = ["labels", "loss", "positions", "documents", "bounds"].index(name) + 6
+        given_ = arguments()
+        given_[index].flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            kernel.fill(*given_)
+    with pytest.raises(TypeError):
+        kernel.fill(*arguments(tokens=None))
+
+
+def test_the_kernel_writes_inside_its_arrays_alone() -> None:
+    sizes = {
+        "labels": ("i8", 8),
+        "loss": ("u1", 8),
+        "positions": ("i4", 8),
+        "documents": ("i4", 8),
+        "bounds": ("i4", 8),
+    }
+    around = {name: np.full(24, 77, dtype) for name, (dtype, _) in sizes.items()}
+    runs, longest = kernel.fill(*arguments(**{name: array[8:16] for name, array in around.items()}))
+    assert (runs, longest) == (4, 3)
+    for name, array in around.items():
+        assert (array[:8] == 77).all() and (array[16:] == 77).all(), name
+    assert around["bounds"][8:].tolist()[:5] == [0, 2, 4, 7, 8]
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,21 @@ from pathlib import Path
 
 import pytest
 
+from loader import prefetch
 from loader.prefetch import Prefetcher
 
 ROOT = Path(__file__).parents[2]
+EVER = 10**18  # ns
+
+
+@pytest.fixture(params=["thread", "hurried", "either"])
+def maker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items are made by the thread but for what is asked for before; by the caller alone; as it comes."""
+    if request.param == "thread":
+        monkeypatch.setattr(prefetch, "HURRY_NS", 0)
+    if request.param == "hurried":
+        monkeypatch.setattr(prefetch, "HURRY_NS", EVER)
+        monkeypatch.setattr(prefetch, "HURRIES", 0)
 
 
 def threads() -> list[threading.Thread]:
@@ -36,6 +48,7 @@ def explode(at: int, error: BaseException | None = None) -> Iterator[int]:
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
+@pytest.mark.usefixtures("maker")
 def test_every_item_once_and_in_order(depth: int, count: int) -> None:
     with Prefetcher(iter(range(count)), depth) as ahead:
         assert list(ahead) == list(range(count))
@@ -61,6 +74,7 @@ def test_never_more_than_depth_items_ahead(depth: int) -> None:
 
 
 @pytest.mark.parametrize("depth", [0, 1])
+@pytest.mark.usefixtures("maker")
 def test_an_error_comes_in_its_place_with_its_own_traceback(depth: int) -> None:
     ahead = Prefetcher(explode(2), depth)
     assert [next(ahead), next(ahead)] == [0, 1]
@@ -74,11 +88,13 @@ def test_an_error_comes_in_its_place_with_its_own_traceback(depth: int) -> None:
     assert threads() == []
 
 
+@pytest.mark.usefixtures("maker")
 def test_errors_that_are_no_exceptions_cross_too() -> None:
     with Prefetcher(explode(0, SystemExit(3))) as ahead, pytest.raises(SystemExit):
         next(ahead)
 
 
+@pytest.mark.usefixtures("maker")
 def test_close_ends_thread_and_source() -> None:
     closed = []
 
@@ -107,6 +123,7 @@ def test_close_before_the_first_item_starts_nothing() -> None:
 
 
 @pytest.mark.parametrize("cycle", [False, True])
+@pytest.mark.usefixtures("maker")
 def test_the_thread_ends_with_the_last_reference(cycle: bool) -> None:
     ahead = Prefetcher(iter(range(10**9)))
     assert next(ahead) == 0
@@ -117,6 +134,7 @@ def test_the_thread_ends_with_the_last_reference(cycle: bool) -> None:
     wait_until(lambda: threads() == [])
 
 
+@pytest.mark.usefixtures("maker")
 def test_an_interrupt_while_waiting_finishes_it_and_loses_no_state() -> None:
     """The caller's state is that of the last delivery; another prefetcher goes on from there."""
     gate = threading.Event()
@@ -144,6 +162,89 @@ def test_an_interrupt_while_waiting_finishes_it_and_loses_no_state() -> None:
     assert seen == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_caller_that_hurries_makes_its_items_itself(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
+    monkeypatch.setattr(prefetch, "HURRY_NS", EVER)
+
+    def source() -> Iterator[int]:
+        while True:
+            yield threading.get_ident()
+
+    with Prefetcher(source(), depth) as ahead:
+        makers = [next(ahead) for _ in range(100)]
+        assert set(makers[prefetch.HURRIES + depth :]) == {threading.get_ident()}
+        assert len(threads()) == 1
+        monkeypatch.setattr(prefetch, "HURRY_NS", 0)  # it has gone away since
+        wait_until(lambda: len(ahead._channel._ready) == depth)
+        assert threading.get_ident() not in [next(ahead) for _ in range(depth)]
+
+
+@pytest.mark.usefixtures("maker")
+def test_the_source_is_never_run_twice_at_a_time() -> None:
+    """A generator would raise ValueError then; two of these would be in there together."""
+    inside, together = [0], []
+
+    class Source:
+        def __init__(self) -> None:
+            self.left = 300
+
+        def __iter__(self) -> "Source":
+            return self
+
+        def __next__(self) -> int:
+            inside[0] += 1
+            time.sleep(0.0001 * (self.left % 3))
+            together.append(inside[0])
+            inside[0] -= 1
+            self.left -= 1
+            if self.left < 0:
+                raise StopIteration
+            return self.left
+
+    with Prefetcher(Source(), 2) as ahead:
+        seen = []
+        for i, item in enumerate(ahead):
+            seen.append(item)
+            time.sleep(0.0001 * (i % 5 // 4))
+    assert seen == list(range(300))[::-1]
+    assert set(together) == {1}
+
+
+@pytest.mark.usefixtures("maker")
+def test_close_from_another_thread_waits_for_the_item_in_the_making() -> None:
+    gate, inside, closed = threading.Event(), threading.Event(), []
+
+    def source() -> Iterator[int]:
+        try:
+            yield 0
+            inside.set()
+            gate.wait()
+            yield 1
+        finally:
+            closed.append(True)
+
+    ahead, raised = Prefetcher(source()), []
+
+    def take() -> None:
+        try:
+            while True:
+                next(ahead)
+        except RuntimeError as error:
+            raised.append(error)
+
+    caller, closer = threading.Thread(target=take), threading.Thread(target=ahead.close)
+    caller.start()
+    inside.wait()
+    closer.start()
+    wait_until(lambda: ahead._channel.stopped)
+    assert not closed
+    gate.set()
+    closer.join()
+    caller.join()
+    assert closed == [True] and threads() == []
+    assert "closed" in str(raised[0])
+
+
 def test_waiting_and_lead_are_told_apart() -> None:
     gate, made = threading.Event(), []
 
@@ -165,6 +266,7 @@ def test_waiting_and_lead_are_told_apart() -> None:
     assert second.item == 1 and second.wait_ns == 0 and second.lead_ns > 0
 
 
+@pytest.mark.usefixtures("maker")
 def test_many_short_lives_leave_no_thread() -> None:
     for i in range(50):
         with contextlib.suppress(ZeroDivisionError), Prefetcher(explode(3), depth=2) as ahead:

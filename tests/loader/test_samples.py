@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from loader import samples as samples_module
 from loader.indexed import Index
-from loader.samples import DocumentStarts, Domain
+from loader.native import documents as kernel
+from loader.samples import DocumentStarts, Domain, interleave
 
 # Lengths of the documents of each shard; shards and documents may be empty.
 SHARDS = st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=6)
@@ -90,6 +91,53 @@ def test_document_starts(shards: list[list[int]], length: int, data: st.DataObje
         # Empty documents start where another does, and those at a shard's end need not show.
         assert sorted(set(row)) == sorted(set(within))
         assert row == sorted(row)
+
+
+@given(
+    st.lists(st.integers(0, 60), max_size=30).map(sorted),
+    st.lists(st.tuples(st.integers(-5, 70), st.integers(-5, 70), st.integers(-9, 9)), max_size=8),
+)
+def test_the_kernel_finds_documents(offsets: list[int], ranges: list[tuple[int, int, int]]) -> None:
+    begins, stops, shifts = np.array(ranges, np.int64).reshape(-1, 3).T.copy()
+    starts, counts = kernel.find(np.array(offsets, np.int64), begins, stops, shifts)
+    expected = [[offset + shift for offset in offsets if begin <= offset < stop] for begin, stop, shift in ranges]
+    assert np.frombuffer(starts, np.int64).tolist() == [start for row in expected for start in row]
+    assert np.frombuffer(counts, np.int64).tolist() == [len(row) for row in expected]
+
+
+def test_the_kernel_takes_no_other_arrays() -> None:
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    for given_ in (
+        (one, two, one, one),
+        (one, one, two, one),
+        (one, one, one, two),
+        (np.zeros(2, np.int32), *[one] * 3),
+    ):
+        with pytest.raises(ValueError, match="are needed"):
+            kernel.find(*given_)
+    misaligned = np.zeros(17, np.uint8)[1:].view(np.int64)
+    with pytest.raises(ValueError, match="are needed"):
+        kernel.find(misaligned, two, two, two)
+    starts, counts = kernel.find(np.array([9, 0, 9, 0]), np.array([0, -(2**63)]), np.array([5, 2**63 - 1]), two)
+    assert len(starts) <= 8 * 8 and len(counts) == 16  # offsets that do not ascend: nonsense, but of their memory
+
+
+@given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8), st.data())
+def test_parts_are_put_together_again(rows: list[list[int]], data: st.DataObject) -> None:
+    owner = np.array([data.draw(st.integers(0, 2)) for _ in rows], np.int64)
+    parts = []
+    for part in range(3):
+        places = np.flatnonzero(owner == part)
+        mine = [rows[i] for i in places.tolist()]
+        parts.append(
+            (
+                places,
+                np.array([start for row in mine for start in row], np.int64),
+                np.array([len(row) for row in mine], np.int64),
+            )
+        )
+    starts, counts = interleave([part for part in parts if len(part[0])], len(rows))
+    assert starts.tolist() == [start for row in rows for start in row] and counts.tolist() == [len(row) for row in rows]
 
 
 def test_ranges() -> None:

@@ -1,0 +1,86 @@
+/* Where documents start inside ranges of a shard's tokens, from the offsets in its index.
+ *
+ * A binary search per range, then one step per document found. loader/samples.py documents the use. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+
+/* The first place whose offset is `value` or more. */
+static Py_ssize_t find_first(const int64_t *offsets, Py_ssize_t size, int64_t value)
+{
+    Py_ssize_t low = 0;
+    while (size > 0) {
+        const Py_ssize_t half = size / 2;
+        if (offsets[low + half] < value) {
+            low += half + 1;
+            size -= half + 1;
+        } else {
+            size = half;
+        }
+    }
+    return low;
+}
+
+/* find(offsets, begins, stops, shifts) -> (starts, counts): for each range, in order, the offsets from begin to before
+ * stop plus its shift, and how many there are; two bytearrays of int64. Offsets ascend. */
+static PyObject *find(PyObject *module, PyObject *args)
+{
+    enum { OFFSETS, BEGINS, STOPS, SHIFTS, BUFFERS };
+    Py_buffer b[BUFFERS] = {{0}};
+    PyObject *starts = NULL, *counts = NULL, *result = NULL;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*", &b[OFFSETS], &b[BEGINS], &b[STOPS], &b[SHIFTS]))
+        return NULL;
+    for (int i = 0; i < BUFFERS; i++)
+        if (b[i].itemsize != 8 || (uintptr_t)b[i].buf % 8 || (i > BEGINS && b[i].len != b[BEGINS].len)) {
+            PyErr_SetString(PyExc_ValueError, "aligned int64 offsets, and as many begins, stops and shifts are needed");
+            goto done;
+        }
+    const int64_t *offsets = b[OFFSETS].buf, *begins = b[BEGINS].buf, *stops = b[STOPS].buf, *shifts = b[SHIFTS].buf;
+    const Py_ssize_t documents = b[OFFSETS].len / 8, ranges = b[BEGINS].len / 8;
+    Py_ssize_t total = 0, used = 0;
+    if (!(counts = PyByteArray_FromStringAndSize(NULL, ranges * 8)))
+        goto done;
+    int64_t *count = (int64_t *)(void *)PyByteArray_AS_STRING(counts); /* on the heap, so aligned */
+    /* The first place of each range is kept in `count` until its documents are copied. */
+    for (Py_ssize_t i = 0; i < ranges; i++) {
+        const Py_ssize_t first = find_first(offsets, documents, begins[i]);
+        Py_ssize_t end = first;
+        while (end < documents && offsets[end] < stops[i])
+            end++;
+        if (end - first > PY_SSIZE_T_MAX / 8 - total) {
+            PyErr_NoMemory();
+            goto done;
+        }
+        total += end - first;
+        count[i] = first;
+    }
+    if (!(starts = PyByteArray_FromStringAndSize(NULL, total * 8)))
+        goto done;
+    int64_t *start = (int64_t *)(void *)PyByteArray_AS_STRING(starts);
+    for (Py_ssize_t i = 0; i < ranges; i++) {
+        const Py_ssize_t first = (Py_ssize_t)count[i], before = used;
+        for (Py_ssize_t at = first; at < documents && offsets[at] < stops[i] && used < total; at++)
+            start[used++] = offsets[at] + shifts[i];
+        count[i] = used - before;
+    }
+    result = PyTuple_Pack(2, starts, counts);
+done:
+    Py_XDECREF(starts);
+    Py_XDECREF(counts);
+    for (int i = 0; i < BUFFERS; i++)
+        PyBuffer_Release(&b[i]);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"find", find, METH_VARARGS, "find(offsets, begins, stops, shifts) -> (int64 starts, int64 counts)"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT, "documents", "Documents inside ranges of tokens.", 0, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_documents(void) { return PyModuleDef_Init(&module); }
