@@ -2,14 +2,33 @@
 
 import base64
 import contextlib
-from collections.abc import Iterator
-from functools import cached_property
+import errno
+import io
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
-from loader.fetch import Answer, Attempt, Counters, FetchParams, Permanent, Transient
-from loader.remote import RemoteStore
-from loader.storage import CHUNK, TEMPORARY, Names, check_name, conflict, size_and_crc32c
+import google_crc32c
+
+from loader import gcs_client
+from loader.fetch import Answer, Attempt, Counters, FetchError, FetchParams, Permanent, Transient, retrying
+from loader.gcs_upload import CHUNK, SessionLost, open_bytes, send_chunks
+from loader.remote import PIECE, CorruptObject, RangeStream, RemoteStore
+from loader.storage import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
+
+T = TypeVar("T")
+
+SESSIONS = 3  # resumable uploads begun for one object
+CHECK_SECONDS = 15.0
+KIND = "application/octet-stream"
+
+
+class Facts(NamedTuple):
+    """Of an object that is there; crc32c as 8 hexadecimal digits."""
+
+    size: int
+    crc32c: str
+    generation: str
 
 
 class GcsStore(RemoteStore):
@@ -22,23 +41,33 @@ class GcsStore(RemoteStore):
             raise ValueError(f"location: {url!r} given, gs://bucket or gs://bucket/prefix is allowed")
         self.params = params or FetchParams()
         self.counters = Counters()
-        self._bucket_name = bucket
+        self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self.root = f"gs://{bucket}/{prefix}".rstrip("/")
 
-    @cached_property
-    def _bucket(self) -> Any:
-        from google.cloud import storage
-
-        # Objects need no project: without None the client insists on a default one.
-        return storage.Client(project=None).bucket(self._bucket_name)
-
     def _blob(self, name: str) -> Any:
-        return self._bucket.blob(self._prefix + check_name(name))
+        return gcs_client.client().bucket(self._bucket).blob(self._prefix + check_name(name))
 
-    def _found(self, name: str) -> Any:
-        """The blob with its metadata, or None."""
-        return self._bucket.get_blob(self._prefix + check_name(name))
+    def _retried(self, doing: str, url: str, once: Callable[[], T], params: FetchParams | None = None) -> T:
+        """`once()`, again after transient errors. Raises StorageError; 404 of objects and 412 come through."""
+
+        def attempt(until: float) -> T:
+            self.counters.add(requests=1)
+            with gcs_client.classified():
+                return once()
+
+        try:
+            return retrying(attempt, url, (0, None), params or self.params, self.counters)
+        except FetchError as error:
+            tried = f" {error.attempts} attempts failed; the last:" if error.attempts > 1 else ""
+            status = error.cause.status if isinstance(error.cause, gcs_client.Refusal) else 0
+            raise StorageError(f"{url}: cannot {doing}:{tried} {error.cause}", status) from error
+
+    @property
+    def _timeout(self) -> tuple[float, float]:
+        return self.params.connect_timeout, self.params.read_timeout
+
+    # Reading
 
     def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
         """One attempt, without the library's own retries. The version is the object's generation."""
@@ -48,7 +77,7 @@ class GcsStore(RemoteStore):
         options: dict[str, Any] = {"if_generation_match": int(version)} if version else {}
         timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
         try:
-            with _classified():
+            with gcs_client.classified():
                 blob = self._blob(name)  # the first call looks for credentials
                 # raw: the stored bytes, also of objects that carry Content-Encoding: gzip
                 blob.download_to_file(
@@ -60,59 +89,165 @@ class GcsStore(RemoteStore):
         except exceptions.PreconditionFailed:
             raise Permanent(f"the object has changed: generation {version} expected") from None
         except exceptions.NotFound as error:
-            raise FileNotFoundError(self.url(name)) from error
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name)) from error
         crc32c = base64.b64decode(blob.crc32c).hex() if blob.crc32c else ""
         return Answer(sink.data, None, str(blob.generation or ""), crc32c)
 
     def open(self, name: str) -> BinaryIO:
-        blob = self._found(name)
-        if blob is None:
-            raise FileNotFoundError(self.url(name))
-        stream = blob.open("rb", chunk_size=CHUNK, if_generation_match=blob.generation, raw_download=True)
-        return cast(BinaryIO, stream)
+        facts = self._facts(name)
+        if facts is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name))
+        stream = _CheckedStream(self, name, facts)
+        return cast(BinaryIO, io.BufferedReader(stream, PIECE // 8))
+
+    def _facts(self, name: str) -> Facts | None:
+        """Of the object now, None where there is none."""
+        from google.api_core import exceptions
+
+        url = self.url(name)
+
+        def once() -> Facts:
+            blob = self._blob(name)
+            blob.reload(retry=None, timeout=self._timeout)
+            return Facts(int(blob.size), base64.b64decode(blob.crc32c).hex(), str(blob.generation))
+
+        try:
+            return self._retried("be looked up", url, once)
+        except exceptions.NotFound:
+            return None
 
     def size(self, name: str) -> int | None:
-        blob = self._found(name)
-        return None if blob is None else int(blob.size)
+        facts = self._facts(name)
+        return None if facts is None else facts.size
 
     def list(self, folder: str = "") -> Names:
         prefix = self._prefix + (f"{check_name(folder)}/" if folder else "")
-        blobs = self._bucket.client.list_blobs(self._bucket_name, prefix=prefix, fields="items(name),nextPageToken")
+        names: Names = []
+        token: str | None = None
+        while True:
+            page, token = self._page(prefix, token)
+            names += page
+            if token is None:
+                break
         # Consoles make empty objects "folder/" to show folders; no such name can be read here.
-        names = (blob.name[len(self._prefix) :] for blob in blobs if not blob.name.endswith("/"))
+        names = [name[len(self._prefix) :] for name in names if not name.endswith("/")]
         return sorted(name for name in names if f"/{TEMPORARY}" not in f"/{name}")
+
+    def _page(
+        self, prefix: str, token: str | None, params: FetchParams | None = None, limit: int | None = None
+    ) -> tuple[Names, str | None]:
+        """Full names of one page of a list, and the next page's token."""
+
+        def once() -> tuple[Names, str | None]:
+            found = gcs_client.client().list_blobs(
+                self._bucket, prefix=prefix, page_token=token, page_size=limit, fields="items(name),nextPageToken",
+                retry=None, timeout=self._timeout,
+            )  # fmt: skip
+            page = [blob.name for blob in next(found.pages, ())]
+            return page, found.next_page_token
+
+        return self._retried("be listed", self.root, once, params)
+
+    def check(self) -> None:
+        patience = FetchParams(deadline=min(CHECK_SECONDS, self.params.deadline))
+        self._page(self._prefix, None, patience, 1)
+
+    # Writing
 
     def create(self, name: str, source: bytes | Path) -> None:
         from google.api_core import exceptions
 
-        blob = self._blob(name)
-        upload = blob.upload_from_string if isinstance(source, bytes) else blob.upload_from_filename
+        given = size_and_crc32c(source)
         try:
-            upload(source, content_type="application/octet-stream", if_generation_match=0, checksum="crc32c")
+            self._upload(name, source, given, if_generation_match=0)
         except exceptions.PreconditionFailed:  # it exists: perhaps by an attempt of ours whose answer was lost
-            blob.reload()
-            found, given = (int(blob.size), base64.b64decode(blob.crc32c).hex()), size_and_crc32c(source)
-            if found != given:
-                raise conflict(self.url(name), found, given) from None
+            found = self._facts(name)
+            if found is None:
+                raise StorageError(
+                    f"{self.url(name)}: it was there while it was written, and is gone now", 412
+                ) from None
+        except StorageError as error:
+            # Who may not overwrite may be told so even where, with this condition, nothing would be overwritten.
+            found = self._facts(name) if error.status == 403 else None
+            if found is None:
+                raise
+        else:
+            return
+        if found[:2] != given:
+            raise conflict(self.url(name), found[:2], given)
 
     def replace(self, name: str, data: bytes) -> None:
-        from google.cloud.storage.retry import DEFAULT_RETRY
-
-        # Writing the same bytes twice does no harm, so retries need no precondition.
-        self._blob(name).upload_from_string(
-            data, content_type="application/octet-stream", checksum="crc32c", retry=DEFAULT_RETRY
-        )
+        self._upload(name, data, size_and_crc32c(data))  # the same bytes written twice do no harm
 
     def delete(self, name: str) -> None:
         from google.api_core import exceptions
-        from google.cloud.storage.retry import DEFAULT_RETRY
 
+        url = self.url(name)
         with contextlib.suppress(exceptions.NotFound):
-            self._blob(name).delete(retry=DEFAULT_RETRY)
+            self._retried("be deleted", url, lambda: self._blob(name).delete(retry=None, timeout=self._timeout))
+
+    def _upload(self, name: str, source: bytes | Path, given: tuple[int, str], **conditions: int) -> None:
+        """Write an object; the service is told its checksum and refuses other bytes. Memory: one chunk."""
+        url, (size, crc32c) = self.url(name), given
+        options = {"content_type": KIND, "checksum": None, "retry": None, **conditions}
+
+        def new_blob() -> Any:
+            blob = self._blob(name)
+            blob.crc32c = base64.b64encode(bytes.fromhex(crc32c)).decode()
+            return blob
+
+        def at_once() -> Any:
+            blob = new_blob()
+            stream.seek(0)
+            timeout = (self.params.read_timeout,) * 2  # the first bounds the sending of the body, too
+            blob.upload_from_file(stream, size=size, timeout=timeout, **options)
+            return {"size": blob.size, "crc32c": blob.crc32c}
+
+        def begin() -> Any:
+            return new_blob().create_resumable_upload_session(size=size, timeout=self._timeout, **options)
+
+        def retried(once: Callable[[], T]) -> T:
+            return self._retried("be written", url, once)
+
+        with open_bytes(source) as stream:
+            made = retried(at_once) if size <= CHUNK else self._send(url, begin, stream, size, retried)
+        if (int(made["size"]), base64.b64decode(made["crc32c"]).hex()) != given:
+            raise StorageError(f"{url}: cannot be written: the service holds other bytes than it was sent")
+
+    def _send(
+        self, url: str, begin: Callable[[], str], stream: BinaryIO, size: int, retried: Callable[..., Any]
+    ) -> Any:
+        """Send a large object in chunks, from the beginning again where its session is lost."""
+        for _ in range(SESSIONS):
+            session = retried(begin)
+            try:
+                return send_chunks(gcs_client.client()._http, session, stream, size, self.params, retried)
+            except SessionLost as error:
+                lost = error
+        raise StorageError(f"{url}: cannot be written: {SESSIONS} uploads were broken off; the last: {lost}")
 
     def close(self) -> None:
-        if "_bucket" in self.__dict__:
-            self._bucket.client.close()
+        gcs_client.close()
+
+
+class _CheckedStream(RangeStream):
+    """A stream that compares the CRC-32C with the service's once it was read from its beginning to its end."""
+
+    def __init__(self, store: GcsStore, name: str, facts: Facts) -> None:
+        super().__init__(store, name, facts.size, facts.generation)
+        self._expected = facts.crc32c
+        self._summed = self._crc32c = 0  # bytes from the beginning on, and their checksum
+
+    def readinto(self, buffer: Any) -> int:
+        start = self.tell()
+        count = super().readinto(buffer)
+        if count and start == self._summed:
+            self._crc32c = google_crc32c.extend(self._crc32c, bytes(memoryview(buffer).cast("B")[:count]))
+            self._summed += count
+            if self._summed == self._size and f"{self._crc32c:08x}" != self._expected:
+                text = f"crc32c {self._crc32c:08x} found, {self._expected} expected by the server"
+                raise CorruptObject(f"{self._store.url(self._name)}: {text}")
+        return count
 
 
 class _Sink:
@@ -129,29 +264,3 @@ class _Sink:
             raise Transient(f"more than the {self._limit} bytes asked for")
         self.data += data
         return len(data)
-
-
-@contextlib.contextmanager
-def _classified() -> Iterator[None]:
-    """Turn the libraries' errors into Transient and Permanent; 404, 412 and 416 stay."""
-    import requests
-    import urllib3
-    from google.api_core import exceptions
-    from google.auth.exceptions import GoogleAuthError, TransportError
-
-    try:
-        yield
-    except exceptions.GoogleAPICallError as error:
-        code = int(error.code or 0)
-        if code in (404, 412, 416):
-            raise
-        cause = f"status {code}"  # the message has nothing more than the address
-        if code in (408, 429) or code >= 500:
-            raise Transient(cause) from error
-        raise Permanent(cause) from error
-    except TransportError as error:
-        raise Transient(error) from error
-    except GoogleAuthError as error:
-        raise Permanent(error) from error
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        raise Transient(error) from error

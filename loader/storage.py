@@ -31,6 +31,17 @@ class StorageConflict(Exception):
     """An object exists with other bytes than the ones to be published. The message names both."""
 
 
+class StorageError(OSError):
+    """A remote place cannot be read or written. One line: the place, what was tried, and what to do about it.
+
+    status: of the service's last answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Checksums(NamedTuple):
     """Size in bytes, and CRC-32C (8 digits) and SHA-256 (64 digits) in lower-case hexadecimal."""
 
@@ -103,7 +114,7 @@ class Store(ABC):
     """Objects under one root. Safe to share between threads; pickles as its root.
 
     Every method takes names relative to the root and raises ValueError for those that `check_name` refuses. Reading
-    what is missing raises FileNotFoundError; the network and the disk raise their own errors.
+    what is missing raises FileNotFoundError; other failures are OSErrors, of GCS StorageError or FetchError.
     """
 
     root: str
@@ -129,7 +140,11 @@ class Store(ABC):
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
-        """A seekable stream of the object's bytes; on GCS it reads ahead and stays on one generation."""
+        """A seekable stream of the object's bytes.
+
+        On GCS it reads ahead, stays on one generation, and compares the CRC-32C once it was read from its beginning to
+        its end (CorruptObject).
+        """
 
     @abstractmethod
     def size(self, name: str) -> int | None:
@@ -150,6 +165,10 @@ class Store(ABC):
     @abstractmethod
     def delete(self, name: str) -> None:
         """Remove the object; a missing one is fine."""
+
+    def check(self) -> None:
+        """Raise StorageError, within seconds, where a remote place cannot be reached or listed. Costs one request."""
+        return
 
     def close(self) -> None:
         """Close idle connections, where there are any. The store can still be used."""

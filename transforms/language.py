@@ -2,17 +2,16 @@
 
 import importlib.util
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 import apache_beam as beam
 import fasttext
-from apache_beam.io.filesystems import FileSystems
 
 from transforms.document import Document, Drop
 from transforms.per_document import PerDocument, RejectParams
+from transforms.resources import local_copy
 
 LABEL = "__label__"
 
@@ -94,18 +93,13 @@ def bundled_model() -> str:
 def load_model(path: str) -> Predict:
     """The model at `path`, once per process (1 MB and 20 ms for lid.176.ftz, 126 MB for lid.176.bin).
 
-    Raises ValueError when the file is missing or is no fastText model.
+    Raises ValueError when the file is missing or is no fastText model, OSError when it cannot be read.
     """
-    if not FileSystems.exists(path):
-        raise ValueError(f"model: {path!r} given, an existing file is allowed")
-    if "://" not in path:
-        predict: Predict = fasttext.load_model(path).f.predict
-        return predict
-    with tempfile.NamedTemporaryFile(suffix=os.path.basename(path)) as copy, FileSystems.open(path) as remote:
-        while block := remote.read(1 << 20):
-            copy.write(block)
-        copy.flush()
-        predict = fasttext.load_model(copy.name).f.predict
+    try:
+        with local_copy(path) as local:
+            predict: Predict = fasttext.load_model(str(local)).f.predict
+    except FileNotFoundError:
+        raise ValueError(f"model: {path!r} given, an existing file is allowed") from None
     return predict
 
 

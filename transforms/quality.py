@@ -67,7 +67,8 @@ def classifier_text(text: str, max_chars: int) -> str:
 def load_classifier(path: str) -> Any:
     """fastText's own model object, once per process. Raises ValueError, one line, for a missing or foreign file."""
     try:
-        model = fasttext.load_model(str(local_copy(path)))
+        with local_copy(path) as local:
+            model = fasttext.load_model(str(local))
     except (OSError, ValueError, RuntimeError) as error:
         raise ValueError(f"model: {path!r} given, which cannot be loaded ({error})") from None
     return model.f  # the wrapper's predict() raises under numpy 2

@@ -16,11 +16,11 @@ import idna
 import numpy as np
 import re2
 import tldextract
-from apache_beam.io.filesystems import FileSystems
 from numpy.typing import NDArray
 
 from transforms.document import Document, Drop, hash64
 from transforms.per_document import PerDocument, RejectParams
+from transforms.resources import read_list_file
 
 # fmt: off
 # Small on purpose: unmistakable in any context. Long lists belong into files, such as those of the University of
@@ -204,13 +204,14 @@ def compile_patterns(patterns: list[tuple[str, str]]) -> re2.Set | None:
 
 
 def read_list(field: str, path: str) -> list[tuple[str, str]]:
-    """(place, entry) of each line of a list file. Raises ValueError when the file is missing or is not UTF-8 text."""
-    if not FileSystems.exists(path):
-        raise ValueError(f"{field}: {path!r} given, an existing file is allowed")
-    with FileSystems.open(path) as stream:
-        data = stream.read()
+    """(place, entry) of each line of a list file.
+
+    Raises ValueError when the file is missing or is not UTF-8 text, OSError when it cannot be read.
+    """
     try:
-        lines = data.decode("utf-8-sig").splitlines()
+        lines = read_list_file(path).decode("utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise ValueError(f"{field}: {path!r} given, an existing file is allowed") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{field}: {path!r} given, a text file in UTF-8 is allowed") from error
     entries = ((number, re.sub(r"(^|\s)#.*", "", line).strip()) for number, line in enumerate(lines, 1))

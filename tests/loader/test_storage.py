@@ -9,16 +9,18 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from google.api_core.exceptions import PreconditionFailed
 
+from loader.fetch import FetchError
 from loader.storage import CHUNK, Checksums, StorageConflict, Store, check_name, checksums, open_store, size_and_crc32c
-from tests.loader.fake_gcs import FakeGcs, fake_gcs
+from tests.fake_gcs import FakeGcs, fake_gcs
 
 
 @pytest.fixture(scope="module")
 def gcs() -> Iterator[FakeGcs]:
-    with pytest.MonkeyPatch.context() as patch, fake_gcs() as server:
-        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    """Lists come in pages of two."""
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        server.api.page_size = 2
         yield server
 
 
@@ -29,10 +31,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield open_store(tmp_path / "root")
         return
     server = request.getfixturevalue("gcs")
-    server.objects.clear()
+    server.clear()
     store = open_store("gs://bucket/some/prefix/")
     yield store
-    store._bucket.client.close()  # type: ignore[attr-defined]
+    store.close()
 
 
 def test_read_open_size(store: Store) -> None:
@@ -169,23 +171,23 @@ def test_failed_source_leaves_nothing(tmp_path: Path) -> None:
 
 def test_foreign_objects_in_a_bucket(gcs: FakeGcs) -> None:
     """Placeholders of folders are not objects; neighbours of the prefix are not inside."""
-    gcs.objects.clear()
+    gcs.clear()
     for name in ("p/", "p/a/", "p/a/x", "px", "p/.tmp-1", "q/y"):
-        gcs.put(name, b"")
+        gcs.put("bucket", name, b"")
     store = open_store("gs://bucket/p")
     assert store.list() == ["a/x"]
-    store._bucket.client.close()  # type: ignore[attr-defined]
+    store.close()
 
 
 def test_a_stream_stays_on_one_generation(gcs: FakeGcs) -> None:
-    gcs.objects.clear()
+    gcs.clear()
     store = open_store("gs://bucket")
     store.replace("x", b"old")
     with store.open("x") as stream:
         store.replace("x", b"new")
-        with pytest.raises(PreconditionFailed):
+        with pytest.raises(FetchError, match="the object has changed: generation"):
             stream.read()
-    store._bucket.client.close()  # type: ignore[attr-defined]
+    store.close()
 
 
 def test_checksums(tmp_path: Path) -> None:
