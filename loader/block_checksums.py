@@ -135,14 +135,12 @@ def parse_blocks(text: str, size: int, crc32c: str, what: str) -> tuple[int, ...
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise FormatError(f"{what}: block checksums are not base64 ({error})") from None
+        raise FormatError(f"{what}: block_crc32c is not base64 ({error})") from None
     expected = -(-size // BLOCK)
     if len(data) != 4 * expected:
-        raise FormatError(
-            f"{what}: {len(data)} bytes of block checksums found, {4 * expected} expected for {size} bytes"
-        )
+        raise FormatError(f"{what}: {len(data)} bytes of block_crc32c found, {4 * expected} expected for {size} bytes")
     values = tuple(int(value) for value in np.frombuffer(data, ">u4"))
     found = f"{combine_blocks(values, size):08x}"
     if found != crc32c:
-        raise FormatError(f"{what}: block checksums combine to crc32c {found}, {crc32c} expected for the file")
+        raise FormatError(f"{what}: block_crc32c combine to crc32c {found}, {crc32c} expected for the file")
     return values

@@ -126,8 +126,20 @@ class BlockCache:
         self._warned = False
         self._not_before = 0.0  # when a block may be stored again
         with self.tolerant():
-            for name in ("blocks", "locks", "sums"):
-                (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make_folders()
+
+    def _make_folders(self) -> None:
+        for name in ("blocks", "locks", "sums"):
+            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _open_own(self, name: str) -> int:
+        """A file of the cache itself, made where it is missing, and the folders too: somebody may have removed them."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        try:
+            return os.open(self.folder / name, flags, 0o600)
+        except FileNotFoundError:
+            self._make_folders()
+            return os.open(self.folder / name, flags, 0o600)
 
     def open(self, key: Key, expected: int | None) -> CachedBlock | None:
         """The block, None where it is not here. expected: its CRC-32C where that is known.
@@ -220,7 +232,7 @@ class BlockCache:
         name = f"whole-{stripe:03x}" if group is None else f"{stripe:03x}"  # who holds one may ask for the other
         descriptor = -1
         with self.tolerant():
-            descriptor = os.open(self.folder / "locks" / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = self._open_own(f"locks/{name}")
         if descriptor < 0:
             yield True
             return
@@ -265,7 +277,7 @@ class BlockCache:
 
     @contextlib.contextmanager
     def _usage(self) -> Iterator[int | None]:
-        descriptor = os.open(self.folder / "usage", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = self._open_own("usage")
         try:
             until = time.monotonic() + _PATIENCE
             while True:
@@ -295,7 +307,8 @@ class BlockCache:
                     with contextlib.suppress(FileNotFoundError):
                         stat = entry.stat()
                         if entry.name.startswith(_TEMPORARY):
-                            if now - stat.st_mtime > _ABANDONED and _remove_unused(entry.path):
+                            # Of another day, past or to come: clocks are put right, too.
+                            if abs(now - stat.st_mtime) > _ABANDONED and _remove_unused(entry.path):
                                 continue
                         else:
                             found.append((stat.st_mtime, stat.st_size, entry.path))

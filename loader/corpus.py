@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from loader.format import FormatError, Manifest, ShardEntry, read_manifest
-from loader.indexed import Index, IndexedReader, read_index
-from loader.source import read_file, size_found
+from loader.indexed import Index, IndexedReader
+from loader.source import load_index, size_found
 from loader.storage import Store, open_store
 
 
@@ -43,7 +43,7 @@ class Shard:
         self.entry = entry
         self._store = store
         self._local: IndexedReader | None = None
-        self.index: Index = read_index(read_file(store, entry.idx), store.url(entry.idx.path))
+        self.index: Index = load_index(store, entry)
         size = store.size(entry.bin.path)
         if size != self.index.bin_size:
             raise FormatError(
@@ -52,11 +52,6 @@ class Shard:
         path = store.local_path(entry.bin.path)
         if path is not None:
             self._local = IndexedReader(path, self.index)
-        if (len(self.index), self.index.tokens) != (entry.documents, entry.tokens):
-            raise FormatError(
-                f"{store.url(entry.idx.path)}: {len(self.index)} documents and {self.index.tokens} tokens found, "
-                f"{entry.documents} and {entry.tokens} expected from the manifest"
-            )
 
     def __len__(self) -> int:
         return len(self.index)

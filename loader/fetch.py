@@ -32,7 +32,7 @@ class FetchError(OSError):
     """A range could not be read. The message has the file, the range, the attempts, the seconds and the last cause."""
 
     def __init__(self, what: str, span: tuple[int, int | None], attempts: int, seconds: float, cause: object) -> None:
-        text = without_secrets(_describe(cause))
+        text = _describe(cause)
         end = "its end" if span[1] is None else span[1]
         tried = f"{attempts} attempt{'s' * (attempts > 1)} in {seconds:.1f} s"
         super().__init__(f"{what}: bytes {span[0]} to {end}: {tried} failed; last: {text}")
@@ -41,7 +41,8 @@ class FetchError(OSError):
 
 def _describe(cause: object) -> str:
     own = isinstance(cause, (Transient, Permanent)) or not isinstance(cause, Exception)
-    return str(cause) if own else f"{type(cause).__name__}: {cause}"
+    # A server may send a line of 64 KiB, and http.client repeats it.
+    return without_secrets(str(cause) if own else f"{type(cause).__name__}: {cause}")[:500]
 
 
 class Transient(Exception):
@@ -192,6 +193,33 @@ class Attempt:
                 self._abort()
 
 
+class Stop:
+    """Ends reads from another thread, for good: attempts on their way are cancelled, later ones do not begin."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+        self._running: set[Attempt] = set()
+        self._lock = threading.Lock()
+
+    def add(self, attempt: Attempt) -> None:
+        """An attempt begins. Raises Permanent after `set`."""
+        with self._lock:
+            if self.event.is_set():
+                raise Permanent("closed")
+            self._running.add(attempt)
+
+    def discard(self, attempt: Attempt) -> None:
+        with self._lock:
+            self._running.discard(attempt)
+
+    def set(self) -> None:
+        self.event.set()
+        with self._lock:
+            running = list(self._running)
+        for attempt in running:
+            attempt.cancel()
+
+
 class RangeStore(Protocol):
     def url(self, name: str) -> str: ...
 
@@ -235,8 +263,7 @@ def retrying(
         if time.monotonic() + delay >= until or stopped.wait(delay):
             raise FetchError(what, span, attempts, time.monotonic() - began, cause) from cause
         if attempts == 1:
-            told = without_secrets(str(cause))
-            _log.warning("%s: %s; trying again for up to %.0f s", what, told, params.deadline)
+            _log.warning("%s: %s; trying again for up to %.0f s", what, _describe(cause), params.deadline)
         counters.add(retries=1)
 
 
@@ -248,9 +275,8 @@ class Fetcher:
         self._params = params
         self._counters = counters
         self._pool = ThreadPoolExecutor(threads, "refinery-fetch")
-        self._stopped = threading.Event()
+        self._stop = Stop()
         self._lock = threading.Lock()
-        self._running: set[Attempt] = set()
         self._reads = self._hedges = 0
         self._durations: dict[int, deque[float]] = {}
         self._versions: dict[str, str] = {}
@@ -271,18 +297,14 @@ class Fetcher:
         span = (start, stop)
         answer = retrying(
             lambda until: self._hedged(name, span, judge, until),
-            self._store.url(name), span, self._params, self._counters, self._stopped,
+            self._store.url(name), span, self._params, self._counters, self._stop.event,
         )  # fmt: skip
         self._counters.add(bytes=len(answer.data))
         return answer
 
     def close(self) -> None:
         """Cancel what is on its way and join all threads; reads that wait raise FetchError."""
-        self._stopped.set()
-        with self._lock:
-            running = list(self._running)
-        for attempt in running:
-            attempt.cancel()
+        self._stop.set()
         # Those that have not begun end by themselves. Cancelled futures would not wake whoever waits for them.
         self._pool.shutdown()
 
@@ -307,7 +329,7 @@ class Fetcher:
                 hedging = self._params.hedge_after > 0 and len(attempts) < 2
                 patience = min(until, due) - now if hedging else until - now
                 done, _ = wait([future for _, future in attempts], max(0.0, patience), FIRST_COMPLETED)
-                if self._stopped.is_set():
+                if self._stop.event.is_set():
                     raise Permanent("closed")
                 for pair in [pair for pair in attempts if pair[1] in done]:
                     attempts.discard(pair)
@@ -359,13 +381,9 @@ class Fetcher:
                     raise Permanent(f"the object has changed: {answer.version} found, {self._versions[name]} expected")
                 return answer
             finally:
-                with self._lock:
-                    self._running.discard(attempt)
+                self._stop.discard(attempt)
 
-        with self._lock:
-            if self._stopped.is_set():
-                raise Permanent("closed")
-            self._running.add(attempt)
+        self._stop.add(attempt)
         try:
             return attempt, self._pool.submit(run)
         except RuntimeError:

@@ -13,11 +13,13 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.indexed import DTYPE_CODES, FormatError, Index, IndexedReader, IndexedWriter, dtype_for, read_index
-from loader.storage import Store, check_name
+from loader.fields import MOST, Fields
+from loader.indexed import DTYPE_CODES, DTYPES, FormatError, Index, IndexedReader, IndexedWriter, dtype_for, read_index
+from loader.storage import Store
 
 SCHEMA_VERSION = 1
 KIND = "refinery-corpus"
@@ -27,6 +29,8 @@ SPLITS = ("train", "validation")
 SUFFIXES = {"bin": ".bin", "idx": ".idx", "provenance": ".provenance.parquet"}
 
 _DOMAIN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+MAX_MANIFEST = 1 << 30  # bytes: a manifest has 5.4 for each MiB of tokens
+MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
 
 
 def seal(payload: Mapping[str, Any]) -> bytes:
@@ -44,9 +48,12 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
     """The payload of sealed bytes. Raises FormatError, naming `what`, unless they are exactly what `seal` makes."""
     try:
         payload = json.loads(data)
-        digest = payload.pop("sha256")
-        if not isinstance(digest, str) or seal(payload) != data:
-            raise FormatError(f"{what}: the contents do not match their sha256 {digest!r}: damaged or edited")
+        expected = payload.pop("sha256")
+        found = hashlib.sha256(_canonical(payload)).hexdigest()
+        if found != expected:
+            raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
+        if _canonical({**payload, "sha256": found}) != data:
+            raise FormatError(f"{what}: other bytes than those that are sealed: damaged or edited")
     except FormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -197,24 +204,36 @@ class Manifest:
 
 def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
     """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, a wrong field."""
-    payload = unseal(data, what)
+    return _manifest(unseal(data, what), what)
+
+
+def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     if payload.get("kind") != KIND:
-        raise FormatError(f"{what}: kind {payload.get('kind')!r} found, {KIND!r} expected")
+        raise FormatError(f"{what}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
     check_version(payload, what)
-    top = _Fields(payload, what)
+    top = Fields(payload, what)
     tokenizer = top.inner("tokenizer")
+    shards = tuple(_shard(entry) for entry in top.list("shards"))
+    tokens = sum(shard.tokens for shard in shards)
+    if tokens >= MOST:
+        raise FormatError(f"{what}: shards: tokens come to {tokens}, less than {MOST} expected")
+    code = top.count("dtype_code")
+    if code not in DTYPES or top.text("dtype") != DTYPES[code].name:
+        raise FormatError(
+            f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, uint16 and 8 or int32 and 4 expected"
+        )
     return Manifest(
         name=top.text("name"),
         fingerprint=top.text("fingerprint"),
         dtype=top.text("dtype"),
-        dtype_code=top.count("dtype_code"),
+        dtype_code=code,
         tokenizer=TokenizerEntry(
             tokenizer.path("path"),
             tokenizer.count("vocab_size"),
-            tokenizer.optional_count("bos_id"),
-            tokenizer.optional_count("eos_id"),
+            tokenizer.optional_count("bos_id", MAX_ID),
+            tokenizer.optional_count("eos_id", MAX_ID),
         ),
-        shards=tuple(_shard(entry) for entry in top.list("shards")),
+        shards=shards,
         files=tuple(_file(entry) for entry in top.list("files")),
         totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
         funnel=tuple(_funnel_entry(entry) for entry in top.list("funnel")),
@@ -227,78 +246,67 @@ def check_version(payload: Mapping[str, Any], what: str) -> None:
     """Raise FormatError, with both numbers, unless the payload has this reader's schema version."""
     version = payload.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise FormatError(f"{what}: schema version {version!r} found, this reader knows version {SCHEMA_VERSION}")
+        raise FormatError(f"{what}: schema version {version!r:.80} found, this reader knows version {SCHEMA_VERSION}")
 
 
 def read_manifest(store: Store) -> Manifest:
     """The manifest of the corpus at `store`. Raises FormatError where there is none or none that can be trusted."""
-    return parse_manifest(read_manifest_bytes(store), store.url(MANIFEST))
+    return load_manifest(store)[0]
 
 
-def read_manifest_bytes(store: Store) -> bytes:
-    """The sealed bytes of the manifest, unread. Raises FormatError where there are none."""
+def load_manifest(store: Store) -> tuple[Manifest, bytes]:
+    """The manifest of the corpus at `store`, and its sealed bytes. Errors of `read_manifest`.
+
+    From afar a broken seal is read a second time: the bytes may have been damaged on their way.
+    """
+    data, what = _manifest_bytes(store), store.url(MANIFEST)
     try:
-        return store.read(MANIFEST)
+        payload = unseal(data, what)
+    except FormatError:
+        if store.local_path(MANIFEST) is not None:
+            raise
+        first, data = data, _manifest_bytes(store)
+        try:
+            payload = unseal(data, what)
+        except FormatError as error:
+            sums = [f"{len(each)} bytes with crc32c {google_crc32c.value(each):08x}" for each in (first, data)]
+            raise FormatError(f"{error} (read twice: {sums[0]}, then {sums[1]})") from None
+    return _manifest(payload, what), data
+
+
+def _manifest_bytes(store: Store) -> bytes:
+    near = store.local_path(MANIFEST) is not None
+    try:
+        data = store.read(MANIFEST) if near else store.read(MANIFEST, 0, MAX_MANIFEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise FormatError(
             f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished"
         ) from None
+    if len(data) > MAX_MANIFEST:
+        raise FormatError(
+            f"{store.url(MANIFEST)}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected"
+        )
+    return data
 
 
-class _Fields:
-    """Typed access to a JSON object; every error says where and what."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise FormatError(f"{where}: {value!r:.80} found, an object expected")
-        self.value = value
-        self.where = where
-
-    def _get(self, key: str, kind: type, expected: str) -> Any:
-        value = self.value.get(key)
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise FormatError(f"{self.where}: {key} is {value!r:.80}, {expected} expected")
-        return value
-
-    def text(self, key: str) -> str:
-        return str(self._get(key, str, "a string"))
-
-    def count(self, key: str) -> int:
-        value = int(self._get(key, int, "an integer"))
-        if not 0 <= value < 2**63:
-            raise FormatError(f"{self.where}: {key} is {value}, 0 or more expected")
-        return value
-
-    def optional_count(self, key: str) -> int | None:
-        return None if key in self.value and self.value[key] is None else self.count(key)
-
-    def path(self, key: str) -> str:
-        try:
-            return check_name(self.text(key))
-        except FormatError:
-            raise
-        except ValueError as error:
-            raise FormatError(f"{self.where}: {key}: {error}") from None
-
-    def inner(self, key: str) -> "_Fields":
-        return _Fields(self._get(key, dict, "an object"), f"{self.where}: {key}")
-
-    def list(self, key: str) -> "Iterator[_Fields]":
-        values = self._get(key, list, "a list")
-        return (_Fields(value, f"{self.where}: {key}[{i}]") for i, value in enumerate(values))
-
-
-def _file(entry: _Fields) -> FileEntry:
+def _file(entry: Fields) -> FileEntry:
     rows = entry.count("rows") if "rows" in entry.value else None
-    blocks = entry.text("block_crc32c") if "block_crc32c" in entry.value else ""
-    return FileEntry(entry.path("path"), entry.count("size"), entry.text("crc32c"), entry.text("sha256"), rows, blocks)
+    size = entry.count("size")
+    blocks = entry.block_checksums("block_crc32c", size) if "block_crc32c" in entry.value else ""
+    crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
+    return FileEntry(entry.path("path"), size, crc32c, sha256, rows, blocks)
 
 
-def _shard(entry: _Fields) -> ShardEntry:
+def _shard(entry: Fields) -> ShardEntry:
     files = entry.inner("files")
+    split, domain = entry.text("split"), entry.text("domain")
+    if split not in SPLITS:
+        raise FormatError(f"{entry.where}: split is {split!r:.80}, {' or '.join(SPLITS)} expected")
+    if not _DOMAIN.fullmatch(domain):
+        raise FormatError(f"{entry.where}: domain is {domain!r:.80}, up to 64 of a-z 0-9 _ . - expected")
     return ShardEntry(
-        split=entry.text("split"),
-        domain=entry.text("domain"),
+        split=split,
+        domain=domain,
         index=entry.count("index"),
         count=entry.count("count"),
         documents=entry.count("documents"),
@@ -309,7 +317,7 @@ def _shard(entry: _Fields) -> ShardEntry:
     )
 
 
-def _funnel_entry(entry: _Fields) -> dict[str, Any]:
+def _funnel_entry(entry: Fields) -> dict[str, Any]:
     outcomes = [entry.inner("in"), entry.inner("kept")]
     for group in (entry.inner("dropped"), entry.inner("dead")):
         outcomes += [group.inner(reason) for reason in group.value]
@@ -378,10 +386,10 @@ __all__ = [
     "check_funnel",
     "check_version",
     "dtype_for",
+    "load_manifest",
     "parse_manifest",
     "read_index",
     "read_manifest",
-    "read_manifest_bytes",
     "seal",
     "shard_name",
     "unseal",

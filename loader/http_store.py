@@ -28,7 +28,7 @@ from loader.storage import Names, check_name
 
 _REDIRECTS = 3
 _READ = 1 << 18  # bytes between two looks at the clock
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
 
 class HttpStore(RemoteStore):
@@ -66,7 +66,8 @@ class HttpStore(RemoteStore):
         """One attempt. The version is the object's ETag, "" where the server sends none."""
         answer = self._follow(self.url(name), name, start, stop, attempt)
         if version and answer.version != version:
-            raise Permanent(f"the object has changed: ETag {answer.version or None} found, {version} expected")
+            found = answer.version or None
+            raise Permanent(f"the object has changed: ETag {found!s:.80} found, {version:.80} expected")
         return answer
 
     def open(self, name: str) -> BinaryIO:
@@ -105,17 +106,26 @@ class HttpStore(RemoteStore):
                 path = urlsplit(url)
                 target = path.path + (f"?{path.query}" if path.query else "")
                 lease.connection.request("GET", target, headers=headers | {"User-Agent": "refinery-loader"})
-                response = lease.connection.getresponse()
-                if response.status not in (301, 302, 303, 307, 308):
-                    answer = self._answer(response, name, start, stop, attempt)
-                    lease.keep = response.isclosed() and not response.will_close
-                    return answer
-                location = urljoin(url, response.getheader("Location") or "")
-                found = urlsplit(location)
-            if f"{found.scheme}://{found.netloc}" != self._origin:
-                raise Permanent(f"redirected to {found.scheme}://{found.hostname}, only {self._origin} is allowed")
-            url = location
+                with lease.connection.getresponse() as response:
+                    if response.status not in (301, 302, 303, 307, 308):
+                        answer = self._answer(response, name, start, stop, attempt)
+                        lease.keep = response.isclosed() and not response.will_close
+                        return answer
+                    url = self._redirected(url, response.getheader("Location") or "")
         raise Permanent(f"more than {_REDIRECTS} redirects")
+
+    def _redirected(self, url: str, location: str) -> str:
+        try:
+            target = urljoin(url, location)
+            found = urlsplit(target)
+        except ValueError:
+            raise Permanent("redirected to what is no address") from None
+        if f"{found.scheme}://{found.netloc}" != self._origin:
+            host = f"{found.scheme}://{found.hostname}"
+            raise Permanent(f"redirected to {host:.80}, only {self._origin} is allowed")
+        if not target.isascii():
+            raise Permanent("redirected to an address with other than ASCII characters")
+        return target
 
     def _answer(self, response: http.client.HTTPResponse, name: str, start: int, stop: int, attempt: Attempt) -> Answer:
         status = response.status
@@ -124,22 +134,22 @@ class HttpStore(RemoteStore):
         declared = _content_length(response)
         text = response.getheader("Content-Range") or ""
         if status == 416:
-            beyond = re.fullmatch(r"bytes \*/(\d+)", text)
+            beyond = re.fullmatch(r"bytes \*/([0-9]{1,19})", text)
             if beyond is None or int(beyond[1]) > start:
-                raise Transient(f"status 416, Content-Range {text!r}")
+                raise Transient(f"status 416, Content-Range {text!r:.80}")
             return Answer(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
         if status not in (200, 206):
             if status in (408, 429) or status >= 500:
                 raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")))
             raise Permanent(f"status {status}")
         if (response.getheader("Content-Encoding") or "identity").lower() != "identity":
-            raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r}, identity asked for")
+            raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity asked for")
         if status == 206:
             match = _CONTENT_RANGE.fullmatch(text)
             total = int(match[3]) if match and match[3] != "*" else None
             last = stop - 1 if total is None else min(stop, total) - 1
             if match is None or (int(match[1]), int(match[2])) != (start, last):
-                raise Transient(f"Content-Range {text!r}, bytes {start}-{last} asked for")
+                raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} asked for")
             size = last + 1 - start
         else:
             # Some caches answer with the whole object while they fetch it. Small ones are what was asked for.
@@ -170,8 +180,8 @@ def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> by
 
 def _content_length(response: http.client.HTTPResponse) -> int | None:
     values = response.headers.get_all("Content-Length") or []
-    if len(values) > 1 or any(not value.strip().isdecimal() for value in values):
-        raise Transient(f"Content-Length {values}")
+    if len(values) > 1 or any(not re.fullmatch("[0-9]{1,19}", value.strip()) for value in values):
+        raise Transient(f"Content-Length {', '.join(values):.80}")
     return int(values[0]) if values else None
 
 
@@ -239,7 +249,8 @@ class _Connections:
             if connection.sock is None:
                 connection.connect()
             connection.sock.settimeout(attempt.params.read_timeout)
-            with attempt.abortable(lambda: _shut_down(connection.sock)):
+            sock = connection.sock  # an answer that ends with its connection takes it away from there
+            with attempt.abortable(lambda: _shut_down(sock)):
                 yield lease
         except FileNotFoundError:
             raise
@@ -261,8 +272,7 @@ class _Connections:
             connection.close()
 
 
-def _shut_down(sock: socket.socket | None) -> None:
+def _shut_down(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        if sock is not None:
-            # Not the method of SSLSocket, which takes its TLS state from under the thread that reads.
-            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        # Not the method of SSLSocket, which takes its TLS state from under the thread that reads.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)

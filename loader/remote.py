@@ -1,11 +1,13 @@
 """What remote stores share: whole reads with retries, and a seekable stream, both over single range requests."""
 
 import io
+import threading
+import time
 from typing import Any
 
 import google_crc32c
 
-from loader.fetch import Answer, Attempt, Counters, FetchParams, WrongBytes, retrying
+from loader.fetch import Answer, Attempt, Counters, FetchParams, Stop, WrongBytes, retrying
 from loader.indexed import FormatError
 from loader.storage import Store, check_range
 
@@ -26,7 +28,8 @@ class RemoteStore(Store):
         """One attempt at bytes [start, stop): see loader.fetch.RangeStore."""
         raise NotImplementedError
 
-    def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+    def read(self, name: str, start: int = 0, length: int | None = None, stop_by: Stop | None = None) -> bytes:
+        """As Store.read. stop_by: what may end it from another thread, with a FetchError."""
         check_range(start, length)
         stop = None if length is None else start + length
         pieces: list[bytes | bytearray] = []
@@ -34,7 +37,9 @@ class RemoteStore(Store):
         while True:
             end = position + PIECE if stop is None else min(position + PIECE, stop)
             # A read of nothing still has to find out whether there is such an object.
-            answer = self._piece(name, position, max(end, position + 1), version, crc32c if start == 0 else None)
+            answer = self._piece(
+                name, position, max(end, position + 1), version, crc32c if start == 0 else None, stop_by
+            )
             data = answer.data[: end - position]
             pieces.append(data)
             crc32c = google_crc32c.extend(crc32c, bytes(data))
@@ -43,13 +48,27 @@ class RemoteStore(Store):
                 return b"".join(pieces)
             version = answer.version
 
-    def _piece(self, name: str, start: int, stop: int, version: str, before: int | None) -> Answer:
+    def _piece(
+        self, name: str, start: int, stop: int, version: str, before: int | None, stop_by: Stop | None = None
+    ) -> Answer:
         """One piece with retries. before: CRC-32C of all bytes up to `start`, None where they were not read."""
+        ending = stop_by or Stop()
 
         def once(until: float) -> Answer:
-            self.counters.add(requests=1)
-            attempt = Attempt(self.params, until)
-            answer = self.get(name, start, stop, attempt, version)
+            now = time.monotonic()
+            attempt = Attempt(self.params, min(until, now + self.params.attempt_seconds))
+            ending.add(attempt)
+            # Stores look at the clock between pieces of an answer. One that has no end before its first piece must
+            # not hold the reader either.
+            timer = threading.Timer(attempt.until - now, attempt.cancel)
+            timer.daemon = True
+            timer.start()
+            try:
+                self.counters.add(requests=1)
+                answer = self.get(name, start, stop, attempt, version)
+            finally:
+                timer.cancel()
+                ending.discard(attempt)
             last = len(answer.data) < stop - start or stop == answer.size
             if before is not None and last and answer.crc32c:
                 found = f"{google_crc32c.extend(before, bytes(answer.data)):08x}"
@@ -58,7 +77,7 @@ class RemoteStore(Store):
                     raise WrongBytes(CorruptObject(text))
             return answer
 
-        answer = retrying(once, self.url(name), (start, stop), self.params, self.counters)
+        answer = retrying(once, self.url(name), (start, stop), self.params, self.counters, ending.event)
         self.counters.add(bytes=len(answer.data))
         return answer
 

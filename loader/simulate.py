@@ -12,6 +12,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,17 @@ from loader.schedule import Schedule, rows_of
 
 I64 = npt.NDArray[np.int64]
 
-COUNTS = ("tokens", "world_size", "ranks_per_host", "sequence_length", "batch_size", "shard_tokens")
+LIMITS = {
+    "tokens": 2**60,
+    "world_size": 2**20,
+    "ranks_per_host": 2**20,
+    "sequence_length": 2**30,
+    "batch_size": 2**20,
+    "shard_tokens": 2**60,
+}
+MOST_SHARDS = 10**6
+MOST_ROWS = 2**26  # of a step: 8 bytes of memory each
+MOST_POSITIONS = 2**33  # half an hour
 CHUNK = 1 << 20  # positions at a time
 INSTANTS = 50  # at which the live part of the corpus is measured
 CONTRACT = 12.7e9  # bytes/s: what a project may read from a bucket's region by default (100 Gbit/s)
@@ -50,14 +61,33 @@ class SimulateParams:
     order: OrderParams = field(default_factory=OrderParams)
 
     def __post_init__(self) -> None:
-        for name in COUNTS:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
+        for name, most in LIMITS.items():
+            if not 1 <= getattr(self, name) <= most:
+                raise ValueError(f"{name}: {getattr(self, name)} given, 1 to {most} is allowed")
         for name in ("tokens_per_second", "hours"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}: {getattr(self, name)} given, a finite number above 0 is allowed")
         if self.token_bytes not in (2, 4):
             raise ValueError(f"token_bytes: {self.token_bytes} given, 2 or 4 is allowed")
+        if not -(2**63) <= self.seed < 2**64:
+            raise ValueError(f"seed: {self.seed} given, {-(2**63)} to {2**64 - 1} is allowed")
+        if self.tokens > self.shard_tokens * MOST_SHARDS:
+            least = -(-self.tokens // MOST_SHARDS)
+            raise ValueError(f"shard_tokens: {self.shard_tokens} given, {least} or more is allowed for so many tokens")
+        if self.world_size * self.batch_size > MOST_ROWS:
+            most = MOST_ROWS // self.world_size
+            raise ValueError(f"batch_size: {self.batch_size} given, 1 to {most} is allowed for {self.world_size} ranks")
+        if self.steps * self.world_size * self.batch_size > MOST_POSITIONS + MOST_ROWS:
+            raise ValueError(
+                f"hours: {self.hours} given, fewer are allowed: {MOST_POSITIONS} samples at most are walked"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Steps of all ranks in the time, in one epoch at most."""
+        epoch = -(-self.tokens // (self.sequence_length * self.world_size * self.batch_size))
+        made = self.hours * 3600 * self.tokens_per_second / (self.batch_size * self.sequence_length)
+        return max(1, epoch if made > epoch else round(made))
 
 
 def simulate(params: SimulateParams) -> dict[str, Any]:
@@ -73,11 +103,7 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
     shape = {"world_size": params.world_size, "batch_size": params.batch_size}
     schedule = Schedule([domain], None, order=params.order, seed=params.seed, rank=0, **shape)
     order, step = schedule.order(0, 0), schedule.step
-    seconds = params.hours * 3600
-    steps = min(
-        round(seconds * params.tokens_per_second / (params.batch_size * params.sequence_length)), -(-order.n // step)
-    )
-    steps = max(steps, 1)
+    steps = params.steps
     positions = min(steps * step, order.n)
     seconds = steps * params.batch_size * params.sequence_length / params.tokens_per_second
     hosts = -(-params.world_size // params.ranks_per_host)
@@ -191,22 +217,14 @@ def report(params: SimulateParams, figures: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m loader.simulate", description=str(__doc__).splitlines()[0])
     defaults = SimulateParams()
-    for name in (
-        "tokens",
-        "world_size",
-        "ranks_per_host",
-        "sequence_length",
-        "batch_size",
-        "token_bytes",
-        "shard_tokens",
-    ):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_whole, default=getattr(defaults, name), metavar="N")
+    for name in (*LIMITS, "token_bytes"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=getattr(defaults, name), metavar="N")
     for name in ("tokens_per_second", "hours"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=getattr(defaults, name), metavar="X")
-    parser.add_argument("--seed", type=int, default=1, metavar="N")
-    parser.add_argument("--block", type=_whole, default=None, metavar="K", help="samples read together")
-    parser.add_argument("--lanes", type=_whole, default=defaults.order.lanes, metavar="C")
-    parser.add_argument("--window", type=_whole, default=defaults.order.window, metavar="W")
+        parser.add_argument(f"--{name.replace('_', '-')}", type=_number, default=getattr(defaults, name), metavar="X")
+    parser.add_argument("--seed", type=_whole, default=1, metavar="N")
+    parser.add_argument("--block", type=_count, default=None, metavar="K", help="samples read together")
+    parser.add_argument("--lanes", type=_count, default=defaults.order.lanes, metavar="C")
+    parser.add_argument("--window", type=_count, default=defaults.order.window, metavar="W")
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")
@@ -220,12 +238,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _whole(text: str) -> int:
+def _whole(text: str, allowed: str = "a whole number") -> int:
     """A whole number, also as 1e12."""
-    value = float(text)
-    if value != int(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    return int(value)
+    try:
+        value = Decimal(text)
+        if value.is_finite() and value.adjusted() < 30 and value == int(value):
+            return int(value)
+    except ArithmeticError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} given, {allowed} is allowed")
+
+
+def _count(text: str) -> int:
+    value = _whole(text, "a whole number of 1 or more")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} given, a whole number of 1 or more is allowed")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} given, a finite number above 0 is allowed")
+    return value
 
 
 if __name__ == "__main__":

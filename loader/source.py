@@ -5,12 +5,11 @@ once per process, with their sizes first, remote ones whenever they come from th
 Remote ones also read ahead what was announced.
 """
 
-import mmap
 import os
 import resource
 import threading
+import time
 import weakref
-from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import groupby
@@ -21,10 +20,12 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from loader.block_checksums import BLOCK, parse_blocks
+from loader.block_checksums import BLOCK
 from loader.blocks import BlockReader, CorruptShard, RemoteFile, SourceParams
-from loader.fetch import Counters
-from loader.format import FileEntry, FormatError, ShardEntry
+from loader.fetch import Counters, Stop
+from loader.format import FileEntry, FormatError, Index, ShardEntry, read_index
+from loader.mapped import Checked, Mapped
+from loader.native import rows
 from loader.read_ahead import ReadAhead
 from loader.remote import RemoteStore
 from loader.storage import Store, open_store
@@ -39,6 +40,9 @@ class TokenSource(Protocol):
         Raises ValueError for a range outside of the shard, FormatError for wrong files, FetchError or OSError where
         they cannot be read.
         """
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        """`read_into` for each row of `out`, contiguous: as many tokens from `starts[i]` on of shard `shards[i]`."""
 
     def will_need(self, ranges: Ranges) -> None:
         """(shard, start, stop), in order of need: a hint for reading ahead. Never blocks."""
@@ -68,15 +72,20 @@ def open_source(
     return LocalSource(store, shards, dtype)
 
 
-def read_file(store: Store, entry: FileEntry) -> bytes:
+def read_file(store: Store, entry: FileEntry, stop_by: Stop | None = None) -> bytes:
     """A whole file of the manifest, such as an .idx, compared with its size and checksum; read again once when wrong.
 
-    Raises FormatError (CorruptShard) with both values when it is wrong twice or missing.
+    stop_by: what may end a remote read from another thread. Raises FormatError (CorruptShard) with both values when it
+    is wrong twice or missing.
     """
     url = store.url(entry.path)
     for _ in range(2):
         try:
-            data = store.read(entry.path)
+            if isinstance(store, RemoteStore):
+                # One byte more than there should be: what never ends is not read for ever.
+                data = store.read(entry.path, 0, entry.size + 1, stop_by)
+            else:
+                data = store.read(entry.path)
         except FileNotFoundError:
             raise FormatError(f"{url}: missing, {entry.size} bytes expected") from None
         found = (len(data), f"{google_crc32c.value(data):08x}")
@@ -87,6 +96,18 @@ def read_file(store: Store, entry: FileEntry) -> bytes:
     )
 
 
+def load_index(store: Store, entry: ShardEntry, stop_by: Stop | None = None) -> Index:
+    """The index of a shard. Raises FormatError when it is wrong or disagrees with the manifest; as read_file."""
+    url = store.url(entry.idx.path)
+    index = read_index(read_file(store, entry.idx, stop_by), url)
+    if (len(index), index.tokens) != (entry.documents, entry.tokens):
+        raise FormatError(
+            f"{url}: {len(index)} documents and {index.tokens} tokens found, "
+            f"{entry.documents} and {entry.tokens} expected from the manifest"
+        )
+    return index
+
+
 def _check_range(entry: ShardEntry, start: int, count: int) -> None:
     if start < 0 or start + count > entry.tokens:
         raise ValueError(
@@ -94,61 +115,17 @@ def _check_range(entry: ShardEntry, start: int, count: int) -> None:
         )
 
 
-class _Checked:
-    """Which blocks of a local .bin were compared with their checksums; it outlives the memory map.
-
-    Blocks are MiBs, or the whole file where the corpus publishes no others. Memory: 5 bytes per block.
-    """
-
-    def __init__(self, path: Path, file: FileEntry, identity: tuple[int, ...]) -> None:
-        self.identity = identity  # of the file: another one in its place is checked again
-        self.block = BLOCK if file.block_crc32c else max(1, file.size)
-        values = parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)) if file.block_crc32c else None
-        self.checksums = array("I", [int(file.crc32c, 16)] if values is None else values)
-        self.done = bytearray(len(self.checksums))
-
-
-class _Mapped:
-    """A memory-mapped .bin, not empty."""
-
-    def __init__(self, path: Path, file: FileEntry, dtype: np.dtype[Any], known: _Checked | None) -> None:
-        self._path, self._size = path, file.size
-        with path.open("rb") as stream:
-            found = os.fstat(stream.fileno())
-            if found.st_size != file.size:
-                raise FormatError(f"{path}: its size has changed, {found.st_size} bytes found, {file.size} expected")
-            self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        identity = found.st_dev, found.st_ino, found.st_mtime_ns
-        self.checked = known if known and known.identity == identity else _Checked(path, file, identity)
-        self._bytes = np.frombuffer(self._map, np.uint8)
-        self.tokens: npt.NDArray[Any] = np.frombuffer(self._map, dtype)
-        self.per_block = self.checked.block // dtype.itemsize  # tokens
-        self.done = self.checked.done
-
-    def check(self, first: int, last: int) -> None:
-        """Compare blocks `first` to `last`, each once; CorruptShard where one differs. Threads may repeat a check."""
-        size, checksums = self.checked.block, self.checked.checksums
-        for block in range(first, last + 1):
-            if not self.done[block]:
-                begin, end = block * size, min((block + 1) * size, self._size)
-                found = 0
-                for i in range(begin, end, BLOCK):
-                    found = google_crc32c.extend(found, self._bytes[i : min(i + BLOCK, end)])
-                if found != checksums[block]:
-                    raise CorruptShard(
-                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {checksums[block]:08x} "
-                        "expected: the file is damaged; copy or make it again"
-                    )
-                self.done[block] = 1
-
-
 class LocalSource:
     """Shards in a local folder, memory-mapped: a read is one copy, the pages are the kernel's.
 
     The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process); in
     corpora that publish none the first read compares the whole file. As many files stay open as half of the limit on
-    open files allows; with more shards than that, reading slows down by some 30 us per sample. A file cut short while
-    it is open ends the process (SIGBUS): a published corpus must not be changed.
+    open files allows; with more shards than that, reading slows down by some 30 us per sample.
+
+    A published corpus must not be changed. If it is, a read that comes 1 ms or more after the last look at the file
+    finds out: FormatError for another size; what was written to is verified again. Between a look and the copy that
+    follows it, a file that is cut short still ends the process (SIGBUS). Only reads without a map could prevent that,
+    and they take twice as long (loader.mapped).
     """
 
     def __init__(self, store: Store, shards: Sequence[ShardEntry], dtype: npt.DTypeLike) -> None:
@@ -166,27 +143,41 @@ class LocalSource:
                 raise ValueError(f"store: {store.root} given, a local folder is allowed")
             self._paths.append(path)
         # No lock: single operations on dicts are atomic, and a child forked meanwhile could wait for one for ever.
-        self._open: OrderedDict[int, _Mapped] = OrderedDict()
-        self._checked: dict[int, _Checked] = {}
+        self._open: OrderedDict[int, Mapped] = OrderedDict()
+        self._checked: dict[int, Checked] = {}
         self._most_open = max(16, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16) // 2)
         self._closed = False
 
     def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
-        stop = start + len(out)
+        out[...] = self.verified(shard, start, len(out), time.monotonic())
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        now, count = time.monotonic(), out.shape[1]
+        rows.copy([self.verified(shard, start, count, now) for shard, start in zip(shards, starts, strict=True)], out)
+
+    def verified(self, shard: int, start: int, count: int, now: float) -> npt.NDArray[Any]:
+        """Tokens [start, start + count) of a shard where they are mapped, to be copied at once. now: time.monotonic().
+
+        Raises what read_into does.
+        """
         opened = self._open.get(shard)
         if opened is None:
             if self._closed:
                 raise RuntimeError("closed")
             if not self._shards[shard].tokens:
-                return _check_range(self._shards[shard], start, len(out))
+                _check_range(self._shards[shard], start, count)
+                return np.empty(0, self._dtype)
             opened = self._map(shard)
+        if now >= opened.look_at:
+            opened = self._look(shard, opened, now)
+        stop = start + count
         if start < 0 or stop > len(opened.tokens):
-            _check_range(self._shards[shard], start, len(out))
+            _check_range(self._shards[shard], start, count)
         if stop > start:
             first, last = start // opened.per_block, (stop - 1) // opened.per_block
             if 0 in opened.done[first : last + 1]:
                 opened.check(first, last)
-        out[...] = opened.tokens[start:stop]
+        return opened.tokens[start:stop]
 
     def will_need(self, ranges: Ranges) -> None:
         return  # the kernel reads ahead
@@ -198,13 +189,24 @@ class LocalSource:
         self._closed = True
         self._open.clear()  # the maps end with the last view of them
 
-    def _map(self, shard: int) -> _Mapped:
-        opened = _Mapped(self._paths[shard], self._shards[shard].bin, self._dtype, self._checked.get(shard))
+    def _map(self, shard: int) -> Mapped:
+        opened = Mapped(self._paths[shard], self._shards[shard].bin, self._dtype, self._checked.get(shard))
         self._checked[shard] = opened.checked
         while len(self._open) >= self._most_open:
             self._open.popitem(last=False)
         self._open[shard] = opened
         return opened
+
+    def _look(self, shard: int, opened: Mapped, now: float) -> Mapped:
+        """The map, or another one where the file was written to."""
+        try:
+            if opened.look(now):
+                return opened
+        except FormatError:
+            self._open.pop(shard, None)  # a file that has its size again is mapped and verified anew
+            raise
+        self._open.pop(shard, None)
+        return self._map(shard)
 
 
 def size_found(size: int | None) -> str:
@@ -264,6 +266,10 @@ class CachedSource:
             tokens = np.frombuffer(piece, self._dtype)
             out[position : position + len(tokens)] = tokens
             position += len(tokens)
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        for shard, start, row in zip(shards, starts, out, strict=True):
+            self.read_into(shard, start, row)
 
     def will_need(self, ranges: Ranges) -> None:
         _, ahead = self._running()

@@ -82,8 +82,8 @@ def test_golden() -> None:
     [
         ("ipE2qg=", "not base64"),
         ("ipE2 qg==", "not base64"),
-        ("ipE2", "3 bytes of block checksums found, 4 expected for 32 bytes"),
-        ("ipE2qopRNqo=", "8 bytes of block checksums found, 4 expected for 32 bytes"),
+        ("ipE2", "3 bytes of block_crc32c found, 4 expected for 32 bytes"),
+        ("ipE2qopRNqo=", "8 bytes of block_crc32c found, 4 expected for 32 bytes"),
         ("ipE2qw==", "combine to crc32c 8a9136ab, 8a9136aa expected"),
         ("é", "not base64"),
     ],

@@ -8,7 +8,7 @@ from loader.corpus import Corpus
 from loader.format import FormatError, IndexedWriter
 from loader.storage import open_store
 from tests.corpus_factory import TEXTS, build_corpus, edit_manifest, encode
-from tests.loader.fake_gcs import fake_gcs
+from tests.fake_gcs import fake_gcs
 
 
 def texts(corpus: Corpus, split: str, domain: str | None = None) -> list[list[list[int]]]:
@@ -38,17 +38,17 @@ def test_local(tmp_path: Path) -> None:
 def test_gcs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_corpus(tmp_path)
     local = open_store(tmp_path)
-    with fake_gcs() as server:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    with fake_gcs("bucket") as server:
+        server.use(monkeypatch)
         for name in local.list():
-            server.put(f"corpus/{name}", local.read(name))
+            server.put("bucket", f"corpus/{name}", local.read(name))
         corpus = Corpus("gs://bucket/corpus")
         check(corpus)
         name = "corpus/train/web/shard-00000-of-00003.bin"
-        server.put(name, server.objects[name][0][:-2])
+        server.put("bucket", name, server.objects["bucket", name].data[:-2])
         with pytest.raises(FormatError, match=r"gs://bucket/.*shard-00000-of-00003\.bin: .* bytes found"):
             next(corpus.shards())
-        corpus.store._bucket.client.close()  # type: ignore[attr-defined]
+        corpus.store.close()
 
 
 def test_index_that_disagrees_with_the_manifest(tmp_path: Path) -> None:

@@ -139,15 +139,15 @@ class Flaky:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.error = 0, BaseException()
-        right = LocalSource.read_into
+        right = LocalSource.verified
 
-        def read_into(source: LocalSource, *arguments: Any) -> None:
+        def verified(source: LocalSource, *arguments: Any) -> Any:
             self.left -= 1
             if self.left == 0:
                 raise self.error
-            right(source, *arguments)
+            return right(source, *arguments)
 
-        monkeypatch.setattr(LocalSource, "read_into", read_into)
+        monkeypatch.setattr(LocalSource, "verified", verified)
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt()])

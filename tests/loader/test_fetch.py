@@ -223,7 +223,7 @@ def test_close_ends_waiting_reads() -> None:
 
     thread = threading.Thread(target=wait)
     thread.start()
-    while not fetcher._running:
+    while not fetcher._stop._running:
         time.sleep(0.001)
     fetcher.close()
     thread.join()

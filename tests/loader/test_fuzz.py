@@ -21,7 +21,7 @@ from loader.order import OrderParams
 from loader.remote import CorruptObject
 from loader.storage import open_store
 from tests.corpus_factory import build_corpus
-from tests.loader.fake_gcs import fake_gcs
+from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server
 
 TEXTS = {
@@ -97,14 +97,14 @@ def place(request: pytest.FixtureRequest, corpus: Path) -> Iterator[Place]:
             served: dict[str, Any] = server.files
             yield Place(server.url, files, lambda n, d: served.pop(n) if d is None else served.update({n: d}), 10)
     else:
-        with fake_gcs() as gcs, pytest.MonkeyPatch.context() as patch:
-            patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{gcs.server_address[1]}")
+        with fake_gcs("bucket") as gcs, pytest.MonkeyPatch.context() as patch:
+            gcs.use(patch)
 
             def put(name: str, data: bytes | None) -> None:
                 if data is None:
-                    del gcs.objects[f"c/{name}"]
+                    del gcs.objects["bucket", f"c/{name}"]
                 else:
-                    gcs.put(f"c/{name}", data)
+                    gcs.put("bucket", f"c/{name}", data)
 
             for name, data in files.items():
                 put(name, data)

@@ -23,7 +23,7 @@ from loader.gcs_store import GcsStore
 from loader.http_store import HttpStore
 from loader.remote import CorruptObject
 from loader.storage import open_store
-from tests.loader.fake_gcs import fake_gcs
+from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 
 FETCH = FetchParams(deadline=60, first_delay=0.005, max_delay=0.02)
@@ -250,9 +250,9 @@ def test_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("fault", ["", "408", "429", "500", "503", "reset", "short", "wrong", "stall", "200"])
 def test_gcs_reads_are_retried(fault: str) -> None:
-    with pytest.MonkeyPatch.context() as patch, fake_gcs() as server:
-        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
-        server.put("p/x", DATA)
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        server.put("bucket", "p/x", DATA)
         server.stall = 0.4
         server.script = deque([fault])
         store = GcsStore("gs://bucket/p", IMPATIENT if fault == "stall" else FETCH)
@@ -266,9 +266,9 @@ def test_gcs_reads_are_retried(fault: str) -> None:
 
 
 def test_gcs_refusals_are_not_repeated() -> None:
-    with pytest.MonkeyPatch.context() as patch, fake_gcs() as server:
-        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
-        server.put("x", DATA)
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        server.put("bucket", "x", DATA)
         server.script = deque(["403"])
         store = GcsStore("gs://bucket", FETCH)
         with pytest.raises(FetchError, match=r"gs://bucket/x: .*1 attempt .*status 403"):

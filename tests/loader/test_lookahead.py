@@ -1,6 +1,6 @@
 """What is read was announced before, and is taken back once, after its last use; remote streams equal local ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,10 @@ class Recorder:
         assert asked <= self.needed
         self.repeated += len(asked & self.gone)
         self._inner.read_into(shard, start, out)
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: np.ndarray) -> None:
+        for shard, start, row in zip(shards, starts, out, strict=True):
+            self.read_into(shard, start, row)
 
     def will_need(self, ranges: Any) -> None:
         assert all(0 <= start < stop for _, start, stop in ranges)

@@ -103,14 +103,27 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--tokens", "0"], "tokens: 0 given, 1 or more is allowed"),
-        (["--tokens", "1.5"], "'1.5' is no whole number"),
-        (["--hours", "nan"], "hours: nan given"),
+        (["--tokens", "0"], "argument --tokens: '0' given, a whole number of 1 or more is allowed"),
+        (["--tokens", "1.5"], "argument --tokens: '1.5' given, a whole number of 1 or more"),
+        (["--tokens", "inf"], "argument --tokens: 'inf' given, a whole number of 1 or more"),
+        (["--tokens", "1e999999"], "argument --tokens: '1e999999' given, a whole number of 1 or more"),
+        (["--tokens", "1e29"], f"tokens: {10**29} given, 1 to {2**60} is allowed"),
+        (["--world-size", "x"], "argument --world-size: 'x' given, a whole number of 1 or more is allowed"),
+        (["--world-size", "2e6"], "world_size: 2000000 given, 1 to 1048576 is allowed"),
+        (["--batch-size", "1e5"], "batch_size: 100000 given, 1 to 32768 is allowed for 2048 ranks"),
+        (["--shard-tokens", "5"], "shard_tokens: 5 given, 1000000 or more is allowed for so many tokens"),
+        (["--tokens", "1e14", "--hours", "1e9"], "hours: 1000000000.0 given, fewer are allowed: 8589934592 samples"),
+        (["--hours", "nan"], "argument --hours: 'nan' given, a finite number above 0 is allowed"),
+        (["--tokens-per-second", "fast"], "argument --tokens-per-second: 'fast' given, a finite number above 0"),
         (["--token-bytes", "3"], "token_bytes: 3 given, 2 or 4 is allowed"),
-        (["--lanes", "0"], "lanes: 0 given"),
+        (["--seed", "one"], "argument --seed: 'one' given, a whole number is allowed"),
+        (["--seed", "1e25"], f"seed: {10**25} given, {-(2**63)} to {2**64 - 1} is allowed"),
+        (["--lanes", "0"], "argument --lanes: '0' given, a whole number of 1 or more"),
+        (["--window", "1e9"], "window: 1000000000 given, 1 to 16777216 is allowed"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
+    with pytest.raises(SystemExit) as caught:
         main(arguments)
+    assert caught.value.code == 2
     assert message in capsys.readouterr().err

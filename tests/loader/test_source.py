@@ -1,10 +1,10 @@
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from loader.corpus import Corpus
 from loader.fetch import Counters
 from loader.format import FileEntry, FormatError, read_manifest
 from loader.http_store import HttpStore
-from loader.source import CachedSource, LocalSource, open_source, read_file
+from loader.source import CachedSource, read_file
 from loader.storage import checksums, open_store
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer
@@ -31,16 +31,9 @@ from tests.loader.remote_split import (
     check_everything,
     entries,
     name_of,
-    serving,
     source_of,
     wait_for,
 )
-
-
-@pytest.fixture
-def server() -> Iterator[RangeServer]:
-    with serving() as server:
-        yield server
 
 
 @pytest.mark.parametrize("published", [True, False])
@@ -159,6 +152,19 @@ def test_a_folder_that_cannot_be_written(server: RangeServer, tmp_path: Path, ca
             check_everything(source)
             assert source.counters.cache_errors > 0
     assert len(caplog.records) == 2  # once for each source
+
+
+def test_a_folder_removed_meanwhile(server: RangeServer, tmp_path: Path) -> None:
+    """All tokens come, whatever a thread is writing at that moment."""
+    with source_of(server, tmp_path / "cache") as source:
+        for _ in range(3):
+            check_everything(source)
+            source.will_need([(0, 0, len(TOKENS[0]))])
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        check_everything(source)
+        source.done_with([(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)])
+        check_everything(source)
+        assert source.counters.repairs == source.counters.mismatches == 0
 
 
 def test_a_small_cache(server: RangeServer, tmp_path: Path) -> None:
@@ -281,31 +287,6 @@ def test_read_file(server: RangeServer) -> None:
     store.close()
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Path:
-    for shard, tokens in enumerate(TOKENS):
-        path = tmp_path / name_of(shard)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(tokens.tobytes())
-        path.with_suffix(".idx").write_bytes(b"index")
-    return tmp_path
-
-
-def test_local(local: Path) -> None:
-    source = open_source(open_store(local), entries(False), np.uint16, corpus="c")
-    assert isinstance(source, LocalSource)
-    ranges = [(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)]
-    source.will_need([*ranges, (0, 5000, 5001), (0, 7, 7)])
-    check_everything(source)
-    check(source, 0, 5, 7, np.int32)
-    check(source, 2, 0, 0)
-    source.done_with(ranges)
-    for start, count in ((-1, 2), (1499, 2)):
-        with pytest.raises(ValueError, match="0 to 1500 is allowed"):
-            source.read_into(1, start, np.empty(count, np.int64))
-    source.close()
-
-
 def test_imports() -> None:
     """Reading over https needs neither Google's libraries nor those of the funnel or of a training framework."""
     script = (
@@ -314,63 +295,3 @@ def test_imports() -> None:
         "assert not {'google.cloud.storage', 'requests', 'apache_beam', 'torch'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
-
-
-def test_more_local_shards_than_may_be_open(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maps come and go; what was verified stays so, unless another file is in its place."""
-    source = LocalSource(open_store(local), entries(True), np.uint16)
-    source._most_open = 2
-    check_everything(source)
-    assert len(source._open) == 2
-    monkeypatch.setattr("google_crc32c.extend", None)
-    check_everything(source)
-    monkeypatch.undo()
-    source._most_open = 1
-    check(source, 1, 0, 10)
-    path = local / name_of(0)
-    data = path.read_bytes()
-    path.unlink()
-    path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
-    with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin: bytes 0 to 1048576 have crc32c"):
-        check(source, 0, 0, 10)
-    source.close()
-
-
-def test_local_files_without_block_checksums_are_verified_whole(local: Path) -> None:
-    path = local / name_of(0)
-    data = path.read_bytes()
-    path.write_bytes(data[:-1] + bytes([data[-1] ^ 128]))
-    source = LocalSource(open_store(local), entries(False), np.uint16)
-    with pytest.raises(CorruptShard, match=f"bytes 0 to {len(data)} have crc32c"):
-        check(source, 0, 0, 10)
-    source.close()
-    for shard in (0, 2):
-        with pytest.raises(RuntimeError, match="closed"):
-            check(source, shard, 0, 0)
-
-
-@pytest.mark.parametrize("suffix", [".bin", ".idx"])
-@pytest.mark.parametrize("size", [None, 1, 4000])
-def test_local_files_of_another_size(local: Path, suffix: str, size: int | None) -> None:
-    path = (local / name_of(1)).with_suffix(suffix)
-    expected = path.stat().st_size
-    if size is None:
-        path.unlink()
-    else:
-        os.truncate(path, size)
-    found = "no file" if size is None else f"{size} bytes"
-    with pytest.raises(FormatError, match=f"{suffix}: {found} found, {expected} expected"):
-        LocalSource(open_store(local), entries(False), np.uint16)
-
-
-def test_local_file_cut_later(local: Path) -> None:
-    source = LocalSource(open_store(local), entries(False), np.uint16)
-    os.truncate(local / name_of(0), 100)
-    with pytest.raises(FormatError, match="size has changed"):
-        check(source, 0, 0, 10)
-    source.close()
-
-
-def test_manifest_that_contradicts_itself(local: Path) -> None:
-    with pytest.raises(FormatError, match=r"\d+ expected for \d+ tokens"):
-        LocalSource(open_store(local), entries(False), np.int32)

@@ -19,7 +19,7 @@ from loader.format import FormatError
 from loader.gcs_store import GcsStore
 from loader.http_store import HttpStore
 from loader.source import CachedSource, open_source
-from tests.loader.fake_gcs import FakeGcs, fake_gcs
+from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer
 from tests.loader.remote_split import (
     FETCH,
@@ -31,16 +31,9 @@ from tests.loader.remote_split import (
     check_everything,
     entries,
     name_of,
-    serving,
     source_of,
     wait_for,
 )
-
-
-@pytest.fixture
-def server() -> Iterator[RangeServer]:
-    with serving() as server:
-        yield server
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -175,7 +168,7 @@ def test_contradicting_manifest(server: RangeServer, tmp_path: Path) -> None:
     file = RemoteFile("c", name_of(1), 3000, "00000000", block_checksums(TOKENS[1].tobytes()))
     store = HttpStore(server.url, FETCH)
     reader = BlockReader(store, SourceParams(cache=tmp_path, fetch=FETCH), store.counters)
-    with pytest.raises(FormatError, match="block checksums combine to"):
+    with pytest.raises(FormatError, match="block_crc32c combine to"):
         reader.read(file, 0, 10)
     reader.close()
     assert server.requests == []
@@ -241,8 +234,8 @@ def test_a_slow_answer_is_hedged(server: RangeServer, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def gcs() -> Iterator[FakeGcs]:
-    with pytest.MonkeyPatch.context() as patch, fake_gcs() as server:
-        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
         yield server
 
 
@@ -251,7 +244,7 @@ def gcs() -> Iterator[FakeGcs]:
 def test_gcs(gcs: FakeGcs, tmp_path: Path, fault: str, published: bool) -> None:
     gcs.objects.clear()
     for shard, tokens in enumerate(TOKENS):
-        gcs.put(f"p/{name_of(shard)}", tokens.tobytes())
+        gcs.put("bucket", f"p/{name_of(shard)}", tokens.tobytes())
     gcs.stall = 0.4
     gcs.script = deque([fault, "", fault])
     fetch = IMPATIENT if fault == "stall" else FETCH
@@ -260,7 +253,7 @@ def test_gcs(gcs: FakeGcs, tmp_path: Path, fault: str, published: bool) -> None:
     source = open_source(store, entries(published), np.uint16, corpus="c", params=params)
     assert isinstance(source, CachedSource)
     check_everything(source)
-    gcs.put(f"p/{name_of(0)}", b"replaced")  # blocks that are here are still what they were
+    gcs.put("bucket", f"p/{name_of(0)}", b"replaced")  # blocks that are here are still what they were
     check_everything(source)
     source.close()
     store.close()
@@ -268,11 +261,11 @@ def test_gcs(gcs: FakeGcs, tmp_path: Path, fault: str, published: bool) -> None:
 
 def test_gcs_changed_object(gcs: FakeGcs, tmp_path: Path) -> None:
     gcs.objects.clear()
-    gcs.put(name_of(0), TOKENS[0].tobytes())
+    gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
     store = GcsStore("gs://bucket", FETCH)
     source = CachedSource(store, entries(True), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=FETCH))
     check(source, 0, 0, 10)
-    gcs.put(name_of(0), TOKENS[0].tobytes())
+    gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
     with pytest.raises(FetchError, match=r"the object has changed: generation \d+ expected"):
         check(source, 0, BLOCK, 10)
     source.close()

@@ -192,16 +192,16 @@ def test_errors_of_the_source_reach_the_caller(tmp_path: Path) -> None:
 def test_an_error_can_be_tried_again(corpus: Path, monkeypatch: pytest.MonkeyPatch, prefetch: int) -> None:
     batches = stream(corpus, prefetch=prefetch, epochs=2)
     found = rows([next(batches) for _ in range(3)])
-    right = LocalSource.read_into
+    right = LocalSource.verified
 
     def failing(*_: Any) -> None:
         raise OSError("disk")
 
-    monkeypatch.setattr(LocalSource, "read_into", failing)
+    monkeypatch.setattr(LocalSource, "verified", failing)
     with pytest.raises(OSError, match="disk"):
         while True:  # what was made ahead comes first
             found += rows([next(batches)])
-    monkeypatch.setattr(LocalSource, "read_into", right)
+    monkeypatch.setattr(LocalSource, "verified", right)
     assert found + rows(batches) == rows(stream(corpus, epochs=2))
 
 

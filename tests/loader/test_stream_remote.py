@@ -4,6 +4,7 @@ import contextlib
 import gc
 import json
 import multiprocessing
+import signal
 import threading
 import time
 from collections import deque
@@ -12,15 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import google_crc32c
 import pytest
 
 from loader import TokenStream
-from loader.blocks import SourceParams
+from loader.blocks import CorruptShard, SourceParams
 from loader.fetch import FetchError, FetchParams
 from loader.format import MANIFEST, FormatError
+from loader.http_store import HttpStore
 from loader.order import OrderParams
 from loader.storage import open_store
-from tests.loader.fake_gcs import FakeGcs, fake_gcs
+from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 from tests.loader.remote_split import FETCH, HEDGED, IMPATIENT, wait_for
@@ -28,7 +31,7 @@ from tests.loader.remote_split import FETCH, HEDGED, IMPATIENT, wait_for
 LENGTHS = {"web": [[300, 5], [], [700_000], [90, 90]], "code": [[40_000, 1]]}  # the third shard has more than two MiBs
 
 
-def stream(location: str, folder: Path, fetch: FetchParams = FETCH, **options: Any) -> TokenStream:
+def stream(location: str | HttpStore, folder: Path, fetch: FetchParams = FETCH, **options: Any) -> TokenStream:
     """Long samples, so that many of them cross from block to block."""
     source = SourceParams(cache=folder, threads=2, stagger=0, fetch=fetch)
     shape: dict[str, Any] = {"sequence_length": 9000, "batch_size": 4, "order": OrderParams(3, 4, 2)}
@@ -64,20 +67,20 @@ def server(corpus: Path) -> Iterator[RangeServer]:
 
 @pytest.fixture
 def gcs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGcs]:
-    with fake_gcs() as server:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    with fake_gcs("bucket") as server:
+        server.use(monkeypatch)
         for name, data in files_of(corpus).items():
-            server.put(f"c/{name}", data)
+            server.put("bucket", f"c/{name}", data)
         yield server
 
 
 def script_of(fault: str) -> deque[str]:
     """At the first answer, that of the manifest, and at every third one after it.
 
-    Wrong bytes come once, and not in the manifest: a block that is wrong twice, as one of several may be by chance, is
-    an error, and so is a manifest whose seal is broken.
+    Wrong bytes come in the manifest and once after it: a block that is wrong twice, as one of several may be by chance,
+    is an error.
     """
-    return deque(["", fault] if fault == "wrong" else [fault, "", "", fault, "", "", fault])
+    return deque([fault, "", fault] if fault == "wrong" else [fault, "", "", fault, "", "", fault])
 
 
 @pytest.mark.parametrize("fault", sorted({*FAULTS} - {"trickle"}))
@@ -108,13 +111,20 @@ def test_faults_that_stay_have_a_name(server: RangeServer, sound: Any, tmp_path:
         assert inputs(batches) == sound
 
 
-@pytest.mark.parametrize("fetch", [FETCH, HEDGED], ids=["alone", "hedged"])
+@pytest.mark.parametrize(
+    "suffix, fault, fetch",
+    [(".bin", "stall", FETCH), (".bin", "stall", HEDGED), (".idx", "stall", FETCH), (".idx", "503", FETCH)],
+    ids=["tokens", "tokens, hedged", "indexes", "indexes, between attempts"],
+)
+@pytest.mark.parametrize("own", [True, False], ids=["own store", "given store"])
 def test_closing_does_not_wait_for_a_server_that_stalls(
-    server: RangeServer, tmp_path: Path, fetch: FetchParams
+    server: RangeServer, tmp_path: Path, suffix: str, fault: str, fetch: FetchParams, own: bool
 ) -> None:
     server.stall = 600
-    server.scripts = {name: deque(["stall"] * 1000) for name in server.files if name.endswith(".bin")}
-    batches = stream(server.url, tmp_path, replace(fetch, read_timeout=300, deadline=900))
+    server.scripts = {name: deque([fault] * 1000) for name in server.files if name.endswith(suffix)}
+    patient = replace(fetch, read_timeout=300, deadline=900, first_delay=600, max_delay=600)
+    store = HttpStore(server.url, patient)
+    batches = stream(server.url if own else store, tmp_path, patient)
     failed: list[BaseException] = []
 
     def take() -> None:
@@ -125,10 +135,75 @@ def test_closing_does_not_wait_for_a_server_that_stalls(
 
     thread = threading.Thread(target=take)
     thread.start()
-    wait_for(lambda: any(name.endswith(".bin") for name, _, _ in server.requests))
+    wait_for(lambda: any(name.endswith(suffix) for name, _, _ in server.requests))
     batches.close()  # waits for its threads; the test has a limit that is shorter than the stall
     thread.join()
     assert len(failed) == 1 and isinstance(failed[0], (FetchError, RuntimeError))
+    assert store.read(MANIFEST) == server.files[MANIFEST]  # a store that was given goes on
+    store.close()
+
+
+@pytest.mark.parametrize("prefetch", [0, 1])
+@pytest.mark.parametrize("suffix", [MANIFEST, ".idx"])
+def test_an_interrupt_does_not_wait_for_a_server_that_stalls(
+    server: RangeServer, tmp_path: Path, suffix: str, prefetch: int
+) -> None:
+    """While the stream is opened and in `next`; what closes it afterwards does not wait either."""
+    server.stall = 600
+    server.scripts = {name: deque(["stall"] * 1000) for name in server.files if name.endswith(suffix)}
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        wait_for(lambda: any(name.endswith(suffix) for name, _, _ in server.requests))
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with (
+        pytest.raises(KeyboardInterrupt),
+        stream(server.url, tmp_path, replace(FETCH, read_timeout=300, deadline=900), prefetch=prefetch) as batches,
+    ):
+        next(batches)
+    thread.join()
+
+
+def test_an_index_wrong_once_is_read_again(server: RangeServer, sound: Any, tmp_path: Path) -> None:
+    """So is the manifest, which has no checksum but its seal; wrong twice, both are named with what was found."""
+    name = "train/web/shard-00000-of-00004.idx"
+    server.scripts = {each: deque(["wrong"]) for each in (name, MANIFEST)}
+    with stream(server.url, tmp_path) as batches:
+        assert inputs(batches) == sound
+    assert not any(server.scripts.values())
+    server.scripts = {name: deque(["wrong"] * 2)}
+    with (
+        stream(server.url, tmp_path) as batches,
+        pytest.raises(CorruptShard, match=f"{server.url}/{name}: .*crc32c [0-9a-f]{{8}} found, .*[0-9a-f]{{8}} expect"),
+    ):
+        inputs(batches)
+
+
+def test_a_manifest_wrong_twice(server: RangeServer, tmp_path: Path) -> None:
+    sums = []
+    for change in (("numbered", "nUmbered"), ("fingerprint", "fingerprinT")):
+        sums.append(server.files[MANIFEST].replace(change[0].encode(), change[1].encode(), 1))
+    damaged = deque(sums)
+    whole = dict(server.files)
+
+    class Files(dict[str, bytes]):
+        def get(self, name: str, default: Any = None) -> Any:
+            return damaged.popleft() if name == MANIFEST and damaged else whole.get(name, default)
+
+    server.files = Files()
+    values = [f"{len(data)} bytes with crc32c {google_crc32c.value(data):08x}" for data in sums]
+    message = (
+        rf"{server.url}/{MANIFEST}: the contents have sha256 [0-9a-f]{{64}}, '[0-9a-f]{{64}}' expected: damaged or "
+        rf"edited \(read twice: {values[0]}, then {values[1]}\)"
+    )
+    with pytest.raises(FormatError, match=message):
+        stream(server.url, tmp_path)
+    assert not damaged
+    with stream(server.url, tmp_path) as batches:
+        next(batches)
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])

@@ -9,9 +9,10 @@ import pytest
 
 from loader.mixing import MixParams, MixStage, RepetitionLimit
 from loader.order import Order, OrderParams
-from loader.stream import StateError
+from loader.state import StateError
 from loader.usage import UsageError, digest, digest_of_all
 from tests.corpus_factory import build_corpus
+from tests.loader.numbered import build_numbered
 from tests.loader.streams import TEXTS, S, expected_rows, rows, stream, tokens_of
 
 
@@ -47,6 +48,25 @@ def test_resume_at_every_position_with_other_shapes(corpus: Path, options: dict[
             assert found == reference[position:]
         if position < len(reference):
             next(one)
+
+
+@pytest.mark.parametrize("domains, least, most", [(24, 400, 860), (40, 280, 350)])
+def test_a_state_stays_small(tmp_path: Path, domains: int, least: int, most: int) -> None:
+    """Under a schedule of weights for many domains with long names, and at any position of any corpus."""
+    names = [f"{i:02d}-{'x' * 40}" for i in range(domains)]
+    build_numbered(tmp_path, {name: [[70, 75]] for name in names})
+    stages = [MixStage({name: 1 + (i + k) % 5 for i, name in enumerate(names)}, 2560 * (k + 1)) for k in range(5)]
+    weights = MixParams([*stages, MixStage(dict.fromkeys(names, 1.0))])
+    with stream(tmp_path, sequence_length=8, seed=2**64 - 1, weights=weights) as batches:
+        states = [batches.state_dict() for _ in zip(range(20), batches, strict=False)]
+        batches.load_state_dict(states[10])
+    sizes = [len(json.dumps(state)) for state in states]
+    assert least <= min(sizes) and max(sizes) <= most
+    longest = {"sequence_length": 2**40, "shards": "f" * 16, "epoch": 2**62, "position": 2**62}
+    longest |= {"order": {"version": 1, "block": 2**24, "lanes": 2**24, "window": 2**24}}
+    usage = states[-1]["usage"]
+    assert (usage is None) == (domains > 24)
+    assert len(json.dumps(states[-1] | longest | {"usage": usage and ["f" * 16] * domains})) <= 1024
 
 
 def test_state_advances_with_delivery_alone(corpus: Path) -> None:

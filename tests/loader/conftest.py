@@ -1,0 +1,15 @@
+"""What several files of the loader's tests are given; some have a `server` of their own."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.loader.range_server import RangeServer
+from tests.loader.remote_split import serving
+
+
+@pytest.fixture
+def server() -> Iterator[RangeServer]:
+    """A range server with the .bin of all shards of `remote_split`."""
+    with serving() as server:
+        yield server
