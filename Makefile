@@ -4,6 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
+AUDIT := $(VENV)/audit
 WITH_TORCH := tests/loader/test_torch_adapter.py tests/test_examples.py tests/test_loader_docs.py
 OUT := out/demo
 RECIPE := recipes/demo.yaml
@@ -11,16 +12,24 @@ INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
 
-.PHONY: demo test test-torch lint clean
+.PHONY: demo test test-torch terraform-test lint clean
 
-$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard transforms/native/*.[ch])
+$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard loader/native/*.[ch] transforms/native/*.[ch])
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-test: $(VENV)/.installed
+test: $(VENV)/.installed $(AUDIT)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# What audits the repository (checkov and its parsers) cannot live beside the pipeline: it needs older versions. Most of
+# its modules are never imported, so they are not compiled.
+$(AUDIT)/.installed: requirements-audit.txt | $(VENV)/.installed
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-compile \
+	    --requirement requirements-audit.txt
+	touch $@
 
 # What `make test` skips without PyTorch. .venv stays without it: an environment of its own borrows everything else.
 $(TORCH)/.installed: $(VENV)/.installed setup.py
@@ -32,6 +41,10 @@ $(TORCH)/.installed: $(VENV)/.installed setup.py
 
 test-torch: $(TORCH)/.installed
 	$(TORCH)/bin/python -m pytest $(WITH_TORCH)
+
+# What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.
+terraform-test:
+	terraform/test.sh
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -55,4 +68,4 @@ demo: $(VENV)/.installed
 	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
 
 clean:
-	rm -rf $(VENV) build *.egg-info transforms/native/*.so $(OUT)
+	rm -rf $(VENV) build *.egg-info loader/native/*.so transforms/native/*.so $(OUT)

@@ -1,0 +1,133 @@
+# Everything that a run needs around it: buckets, identities, key, network, images, alerts. No job: a job ends, and a plan
+# that owned one would start it again at the next apply. Jobs are launched by the command that outputs.tf prints.
+
+data "google_project" "this" {
+  project_id = var.project_id
+}
+
+data "google_storage_project_service_account" "this" {
+  project    = var.project_id
+  depends_on = [google_project_service.this]
+}
+
+locals {
+  bucket_prefix = coalesce(var.bucket_prefix, "${var.project_id}-${var.name}")
+  number        = data.google_project.this.number
+
+  # Google's own agents of these services in this project, which encrypt on everybody's behalf.
+  service_agents = {
+    storage  = data.google_storage_project_service_account.this.email_address
+    registry = "service-${local.number}@gcp-sa-artifactregistry.iam.gserviceaccount.com"
+    dataflow = "service-${local.number}@dataflow-service-producer-prod.iam.gserviceaccount.com"
+    compute  = "service-${local.number}@compute-system.iam.gserviceaccount.com"
+  }
+}
+
+module "encryption" {
+  source = "./modules/encryption"
+
+  project_id       = var.project_id
+  location         = var.region
+  name             = var.name
+  rotation_days    = var.key_rotation_days
+  protection_level = var.key_protection_level
+  users            = local.service_agents
+
+  depends_on = [google_project_service.this]
+}
+
+module "storage" {
+  source = "./modules/storage"
+
+  project_id            = var.project_id
+  location              = var.region
+  prefix                = local.bucket_prefix
+  kms_key               = module.encryption.key
+  staging_days          = var.staging_days
+  work_days             = var.work_days
+  reject_days           = var.reject_days
+  soft_delete_days      = var.soft_delete_days
+  corpus_retention_days = var.corpus_retention_days
+}
+
+module "identity" {
+  source = "./modules/identity"
+
+  project_id     = var.project_id
+  name           = var.name
+  buckets        = module.storage.buckets
+  launcher_users = var.launcher_users
+  reader_users   = var.reader_users
+  ci             = var.ci
+
+  depends_on = [google_project_service.this]
+}
+
+module "network" {
+  source = "./modules/network"
+
+  project_id    = var.project_id
+  region        = var.region
+  name          = var.name
+  cidr          = var.workers_cidr
+  google_access = var.google_access
+
+  depends_on = [google_project_service.this]
+}
+
+module "registry" {
+  source = "./modules/registry"
+
+  project_id = var.project_id
+  location   = var.region
+  name       = var.name
+  kms_key    = module.encryption.key
+  readers    = { worker = module.identity.members["worker"] }
+  writers    = var.ci == null ? {} : { ci = module.identity.ci_principal }
+}
+
+module "monitoring" {
+  source = "./modules/monitoring"
+
+  project_id          = var.project_id
+  project_number      = local.number
+  name                = var.name
+  job_prefix          = "refinery-"
+  alert_emails        = var.alert_emails
+  dead_letter_ratio   = var.dead_letter_ratio
+  no_progress_minutes = var.no_progress_minutes
+  worker_memory_ratio = var.worker_memory_ratio
+  buckets             = module.storage.buckets
+  budget              = var.budget
+
+  depends_on = [google_project_service.this]
+}
+
+module "cdn" {
+  source   = "./modules/cdn"
+  for_each = var.public_domain == null ? toset([]) : toset([var.public_domain])
+
+  project_id = var.project_id
+  location   = var.region
+  name       = var.name
+  bucket     = "${local.bucket_prefix}-public"
+  kms_key    = module.encryption.key
+  domain     = each.value
+  writer     = module.identity.members["launcher"]
+
+  depends_on = [google_project_service.this]
+}
+
+check "somebody_is_told" {
+  assert {
+    condition     = length(var.alert_emails) > 0
+    error_message = "alert_emails is empty: a job that fails at night tells nobody."
+  }
+}
+
+check "cost_is_watched" {
+  assert {
+    condition     = var.budget != null
+    error_message = "budget is null: nobody is told what the month costs."
+  }
+}

@@ -1,0 +1,14 @@
+output "bucket" {
+  description = "Name of the public bucket."
+  value       = google_storage_bucket.public.name
+}
+
+output "url" {
+  description = "What volunteers' readers begin addresses with."
+  value       = "https://${var.domain}"
+}
+
+output "address" {
+  description = "IPv4 address that the host name must point to before the certificate is issued."
+  value       = google_compute_global_address.public.address
+}

@@ -1,0 +1,94 @@
+locals {
+  # What each bucket holds, and how long a mistake can be undone there.
+  #   versioned   keeps overwritten and deleted objects. Only for what people upload: the pipeline never overwrites, and
+  #               a version kept of a temporary file is paid for twice.
+  #   soft_delete days for which a deleted object comes back. 0 where files live for hours: they would cost a week.
+  #   expire      days until an object is deleted; 0: never.
+  #   retention   days for which nobody can delete; 0: no rule.
+  buckets = {
+    raw     = { versioned = true, soft_delete = var.soft_delete_days, expire = 0, retention = 0 }
+    staging = { versioned = false, soft_delete = 0, expire = var.staging_days, retention = 0 }
+    work    = { versioned = false, soft_delete = 0, expire = var.work_days, retention = 0 }
+    corpus  = { versioned = false, soft_delete = var.soft_delete_days, expire = 0, retention = var.corpus_retention_days }
+    rejects = { versioned = false, soft_delete = 0, expire = var.reject_days, retention = 0 }
+  }
+}
+
+resource "google_storage_bucket" "this" {
+  # checkov:skip=CKV_GCP_62: who wrote what is in Cloud Audit Logs (audit.tf); usage logs need a bucket open to a group
+  # checkov:skip=CKV_GCP_78: on for raw alone; corpus has soft delete and retention, the other three hold what expires
+  for_each = local.buckets
+
+  project  = var.project_id
+  name     = "${var.prefix}-${each.key}"
+  location = var.location
+
+  storage_class               = "STANDARD"
+  uniform_bucket_level_access = true
+  public_access_prevention    = "enforced"
+  force_destroy               = false
+
+  encryption {
+    default_kms_key_name = var.kms_key
+  }
+
+  versioning {
+    enabled = each.value.versioned
+  }
+
+  soft_delete_policy {
+    retention_duration_seconds = each.value.soft_delete * 86400
+  }
+
+  dynamic "retention_policy" {
+    for_each = each.value.retention > 0 ? [each.value.retention] : []
+
+    content {
+      # Not locked: a locked rule can never be taken back, not even by the owner of the project.
+      is_locked        = false
+      retention_period = tostring(retention_policy.value * 86400)
+    }
+  }
+
+  # A worker that was killed leaves a half upload, which is paid for and never listed.
+  lifecycle_rule {
+    action {
+      type = "AbortIncompleteMultipartUpload"
+    }
+    condition {
+      age = 7
+    }
+  }
+
+  dynamic "lifecycle_rule" {
+    for_each = each.value.expire > 0 ? [each.value.expire] : []
+
+    content {
+      action {
+        type = "Delete"
+      }
+      condition {
+        age        = lifecycle_rule.value
+        with_state = "ANY"
+      }
+    }
+  }
+
+  dynamic "lifecycle_rule" {
+    for_each = each.value.versioned ? [30] : []
+
+    content {
+      action {
+        type = "Delete"
+      }
+      condition {
+        days_since_noncurrent_time = lifecycle_rule.value
+        with_state                 = "ARCHIVED"
+      }
+    }
+  }
+
+  lifecycle {
+    prevent_destroy = true
+  }
+}

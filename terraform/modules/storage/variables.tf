@@ -1,0 +1,44 @@
+variable "project_id" {
+  description = "Project that holds the buckets."
+  type        = string
+}
+
+variable "location" {
+  description = "Region of the buckets: that of the workers, so that reading costs no egress."
+  type        = string
+}
+
+variable "prefix" {
+  description = "What bucket names begin with; bucket names are unique in the whole world."
+  type        = string
+}
+
+variable "kms_key" {
+  description = "Key that encrypts every object, in the same region."
+  type        = string
+}
+
+variable "staging_days" {
+  description = "Days until Dataflow's staging and temporary files are deleted."
+  type        = number
+}
+
+variable "work_days" {
+  description = "Days until the phases' parts are deleted; a run can be resumed and reused for as long."
+  type        = number
+}
+
+variable "reject_days" {
+  description = "Days until what was set aside for review is deleted."
+  type        = number
+}
+
+variable "soft_delete_days" {
+  description = "Days for which a deleted object of the corpus or of the raw input can be restored."
+  type        = number
+}
+
+variable "corpus_retention_days" {
+  description = "Days for which nobody at all can delete an object of the corpus bucket; 0 for no such rule."
+  type        = number
+}

@@ -1,0 +1,348 @@
+variable "project_id" {
+  description = "Google Cloud project, best one that holds nothing else: Dataflow's worker role reads every bucket of its project."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{4,28}[a-z0-9]$", var.project_id))
+    error_message = "project_id: 6 to 30 lower-case letters, digits and hyphens are allowed, beginning with a letter."
+  }
+}
+
+variable "region" {
+  description = "Region of buckets, key, images and workers; one for all, so that nothing is paid for crossing regions."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[a-z]+-[a-z]+[0-9]+$", var.region))
+    error_message = "region: a region such as europe-west4 is allowed, not a zone (europe-west4-a) or a multi-region (EU)."
+  }
+}
+
+variable "name" {
+  description = "What the names of everything begin with."
+  type        = string
+  default     = "refinery"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,18}[a-z0-9]$", var.name))
+    error_message = "name: 3 to 20 lower-case letters, digits and hyphens are allowed, beginning with a letter."
+  }
+}
+
+variable "bucket_prefix" {
+  description = "What bucket names begin with, or null for PROJECT-NAME. Bucket names are unique in the whole world."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.bucket_prefix == null || can(regex("^[a-z0-9][a-z0-9-]{1,53}[a-z0-9]$", var.bucket_prefix))
+    error_message = "bucket_prefix: 3 to 55 lower-case letters, digits and hyphens are allowed."
+  }
+
+  validation {
+    condition     = var.bucket_prefix == null || !can(regex("goog|g00g", var.bucket_prefix))
+    error_message = "bucket_prefix: Cloud Storage allows no bucket name that contains goog."
+  }
+}
+
+variable "labels" {
+  description = "Labels of everything that can carry labels, for cost reports."
+  type        = map(string)
+  default     = {}
+
+  validation {
+    condition = alltrue([
+      for key, value in var.labels : can(regex("^[a-z][a-z0-9_-]{0,62}$", key)) && can(regex("^[a-z0-9_-]{0,63}$", value))
+    ])
+    error_message = "labels: lower-case letters, digits, _ and - are allowed, at most 63 of them, keys beginning with a letter."
+  }
+}
+
+# --- storage
+
+variable "staging_days" {
+  description = "Days until Dataflow's staging and temporary files are deleted; longer than any job runs."
+  type        = number
+  default     = 14
+
+  validation {
+    condition     = var.staging_days >= 7 && floor(var.staging_days) == var.staging_days
+    error_message = "staging_days: a whole number of 7 or more is allowed; a running job needs its staged files."
+  }
+}
+
+variable "work_days" {
+  description = "Days until the phases' parts are deleted; a run can be resumed, traced and reused for as long."
+  type        = number
+  default     = 60
+
+  validation {
+    condition     = var.work_days >= 14 && floor(var.work_days) == var.work_days
+    error_message = "work_days: a whole number of 14 or more is allowed; a run that loses its parts starts again."
+  }
+}
+
+variable "reject_days" {
+  description = "Days until what was set aside for review is deleted."
+  type        = number
+  default     = 90
+
+  validation {
+    condition     = var.reject_days >= 1 && floor(var.reject_days) == var.reject_days
+    error_message = "reject_days: a whole number of 1 or more is allowed; it may hold what people asked to be removed."
+  }
+}
+
+variable "soft_delete_days" {
+  description = "Days for which a deleted object of the corpus or of the raw input can be restored; it is paid for meanwhile."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.soft_delete_days >= 7 && var.soft_delete_days <= 90
+    error_message = "soft_delete_days: 7 to 90 is what Cloud Storage allows."
+  }
+}
+
+variable "corpus_retention_days" {
+  description = "Days for which nobody at all can delete an object of the corpus bucket; 0 for no such rule."
+  type        = number
+  default     = 0
+
+  validation {
+    condition     = var.corpus_retention_days >= 0 && var.corpus_retention_days <= 3650
+    error_message = "corpus_retention_days: 0 to 3650 is allowed."
+  }
+}
+
+variable "key_rotation_days" {
+  description = "Days after which the key gets a new version. Old versions keep decrypting."
+  type        = number
+  default     = 90
+
+  validation {
+    condition     = var.key_rotation_days >= 1 && var.key_rotation_days <= 90
+    error_message = "key_rotation_days: 1 to 90 is allowed."
+  }
+}
+
+variable "key_protection_level" {
+  description = "SOFTWARE, or HSM at a higher price."
+  type        = string
+  default     = "SOFTWARE"
+
+  validation {
+    condition     = contains(["SOFTWARE", "HSM"], var.key_protection_level)
+    error_message = "key_protection_level: SOFTWARE or HSM is allowed."
+  }
+}
+
+# --- network
+
+variable "workers_cidr" {
+  description = "Address range of the workers: one address each, and Google takes four."
+  type        = string
+  default     = "10.20.0.0/20"
+
+  validation {
+    condition     = can(regex("^(10\\.|172\\.(1[6-9]|2[0-9]|3[01])\\.|192\\.168\\.)", var.workers_cidr)) && can(cidrhost(var.workers_cidr, 4))
+    error_message = "workers_cidr: a private range with more than four addresses is allowed, such as 10.20.0.0/20."
+  }
+
+  validation {
+    condition     = try(pow(2, 32 - tonumber(split("/", var.workers_cidr)[1])) - 4 >= var.max_workers, false)
+    error_message = "workers_cidr: has fewer addresses than max_workers; take a larger range or fewer workers."
+  }
+}
+
+variable "google_access" {
+  description = "private: workers reach every Google API. restricted: only those that VPC Service Controls can guard."
+  type        = string
+  default     = "private"
+
+  validation {
+    condition     = contains(["private", "restricted"], var.google_access)
+    error_message = "google_access: private or restricted is allowed."
+  }
+}
+
+# --- people and CI
+
+variable "launcher_users" {
+  description = "Who may launch runs: user:ADDRESS, group:ADDRESS or serviceAccount:ADDRESS."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for member in var.launcher_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
+    error_message = "launcher_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
+  }
+}
+
+variable "reader_users" {
+  description = "Who may read finished corpora as the reader: user:ADDRESS, group:ADDRESS or serviceAccount:ADDRESS."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for member in var.reader_users : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
+    error_message = "reader_users: user:…, group:… and serviceAccount:… with an address are allowed; never allUsers or a domain."
+  }
+}
+
+variable "ci" {
+  description = "GitHub repository whose workflows push images, and may launch, without a key; its numeric id; the one ref they run on. Null: none."
+  type = object({
+    owner         = string
+    repository    = string
+    repository_id = string
+    ref           = optional(string, "refs/heads/main")
+    may_launch    = optional(bool, false)
+  })
+  default = null
+
+  validation {
+    condition     = var.ci == null || can(regex("^[A-Za-z0-9-]+/[A-Za-z0-9._-]+$", "${var.ci.owner}/${var.ci.repository}"))
+    error_message = "ci.owner, ci.repository: the two halves of OWNER/NAME are allowed, without a wildcard."
+  }
+
+  validation {
+    condition     = var.ci == null || can(regex("^[0-9]+$", var.ci.repository_id))
+    error_message = "ci.repository_id: the repository's number is allowed (gh api repos/OWNER/NAME --jq .id)."
+  }
+
+  validation {
+    condition     = var.ci == null || can(regex("^refs/(heads|tags)/[A-Za-z0-9._/-]+$", var.ci.ref))
+    error_message = "ci.ref: one branch or tag is allowed, such as refs/heads/main; pull requests are not."
+  }
+}
+
+# --- monitoring and costs
+
+variable "alert_emails" {
+  description = "Addresses that are told when a job fails or stalls, and what the month costs."
+  type        = list(string)
+
+  validation {
+    condition     = alltrue([for address in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+\\.[^@ ]+$", address))])
+    error_message = "alert_emails: e-mail addresses are allowed."
+  }
+}
+
+variable "dead_letter_ratio" {
+  description = "Share of dead letters in a stage above which somebody is told: half of what makes a run fail (failures.max_ratio)."
+  type        = number
+  default     = 0.005
+
+  validation {
+    condition     = var.dead_letter_ratio > 0 && var.dead_letter_ratio < 1
+    error_message = "dead_letter_ratio: a number between 0 and 1 is allowed."
+  }
+}
+
+variable "no_progress_minutes" {
+  description = "Minutes without a new element, with workers running, after which somebody is told."
+  type        = number
+  default     = 45
+
+  validation {
+    condition     = var.no_progress_minutes >= 10 && var.no_progress_minutes <= 1440
+    error_message = "no_progress_minutes: 10 to 1440 is allowed; workers need some minutes to start."
+  }
+}
+
+variable "worker_memory_ratio" {
+  description = "Share of a worker's memory in use above which somebody is told."
+  type        = number
+  default     = 0.9
+
+  validation {
+    condition     = var.worker_memory_ratio > 0.5 && var.worker_memory_ratio < 1
+    error_message = "worker_memory_ratio: a number between 0.5 and 1 is allowed."
+  }
+}
+
+variable "budget" {
+  description = "Billing account (XXXXXX-XXXXXX-XXXXXX), amount a month and its currency. Null: no budget."
+  type = object({
+    billing_account = string
+    monthly_amount  = number
+    currency        = optional(string, "USD")
+  })
+  default = null
+
+  validation {
+    condition     = var.budget == null || can(regex("^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$", var.budget.billing_account))
+    error_message = "budget.billing_account: XXXXXX-XXXXXX-XXXXXX is allowed (gcloud billing accounts list)."
+  }
+
+  validation {
+    condition     = var.budget == null || try(var.budget.monthly_amount >= 1 && floor(var.budget.monthly_amount) == var.budget.monthly_amount, false)
+    error_message = "budget.monthly_amount: a whole number of 1 or more is allowed."
+  }
+}
+
+# --- volunteers
+
+variable "public_domain" {
+  description = "Host name of a public bucket behind Cloud CDN, such as data.example.org. Null: nothing is public."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.public_domain == null || can(regex("^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}$", var.public_domain))
+    error_message = "public_domain: a host name such as data.example.org is allowed, without https:// and without a wildcard."
+  }
+}
+
+# --- the launch command that is printed
+
+variable "recipe" {
+  description = "Recipe in the launch command."
+  type        = string
+  default     = "recipes/web.yaml"
+}
+
+variable "input" {
+  description = "Files in the raw bucket that the launch command reads; a pattern."
+  type        = string
+  default     = "crawl/*.warc.gz"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9*?._/=-]+$", var.input)) && !startswith(var.input, "/")
+    error_message = "input: a pattern inside the raw bucket is allowed, such as crawl/*.warc.gz, without spaces, quotes or a leading slash."
+  }
+}
+
+variable "corpus" {
+  description = "Name of the corpus in the launch command. A corpus is immutable: choose another for every run."
+  type        = string
+  default     = "web-001"
+
+  validation {
+    condition     = can(regex("^[a-z0-9][a-z0-9-]{0,62}$", var.corpus))
+    error_message = "corpus: lower-case letters, digits and hyphens are allowed."
+  }
+}
+
+variable "image_tag" {
+  description = "Tag of the workers' image in the launch command. Tags are immutable: a new image is a new tag."
+  type        = string
+  default     = "0.1.0"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", var.image_tag)) && var.image_tag != "latest"
+    error_message = "image_tag: a tag that says what it is, is allowed; latest says nothing."
+  }
+}
+
+variable "max_workers" {
+  description = "Most machines that a job may use: what bounds the cost of an hour."
+  type        = number
+  default     = 100
+
+  validation {
+    condition     = var.max_workers >= 1 && var.max_workers <= 4000 && floor(var.max_workers) == var.max_workers
+    error_message = "max_workers: a whole number from 1 to 4000 is allowed."
+  }
+}
