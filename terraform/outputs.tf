@@ -7,6 +7,7 @@ locals {
   launch = [
     "refinery refine ${var.recipe}",
     "--input 'gs://${local.buckets["raw"]}/${var.input}'",
+    "--set tokenizer.path=gs://${local.buckets["raw"]}/${var.tokenizer}",
     "--output gs://${local.buckets["corpus"]}/${var.corpus}",
     "--work gs://${local.buckets["work"]}/${var.corpus}",
     "--runner DataflowRunner",

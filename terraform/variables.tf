@@ -314,6 +314,17 @@ variable "input" {
   }
 }
 
+variable "tokenizer" {
+  description = "Tokenizer in the raw bucket that the launch command names."
+  type        = string
+  default     = "tokenizer/tokenizer.json"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._/=-]+$", var.tokenizer)) && !startswith(var.tokenizer, "/")
+    error_message = "tokenizer: an object inside the raw bucket is allowed, such as tokenizer/tokenizer.json, without a leading slash."
+  }
+}
+
 variable "corpus" {
   description = "Name of the corpus in the launch command. A corpus is immutable: choose another for every run."
   type        = string

@@ -34,6 +34,7 @@ run "whole" {
     condition = output.launch_command == join(" \\\n  ", [
       "refinery refine recipes/web.yaml",
       "--input 'gs://example-project-refinery-raw/crawl/*.warc.gz'",
+      "--set tokenizer.path=gs://example-project-refinery-raw/tokenizer/tokenizer.json",
       "--output gs://example-project-refinery-corpus/web-001",
       "--work gs://example-project-refinery-work/web-001",
       "--runner DataflowRunner",

@@ -351,6 +351,16 @@ run "input_is_no_command" {
   expect_failures = [var.input]
 }
 
+run "tokenizer_is_no_command" {
+  command = plan
+
+  variables {
+    tokenizer = "a.json --runner local" # a way to flags
+  }
+
+  expect_failures = [var.tokenizer]
+}
+
 run "corpus" {
   command = plan
 
