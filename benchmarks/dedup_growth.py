@@ -33,7 +33,7 @@ from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from pipelines.runners import Runner
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from transforms.per_document import take_sides
 from transforms.signatures import compute_signatures
 
@@ -108,12 +108,12 @@ class Growth:
 def run_scale(documents: int, workers: int, counts: str, labels: Sequence[str]) -> Growth:
     """Phase 2 over that many made documents, on worker processes of its own."""
     with TemporaryDirectory(prefix="growth-") as scratch, Runner(workers=workers, quiet=True).open() as runner:
-        parts = write_signatures(Path(scratch), documents, MIXTURE)
+        lists = list_parts(scratch, write_signatures(Path(scratch), documents, MIXTURE))
 
         def build(pipeline: Any) -> None:
             params = DedupParams(near=PARAMS)
-            verdicts = pipeline | Deduplicate(params, SIGNATURE, (SOURCE,), parts, partitions_of(documents))
-            verdicts | WriteVerdicts(scratch, (SOURCE,), parts)
+            verdicts = pipeline | Deduplicate(params, SIGNATURE, (SOURCE,), lists, partitions_of(documents))
+            verdicts | WriteVerdicts(scratch, (SOURCE,))
             take_sides(pipeline)
 
         with Meter(runner.pool.pids if runner.pool else [], memory=True) as meter:

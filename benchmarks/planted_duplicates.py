@@ -36,7 +36,7 @@ from benchmarks.made_copies import KINDS, SIGNATURE, STEPS, Pair, chances, jacca
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from pipelines.runners import Runner
 from transforms.clean_text import clean_text
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from transforms.document import Document, document_id
 from transforms.near_duplicates import NearParams
 from transforms.per_document import take_sides
@@ -78,10 +78,11 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
     """Verdicts of these texts, in order, from the real thing on the local runner."""
     with TemporaryDirectory(prefix="planted-") as scratch, Runner(workers=workers, quiet=True).open() as runner:
         parts = list(write_parts(Path(scratch), texts))
+        lists = list_parts(scratch, parts)
 
         def build(pipeline):  # type: ignore[no-untyped-def]
-            verdicts = pipeline | Deduplicate(DedupParams(near=near), SIGNATURE, (SOURCE,), parts)
-            verdicts | WriteVerdicts(scratch, (SOURCE,), parts)
+            verdicts = pipeline | Deduplicate(DedupParams(near=near), SIGNATURE, (SOURCE,), lists)
+            verdicts | WriteVerdicts(scratch, (SOURCE,))
             take_sides(pipeline)  # tallies; nobody reads them here
 
         runner.run("dedup", build)

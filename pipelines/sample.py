@@ -5,6 +5,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,7 +22,7 @@ from pipelines.runners import Runner
 from pipelines.web import clean_documents
 from transforms.document import Document, Drop, RawDocument, hash64
 from transforms.extract import ExtractParams, extract_document
-from transforms.read import SourceParams, plan_sources, read_task
+from transforms.read import SourceParams, plan_sources, read_task, write_tasks
 from transforms.report import WriteReport
 
 
@@ -62,7 +63,7 @@ class _SampleBundle(beam.DoFn):
             yield GlobalWindows.windowed_value_at_end_of_window((0, key.to_bytes(8, "big") + text))
 
 
-def _merge(texts: Iterable[bytes], budget: int, path: str) -> None:
+def _merge(_: int, texts: Iterable[bytes], budget: int, path: str) -> None:
     smallest = _Smallest(budget)
     for text in set(texts):
         smallest.add(int.from_bytes(text[:8], "big"), text[8:])
@@ -75,18 +76,22 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
     """Texts that phase 1 of the recipe keeps, those with the smallest hash of (seed, id), up to `budget` UTF-8 bytes.
 
     Exact copies count once. The sample depends on the inputs, the recipe and the seed alone. Raises RecipeError when
-    nothing is kept. Cost: phase 1 over the whole input, and the budget in memory of every worker.
+    nothing is kept, ValueError for a runner whose workers are elsewhere. Cost: phase 1 over the whole input, and the
+    budget in memory of every worker.
     """
+    if runner.name == "DataflowRunner":  # the sample comes back through a file of this machine
+        raise ValueError("--runner: DataflowRunner given, a sample is taken on this machine (also of gs:// inputs)")
     tasks = plan_sources(recipe.sources)
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         path = str(Path(scratch) / "texts")
+        listed = write_tasks(scratch, tasks)
 
         def build(pipeline: beam.Pipeline) -> None:
             (
-                clean_documents(pipeline, recipe, tasks)  # Document
+                clean_documents(pipeline, recipe, listed)  # Document
                 | "sample" >> beam.ParDo(_SampleBundle(budget, seed)).with_output_types(tuple[int, bytes])
                 | "together" >> beam.GroupByKey()  # (0, hash + text)
-                | "write" >> beam.MapTuple(lambda _, texts: _merge(texts, budget, path))
+                | "write" >> beam.MapTuple(partial(_merge, budget=budget, path=path))
             )
             pipeline | WriteReport(scratch, "report.json", {})
 

@@ -3,52 +3,45 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import apache_beam as beam
 
+from pipelines.phases import STAGES as STAGES
 from pipelines.recipe import Recipe
 from transforms.cut_lines import CutLines
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from transforms.encode import EncodeText
 from transforms.extract import ExtractText
 from transforms.heuristics import FilterHeuristics
 from transforms.language import FilterLanguage
+from transforms.memory import with_memory
 from transforms.pii import RedactPii
-from transforms.published import PublishedCorpus
 from transforms.quality import FilterQuality
-from transforms.read import ReadSources, ReadTask
-from transforms.read_survivors import PartPair, ReadSurvivors
+from transforms.read import ReadSources
+from transforms.read_survivors import ReadSurvivors
 from transforms.report import WriteReport
 from transforms.shuffle import ShuffleToShards
 from transforms.toxicity import FilterToxicity
 from transforms.url import FilterUrl
+from transforms.work_list import WorkList
 from transforms.write_documents import WriteDocuments
 from transforms.write_removals import WriteRemovals
-from transforms.write_shards import WriteShards
-
-# The funnel, in order, as the tallies and the manifest name its stages.
-STAGES: tuple[str, ...] = (
-    *("read", "extract", "url", "language", "heuristics"),
-    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
-    *("lines", "quality", "toxicity", "pii", "encode"),
-)
+from transforms.write_shards import SHARD_MEMORY, WriteShards
 
 
-def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: Sequence[ReadTask]) -> beam.PCollection:
-    """Phase 1 up to its cleaned documents."""
+def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList) -> beam.PCollection:
+    """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
     rejects = recipe.rejects
-    docs = pipeline | ReadSources(tuple(tasks), recipe.limits, rejects)  # RawDocument
+    docs = pipeline | ReadSources(tasks, recipe.limits, rejects)  # RawDocument
     docs = docs | ExtractText(recipe.extract, rejects)  # Document
-    docs = docs | Optional(FilterUrl, recipe.url, rejects)  # Document
-    docs = docs | Optional(FilterLanguage, recipe.language, rejects)  # Document, language in meta
-    return docs | Optional(FilterHeuristics, recipe.heuristics, rejects)  # Document
+    docs = optional(docs, FilterUrl, recipe.url, rejects)  # Document
+    docs = optional(docs, FilterLanguage, recipe.language, rejects)  # Document, language in meta
+    return optional(docs, FilterHeuristics, recipe.heuristics, rejects)  # Document
 
 
-def clean(
-    pipeline: beam.Pipeline, recipe: Recipe, tasks: Sequence[ReadTask], work: str, report: str, facts: Any
-) -> None:
+def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)
     sources, lines = recipe.source_facts(), recipe.line_dup is not None
@@ -59,27 +52,26 @@ def clean(
 def dedup(
     pipeline: beam.Pipeline,
     recipe: Recipe,
-    parts: Sequence[tuple[str, int]],
-    against: tuple[PublishedCorpus, ...],
+    lists: PartLists,
     partitions: int,
     work: str,
     report: str,
     facts: Any,
 ) -> None:
-    """Phase 2: signatures/ parts [(url, rows)] -> verdicts/ parts under `work`; never touches text."""
+    """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; never touches text."""
     params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.line_dup)
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
-    decide = Deduplicate(params, recipe.signature, sources, parts, partitions, against, method)
+    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method)
     verdicts = pipeline | decide  # (part, packed verdicts)
-    verdicts | WriteVerdicts(work, sources, parts)  # names
+    verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts)
 
 
 def shards(
     pipeline: beam.Pipeline,
     recipe: Recipe,
-    pairs: list[PartPair],
+    pairs: WorkList,
     counts: Mapping[str, int],
     removals: int,
     dtype: str,
@@ -88,27 +80,23 @@ def shards(
     report: str,
     facts: Any,
 ) -> None:
-    """Phase 3: documents and verdicts -> shards under `prefix`."""
+    """Phase 3: documents and verdicts (of `write_pairs`) -> shards under `prefix`."""
     rejects = recipe.rejects
     domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
     docs = pipeline | ReadSurvivors(pairs)  # Document
-    docs = docs | Optional(CutLines, recipe.line_dup, rejects)  # Document
-    docs = docs | Optional(FilterQuality, recipe.quality, rejects)  # Document, score in meta
-    docs = docs | Optional(FilterToxicity, recipe.toxicity, rejects)  # Document, density in meta
-    docs = docs | Optional(RedactPii, recipe.pii, rejects)  # Document
+    docs = optional(docs, CutLines, recipe.line_dup, rejects)  # Document
+    docs = optional(docs, FilterQuality, recipe.quality, rejects)  # Document, score in meta
+    docs = optional(docs, FilterToxicity, recipe.toxicity, rejects)  # Document, density in meta
+    docs = optional(docs, RedactPii, recipe.pii, rejects)  # Document
     encoded = docs | EncodeText(recipe.tokenizer, rejects)  # EncodedDocument
     blocks = encoded | ShuffleToShards(recipe.shards, counts, domains)  # (shard key, packed blocks)
-    blocks | WriteShards(prefix, counts, dtype)
+    blocks | with_memory(WriteShards(prefix, counts, dtype), SHARD_MEMORY * recipe.shards.target_bytes)
     pipeline | WriteRemovals(pairs, removals, prefix)  # of `removals` files
     pipeline | WriteReport(work, report, facts)
 
 
-class Optional(beam.PTransform):
-    """`stage(params, rejects)`, or nothing at all where the recipe leaves the stage out (params is None)."""
-
-    def __init__(self, stage: Callable[..., beam.PTransform], params: Any, rejects: Any) -> None:
-        super().__init__(stage.__name__)
-        self.stage = stage(params, rejects) if params is not None else None
-
-    def expand(self, docs: beam.PCollection) -> beam.PCollection:
-        return docs | self.stage if self.stage else docs
+def optional(
+    docs: beam.PCollection, stage: Callable[..., beam.PTransform], params: Any, rejects: Any
+) -> beam.PCollection:
+    """`docs | stage(params, rejects)`, or `docs` where the recipe leaves the stage out (params is None)."""
+    return docs if params is None else docs | stage(params, rejects)

@@ -16,6 +16,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
+from transforms.memory import with_memory
 from transforms.packed import (
     LABEL,
     LABELS,
@@ -42,6 +43,7 @@ STEP = 1 << 20  # places that are looked up at once: indexing turns them into 64
 # document, takes 32 while it folds links in, and FOLD_BYTES of links take their working space.
 FOREST_DOCUMENTS = 50_000_000
 FOREST_MOST = 2**32  # places in a forest are 32-bit numbers
+FOREST_BYTES, FOLD_SPACE = 32, 500_000_000  # memory of `fold_links`: per linked document, and besides
 
 
 def choose_method(documents: int) -> Method:
@@ -226,5 +228,6 @@ class FindComponents(beam.PTransform):
         reduced = routed | "by member" >> beam.GroupByKey() | MapBlocks(stage, "reduce", reduce, stream=True)
         if self.method == "stars":
             return reduced | FindStars(stage, scope, partitions, max_rounds(self.documents))  # (part, labels)
-        forest = partial(forest_blocks, scope=scope)
-        return reduced | "all links" >> beam.GroupByKey() | MapBlocks(stage, "forest", forest, stream=True)
+        forest = MapBlocks(stage, "forest", partial(forest_blocks, scope=scope), stream=True)
+        most = FOREST_BYTES * self.documents + FOLD_SPACE
+        return reduced | "all links" >> beam.GroupByKey() | with_memory(forest, most, bundles=1)

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
+import orjson
 
 from transforms.components import FindComponents, Method, choose_method
 from transforms.cut_lines import LineParams
@@ -31,13 +32,25 @@ from transforms.near_duplicates import (
     hash_blocks,
     link_blocks,
 )
-from transforms.packed import AGAINST, CORPUS, EXACT, NEAR, NEAR_IN_SOURCE, SCOPES, SOURCE, MapBlocks, header
-from transforms.published import Parts, PublishedCorpus, number_parts, published_blocks
+from transforms.packed import (
+    AGAINST,
+    CORPUS,
+    EXACT,
+    NEAR,
+    NEAR_IN_SOURCE,
+    SCOPES,
+    SOURCE,
+    Block,
+    MapBlocks,
+    header,
+)
+from transforms.published import Parts, PublishedCorpus, listing, number_parts, published_blocks
 from transforms.signatures import SignatureParams
 from transforms.verdicts import STAGES, PackVerdicts, WriteVerdicts
 from transforms.verify_removals import member_blocks, verify_blocks
+from transforms.work_list import ReadList, WorkList, write_list
 
-__all__ = ["DedupParams", "Deduplicate", "WriteVerdicts"]
+__all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_parts"]
 
 
 @dataclass(frozen=True)
@@ -66,14 +79,53 @@ class DedupParams:
             yield Scope(NEAR, CORPUS, tuple(range(len(names))), apart=False), self.near
 
 
+@dataclass(frozen=True)
+class PartLists:
+    """What is deduplicated, as `list_parts` publishes it: headers of signatures/ parts, listings of provenance files.
+
+    listings: None without published corpora. numbers: which parts are ours. documents: rows of all parts. corpora:
+    names of the published corpora, in order.
+    """
+
+    headers: WorkList
+    listings: WorkList | None
+    numbers: Parts
+    documents: int
+    corpora: tuple[str, ...]
+
+
+def list_parts(location: str, parts: Sequence[tuple[str, int]], against: tuple[PublishedCorpus, ...] = ()) -> PartLists:
+    """Publish in that work location what `Deduplicate` reads.
+
+    parts: (url, rows) of each part in the order that numbers them. against: published corpora whose documents win.
+    """
+    every = [*parts, *(part for corpus in against for part in corpus.parts)]
+    headers = [orjson.dumps([number, url, rows]) for number, (url, rows) in enumerate(every)]
+    listings = [listing(*file, AGAINST + i) for i, corpus in enumerate(against) for file in corpus.provenance]
+    return PartLists(
+        headers=write_list(location, "dedup", headers),
+        listings=write_list(location, "dedup", listings) if against else None,
+        numbers=number_parts(len(parts), against),
+        documents=sum(rows for _, rows in every),
+        corpora=tuple(corpus.name for corpus in against),
+    )
+
+
+def _header(line: bytes) -> Block:
+    return header(*orjson.loads(line))
+
+
+def _listing(line: bytes) -> Block:
+    return 0, line
+
+
 @dataclass
 class Deduplicate(beam.PTransform):
     """Decide which documents of these signatures/ parts survive: -> (number of the part, packed verdicts).
 
-    sources: names of all sources. parts: (url, rows) of each part in the order that numbers them. partitions: keys of
-    each shuffle (bands times as many for bands); about one per 250,000 documents keeps a key's rows below 25 MB.
-    against: published corpora whose documents win. components: how links become components, null chooses by the number
-    of documents; the answer is the same.
+    sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
+    bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
+    null chooses by the number of documents; the answer is the same.
     Raises ValueError when the bands do not fit the signatures, for a parameter of a source that is not there, and for
     `against` without exact removal.
     """
@@ -81,9 +133,8 @@ class Deduplicate(beam.PTransform):
     params: DedupParams
     signature: SignatureParams
     sources: Sequence[str]
-    parts: Sequence[tuple[str, int]]
+    lists: PartLists
     partitions: int = 1
-    against: tuple[PublishedCorpus, ...] = ()
     components: Method | None = None
 
     def __post_init__(self) -> None:
@@ -96,20 +147,18 @@ class Deduplicate(beam.PTransform):
         for name in self.params.in_source:
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
-        if self.against and not self.params.exact:
+        if self.lists.corpora and not self.params.exact:
             raise ValueError("against: published corpora given with exact removal off, it is needed to know their ids")
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         sources = tuple(sorted(self.sources))
-        numbered = number_parts(len(self.parts), self.against)
-        foreign = [part for corpus in self.against for part in corpus.parts]
-        elements = [header(part, url, rows) for part, (url, rows) in enumerate([*self.parts, *foreign])]
-        headers = pipeline | "parts" >> beam.Create(elements).with_output_types(tuple[int, bytes])
-        documents = sum(rows for _, rows in (*self.parts, *foreign))
+        numbered, documents = self.lists.numbers, self.lists.documents
+        lines = pipeline | ReadList(self.lists.headers)
+        headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
         decided, stages = [headers], []
         if self.params.exact:
             stages.append(EXACT)
-            decided.append(headers | RemoveExact(sources, numbered, self.against, self.partitions))
+            decided.append(headers | RemoveExact(sources, self.lists, self.partitions))
         for number, (scope, near) in enumerate(self.params.scopes(sources)):
             if scope.reason not in stages:
                 stages.append(scope.reason)
@@ -126,7 +175,7 @@ class Deduplicate(beam.PTransform):
         if self.params.lines is not None:
             decided.append(tuple(decided) | CountLines(self.params.lines, sources, numbered, self.partitions))
         grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts)
-        scopes = (*SCOPES, *(f"against:{corpus.name}" for corpus in self.against))
+        scopes = (*SCOPES, *(f"against:{name}" for name in self.lists.corpora))
         return grouped | PackVerdicts(sources, scopes, tuple(stages), numbered)  # (part, packed verdicts)
 
 
@@ -135,26 +184,22 @@ class RemoveExact(beam.PTransform):
     """Headers of parts -> removals and copies by part."""
 
     sources: tuple[str, ...]
-    parts: Parts
-    against: tuple[PublishedCorpus, ...]
+    lists: PartLists
     partitions: int
 
     def __post_init__(self) -> None:
         super().__init__(STAGES[EXACT])
 
     def expand(self, headers: beam.PCollection) -> beam.PCollection:
-        stage, parts, partitions = STAGES[EXACT], self.parts, self.partitions
+        stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
         read = partial(identity_blocks, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
         found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
-        if self.against:
-            published = [(AGAINST + i, file) for i, corpus in enumerate(self.against) for file in corpus.provenance]
-            elements = [header(number, url, rows) for number, (_, (url, rows, _)) in enumerate(published)]
-            files = headers.pipeline | "provenance" >> beam.Create(elements).with_output_types(tuple[int, bytes])
-            scopes = tuple(scope for scope, _ in published)
-            checksums = tuple(crc32c for _, (_, _, crc32c) in published)
-            ids = partial(published_blocks, scopes=scopes, checksums=checksums, partitions=partitions)
-            found.append(files | "to list" >> beam.GroupByKey() | MapBlocks(stage, "published", ids))  # (range, ids)
+        if self.lists.listings is not None:
+            lines = headers.pipeline | "provenance" >> ReadList(self.lists.listings)
+            files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
+            ids = partial(published_blocks, partitions=partitions)
+            found.append(files | MapBlocks(stage, "published", ids, stream=True))  # (range, ids)
         return tuple(found) | "by id" >> Together() | MapBlocks(stage, "keep-first", first)
 
 

@@ -59,7 +59,7 @@ def keep_first(partition: int, blocks: list[bytes], parts: Parts) -> Iterator[Bl
     full order only among rows that share their first 8 bytes.
     """
     identities = gather(blocks, IDENTITIES, IDENTITY)
-    if parts.scopes:
+    if parts.foreign_parts:
         published = gather(blocks, PUBLISHED, PUBLICATION)
         stand = ~parts.foreign(identities["reference"]) | is_published(identities, published, parts)
         yield from removal_blocks(identities[~stand], identities[~stand], parts)

@@ -210,7 +210,7 @@ def bucket_blocks(key: int, blocks: list[bytes], parts: Parts, partitions: int) 
     same = np.zeros(len(rows) + 1, np.bool_)
     same[1:-1] = hashes[1:] == hashes[:-1]
     shared = rows[order[same[1:] | same[:-1]]]
-    if parts.scopes and len(shared):
+    if parts.foreign_parts and len(shared):
         bucket = np.cumsum(starts_of(shared["hash"])) - 1
         ours = np.bincount(bucket, ~parts.foreign(shared["reference"])) > 0
         shared = shared[ours[bucket]]

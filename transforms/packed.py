@@ -19,7 +19,7 @@ import orjson
 from numpy.typing import DTypeLike, NDArray
 
 from transforms.document import ID_BYTES
-from transforms.per_document import MAIN, SIDES, add_side, in_global_window, side_record
+from transforms.per_document import MAIN, SIDES, add_side, in_global_window, side_record, with_sides
 from transforms.rank import RANK_BYTES
 
 Rows = NDArray[Any]
@@ -205,6 +205,6 @@ class MapBlocks(beam.PTransform):
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
         run = beam.ParDo(_RunBlocks(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
-        outputs = grouped | run.with_outputs(SIDES, main=MAIN)
+        outputs = with_sides(grouped, "blocks", run)
         add_side(grouped.pipeline, outputs[SIDES])
         return outputs[MAIN]

@@ -17,5 +17,5 @@ def naming(url: str) -> Iterator[None]:
         yield
     except UnreadablePart:
         raise
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadablePart(f"{url}: cannot be read: {error}") from error
+    except (OSError, pa.ArrowException, KeyError, TypeError) as error:  # the last two: a damaged schema
+        raise UnreadablePart(f"{url}: cannot be read: {' '.join(str(error).split())}") from error

@@ -183,6 +183,15 @@ class _Routing(beam.DoFn):
         ]
 
 
+def with_sides(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
+    """`inputs | step` with its side records apart, named LABEL/each wherever a runner shows the graph.
+
+    Beam would name it after the class, twice: ParDo(_JudgeDocument)/ParDo(_JudgeDocument).
+    """
+    step.label = "each"
+    return inputs | label >> step.with_outputs(SIDES, main=main)
+
+
 def in_global_window(record: bytes) -> Any:
     """A side record as `finish_bundle` must yield it."""
     return beam.pvalue.TaggedOutput(SIDES, GlobalWindows.windowed_value_at_end_of_window(record))
@@ -289,7 +298,7 @@ class PerDocument(beam.PTransform):
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects)
-        outputs = docs | beam.ParDo(dofn).with_outputs(SIDES, main=MAIN)
+        outputs = with_sides(docs, "judge", beam.ParDo(dofn))
         add_side(docs.pipeline, outputs[SIDES])
         outputs[MAIN].element_type = self.output_type
         return outputs[MAIN]
@@ -310,7 +319,7 @@ class PerFile(beam.PTransform):
         super().__init__(self.stage)
 
     def expand(self, files: beam.PCollection) -> beam.PCollection:
-        outputs = files | beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)).with_outputs(SIDES, main=MAIN)
+        outputs = with_sides(files, "records", beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)))
         add_side(files.pipeline, outputs[SIDES])
         outputs[MAIN].element_type = RawDocument
         return outputs[MAIN]

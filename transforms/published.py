@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import orjson
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -21,7 +22,6 @@ from transforms.packed import (
     Rows,
     part_of,
     ranges,
-    read_header,
     scatter,
     set_id,
     set_rank,
@@ -60,10 +60,10 @@ class PublishedCorpus:
 
 @dataclass(frozen=True)
 class Parts:
-    """Whose parts are whose: numbers below `own` are ours, `scopes` has the scope of each foreign one after them."""
+    """Whose parts are whose: numbers below `own` are ours, `foreign_parts` are how many each published corpus has."""
 
     own: int
-    scopes: tuple[int, ...] = ()
+    foreign_parts: tuple[int, ...] = ()
 
     def is_foreign(self, part: int) -> bool:
         """Whether that part belongs to a published corpus."""
@@ -77,36 +77,39 @@ class Parts:
         """Ranks of a part's documents. Published corpora come first, in the recipe's order, not by their priorities."""
         set_rank(rows, ranks)
         if self.is_foreign(part):
-            rows["priority"] = self.scopes[part - self.own]
+            rows["priority"] = self.scope_of(np.array([part << 32], np.uint64), 0)[0]
         else:
             rows["priority"] += np.uint64(AGAINST + MAX_CORPORA)
 
     def scope_of(self, survivors: NDArray[np.uint64], scope: int) -> NDArray[np.uint8]:
         """Scope of removals in favour of these documents: `scope` for ours, the corpus' own for foreign ones."""
-        table = np.array([scope, *self.scopes], np.uint8)
-        return table[np.maximum(part_of(survivors) - self.own + 1, 0)]
+        place = part_of(survivors) - self.own
+        corpus = np.searchsorted(np.cumsum(self.foreign_parts, dtype=np.int64), place, side="right")
+        return np.where(place < 0, scope, AGAINST + corpus).astype(np.uint8)
 
 
 def number_parts(own: int, against: tuple[PublishedCorpus, ...]) -> Parts:
     """Parts of ours, then those of each corpus."""
-    return Parts(own, tuple(AGAINST + i for i, corpus in enumerate(against) for _ in corpus.parts))
+    return Parts(own, tuple(len(corpus.parts) for corpus in against))
 
 
-def published_blocks(
-    number: int, blocks: list[bytes], scopes: tuple[int, ...], checksums: tuple[str, ...], partitions: int
-) -> Iterator[Block]:
-    """A provenance file's header -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
+def listing(url: str, rows: int, crc32c: str, scope: int) -> bytes:
+    """What `published_blocks` must know of a provenance file: as in PublishedCorpus, and the scope of its corpus."""
+    return orjson.dumps([url, rows, crc32c, scope])
 
-    scopes: of the corpora that the files belong to. checksums: the files' crc32c.
+
+def published_blocks(key: int, listed: bytes, partitions: int) -> Iterator[Block]:
+    """A provenance file's `listing` -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
+
     Raises ValueError when the file is not the one that the manifest describes. Cost: it is read twice.
     """
-    url, rows = read_header(blocks)
+    url, rows, crc32c, scope = orjson.loads(listed)
     folder, _, name = url.rpartition("/")
     with open_store(folder).open(name) as stream:
         _, found_crc32c = size_and_crc32c(stream)
-        if found_crc32c != checksums[number]:
+        if found_crc32c != crc32c:
             raise ValueError(
-                f"{url}: crc32c {found_crc32c} found, {checksums[number]} expected from the manifest: the corpus is "
+                f"{url}: crc32c {found_crc32c} found, {crc32c} expected from the manifest: the corpus is "
                 "damaged, see refinery verify"
             )
         stream.seek(0)
@@ -117,5 +120,5 @@ def published_blocks(
             ids = fixed_width(provenance.read_row_group(group, columns=["id"])["id"], ID_BYTES)
             found = np.empty(len(ids), PUBLICATION)
             set_id(found, ids)
-            found["scope"] = scopes[number]
+            found["scope"] = scope
             yield from scatter(ranges(found["id_high"], partitions), PUBLISHED, found)

@@ -13,6 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from transforms.document import hash64
 from transforms.read_stream import open_source
+from transforms.resources import check_place
 
 Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "documents"]
 Content = Literal["auto", "html", "text"]
@@ -199,6 +200,7 @@ def list_files(source: SourceParams) -> dict[str, int]:
     files = {}
     for pattern in source.paths:
         try:
+            check_place(pattern)
             found: list[FileMetadata] = FileSystems.match([pattern])[0].metadata_list
         except (BeamIOError, OSError, ValueError) as error:
             raise ValueError(f"source {source.name}: paths: {pattern!r} cannot be listed: {error}") from error

@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from loader.storage import open_store
 from transforms.cut_lines import CUT_LINES, list_values, number_list
 from transforms.document import Document
-from transforms.part_errors import naming
+from transforms.part_errors import UnreadablePart, naming
 from transforms.per_document import LIVE
+from transforms.work_list import ReadList, WorkList, write_list
 
 BATCH_ROWS = 256
 COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
@@ -63,6 +64,8 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
                     meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
                 LIVE["survivors", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
+        if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
+            raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
 
 
 def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any]:
@@ -77,23 +80,28 @@ def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray,
     return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
 
 
-def _read(encoded: bytes) -> Iterator[Document]:
-    return read_survivors(PartPair(**orjson.loads(encoded)))
+def write_pairs(location: str, pairs: Sequence[PartPair]) -> WorkList:
+    """Publish the pairs in that work location, for `ReadSurvivors` and `WriteRemovals`."""
+    return write_list(location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs])
+
+
+def parse_pair(line: bytes) -> PartPair:
+    """A line of what `write_pairs` published."""
+    return PartPair(**orjson.loads(line))
+
+
+def _read(line: bytes) -> Iterator[Document]:
+    return read_survivors(parse_pair(line))
 
 
 @dataclass
 class ReadSurvivors(beam.PTransform):
-    """Read the survivors of every row group of every part, spread over the workers."""
+    """Read the survivors of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
 
-    pairs: list[PartPair]
+    pairs: WorkList
 
     def __post_init__(self) -> None:
         super().__init__("survivors")
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Document]:
-        elements = [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in self.pairs]
-        return (
-            pipeline
-            | "parts" >> beam.Create(elements, reshuffle=True)  # JSON bytes
-            | "read" >> beam.FlatMap(_read).with_output_types(Document)
-        )
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
+        return begin | ReadList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)

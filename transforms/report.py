@@ -10,6 +10,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -152,6 +153,14 @@ def write_report(records: Iterable[bytes], location: str, name: str, facts: Mapp
     open_store(location).create(name, seal({**facts, **merge_records(records)}))
 
 
+def _one_key(record: bytes) -> tuple[int, bytes]:
+    return 0, record
+
+
+def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:
+    write_report(records, location, name, facts)
+
+
 @dataclass
 class WriteReport(beam.PTransform):
     """Collect every side record of the pipeline and publish one sealed report at LOCATION/name, last of all.
@@ -167,11 +176,11 @@ class WriteReport(beam.PTransform):
         super().__init__("report")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        location, name, facts = self.location, self.name, dict(self.facts)
+        publish = partial(_publish, location=self.location, name=self.name, facts=dict(self.facts))
         return (
             merge_sides(begin.pipeline)  # JSON bytes
             | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
-            | "one key" >> beam.Map(lambda record: (0, record)).with_output_types(tuple[int, bytes])
+            | "one key" >> beam.Map(_one_key).with_output_types(tuple[int, bytes])
             | "together" >> beam.GroupByKey()
-            | "publish" >> beam.MapTuple(lambda _, records: write_report(records, location, name, facts))
+            | "publish" >> beam.MapTuple(publish)
         )

@@ -158,6 +158,14 @@ class _PackBlocks(beam.DoFn):
         return key, block.pack()
 
 
+def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
+    """A block without documents for each shard, so that every shard is written."""
+    empty = pack_block(BLOCK_SCHEMA.empty_table())
+    for place, n in sorted(counts.items()):
+        for index in range(n):
+            yield shard_key(place, index), empty
+
+
 @dataclass
 class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its blocks). Every shard appears, also one that no document falls into.
@@ -173,9 +181,8 @@ class ShuffleToShards(beam.PTransform):
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
-        empty = pack_block(BLOCK_SCHEMA.empty_table())
-        seeds = [(shard_key(place, i), empty) for place, n in sorted(self.counts.items()) for i in range(n)]
         pack = beam.ParDo(_PackBlocks(self.params, self.counts, self.domains))
         blocks = docs | "pack" >> pack.with_output_types(tuple[bytes, bytes])
-        every = docs.pipeline | "every shard" >> beam.Create(seeds).with_output_types(tuple[bytes, bytes])
-        return (blocks, every) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()
+        every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
+        shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
+        return (blocks, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()

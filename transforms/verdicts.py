@@ -33,10 +33,12 @@ from transforms.packed import (
     row_of,
     sort_by,
 )
-from transforms.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record
+from transforms.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record, with_sides
 from transforms.published import Parts
 from transforms.report import write_part
 from transforms.signatures import name_codes, read_signature_part
+
+NAME = b"part"  # metadata of packed verdicts: what their part is called
 
 STAGES = {EXACT: "exact-duplicates", NEAR_IN_SOURCE: "near-duplicates-in-source", NEAR: "near-duplicates"}
 
@@ -184,8 +186,10 @@ class _PackVerdicts(beam.DoFn):
         part, blocks = element
         if self.parts.is_foreign(part):  # a published corpus gets no verdicts
             return
-        batch, facts = part_verdicts(list(blocks), self.sources, self.scopes)
-        yield part, pack(batch)
+        held = list(blocks)
+        url, _ = read_header(held)
+        batch, facts = part_verdicts(held, self.sources, self.scopes)
+        yield part, pack(batch, part_name(url))
         for record in tally_records(facts, self.stages, self.sources):
             yield beam.pvalue.TaggedOutput(SIDES, record)
 
@@ -204,56 +208,62 @@ class PackVerdicts(beam.PTransform):
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
         dofn = _PackVerdicts(self.sources, self.scopes, self.stages, self.parts)
-        outputs = parts | beam.ParDo(dofn).with_output_types(tuple[int, bytes]).with_outputs(SIDES, main=MAIN)
+        outputs = with_sides(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
         add_side(parts.pipeline, outputs[SIDES])
         return outputs[MAIN]
 
 
-def pack(batch: pa.RecordBatch) -> bytes:
-    """Verdicts as one Arrow IPC stream, compressed: a few bytes per row where most rows are kept."""
+def part_name(url: str) -> str:
+    """What a part is called in every folder: the last segment of its url without the ending."""
+    return url.rpartition("/")[2].removesuffix(".parquet")
+
+
+def pack(batch: pa.RecordBatch, name: str) -> bytes:
+    """Verdicts of the part `name` as one Arrow IPC stream, compressed: a few bytes per row where most rows are kept."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_batch(batch)
+    named = batch.replace_schema_metadata({NAME: name})
+    with pa.ipc.new_stream(sink, named.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(named)
     return bytes(sink.getvalue())
 
 
-def unpack(packed: bytes, sources: Sequence[str]) -> pa.Table:
-    """Packed verdicts as a table of VERDICTS_SCHEMA, sources by name."""
+def unpack(packed: bytes, sources: Sequence[str]) -> tuple[str, pa.Table]:
+    """(name of the part, its verdicts as a table of VERDICTS_SCHEMA, sources by name)."""
     table = pa.ipc.open_stream(packed).read_all().combine_chunks()
+    name = table.schema.metadata[NAME].decode()
+    table = table.replace_schema_metadata(None)
     codes = table["sources"].combine_chunks()
     codes = codes.chunk(0) if isinstance(codes, pa.ChunkedArray) else codes
     names = pa.array(sources, pa.string()).take(codes.values)
     column = pa.ListArray.from_arrays(codes.offsets, names)
-    return table.set_column(table.schema.get_field_index("sources"), VERDICTS_SCHEMA.field("sources"), column)
+    return name, table.set_column(table.schema.get_field_index("sources"), VERDICTS_SCHEMA.field("sources"), column)
 
 
 class _WriteVerdicts(beam.DoFn):
-    def __init__(self, location: str, sources: tuple[str, ...], names: tuple[str, ...]) -> None:
+    def __init__(self, location: str, sources: tuple[str, ...]) -> None:
         self.location = location
         self.sources = sources
-        self.names = names
 
     def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
-        part, packed = element
-        yield write_part(self.location, "verdicts", self.names[part], unpack(packed, self.sources))
+        _, packed = element
+        yield write_part(self.location, "verdicts", *unpack(packed, self.sources))
 
 
 @dataclass
 class WriteVerdicts(beam.PTransform):
     """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side record.
 
-    sources, parts: as given to `Deduplicate`.
+    sources: as given to `Deduplicate`.
     """
 
     location: str
     sources: Sequence[str]
-    parts: Sequence[tuple[str, int]]
 
     def __post_init__(self) -> None:
         super().__init__("write-verdicts")
 
     def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
-        names = tuple(url.rpartition("/")[2].removesuffix(".parquet") for url, _ in self.parts)
-        written = verdicts | beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources)), names))
+        write = beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources))))
+        written = verdicts | "parts" >> write.with_output_types(bytes)
         add_side(verdicts.pipeline, written)
         return written

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from transforms.document import ID_BYTES, Document, text_bytes
 from transforms.line_hashes import hash_lines
-from transforms.per_document import SIDES, add_side, in_global_window, side_record
+from transforms.per_document import SIDES, add_side, in_global_window, side_record, with_sides
 from transforms.rank import RankParams, rank_key
 from transforms.report import publish_part
 from transforms.signatures import SignatureParams, compute_signatures, signature_table
@@ -189,6 +189,6 @@ class WriteDocuments(beam.PTransform):
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
         dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines)
-        outputs = docs | beam.ParDo(dofn).with_outputs(SIDES, main="none")
+        outputs = with_sides(docs, "parts", beam.ParDo(dofn), main="none")
         add_side(docs.pipeline, outputs[SIDES])
         return outputs["none"]

@@ -7,14 +7,14 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.transforms.window import GlobalWindows
@@ -24,8 +24,9 @@ from loader.storage import checksums, open_store
 from transforms.packed import places_by_key
 from transforms.part_errors import naming
 from transforms.per_document import add_side, side_record
-from transforms.read_survivors import PartPair
+from transforms.read_survivors import PartPair, parse_pair
 from transforms.shuffle import pack_block, unpack_block
+from transforms.work_list import ReadList, WorkList
 
 ROWS_PER_FILE = 1_000_000
 BLOCK_BYTES = 1 << 20  # rows of one block, before compression
@@ -86,8 +87,11 @@ class _PackRemovals(beam.DoFn):
         self.blocks: dict[int, list[pa.Table]] = {}
         self.sizes: dict[int, int] = {}
 
-    def process(self, encoded: bytes) -> Iterator[tuple[int, bytes]]:
-        for table in read_removals(PartPair(**orjson.loads(encoded))):
+    def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
+        pair = parse_pair(line)
+        if pair.group or not pair.verdicts:  # a part once, by its first row group
+            return
+        for table in read_removals(pair):
             for file, rows in split_by_file(table, self.files):
                 self.blocks.setdefault(file, []).append(rows)
                 self.sizes[file] = self.sizes.get(file, 0) + rows.nbytes
@@ -122,15 +126,22 @@ def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: i
     return side_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
 
 
+def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
+    """A block without rows for each file, so that every file is written."""
+    empty = pack_block(REMOVALS_SCHEMA.empty_table())
+    for file in range(files):
+        yield file, empty
+
+
 @dataclass
 class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
     pairs: as for `ReadSurvivors`; of each part the first row group's counts. files: `count_files` of the documents that
-    deduplication removed; 0 writes none. A text with a million copies has all of them in one file.
+    deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
     """
 
-    pairs: list[PartPair]
+    pairs: WorkList
     files: int
     location: str
 
@@ -138,18 +149,15 @@ class WriteRemovals(beam.PTransform):
         super().__init__("write-removals")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        files, location = self.files, self.location
-        parts = [pair for pair in self.pairs if pair.group == 0 and pair.verdicts] if files else []
-        elements = [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in parts]
-        empty = pack_block(REMOVALS_SCHEMA.empty_table())
-        pack = beam.ParDo(_PackRemovals(files)).with_output_types(tuple[int, bytes])
-        blocks = begin | "parts" >> beam.Create(elements, reshuffle=True) | "pack" >> pack  # (file, packed rows)
-        every = begin | "every file" >> beam.Create([(file, empty) for file in range(files)]).with_output_types(
-            tuple[int, bytes]
-        )
-        grouped = (blocks, every) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
-        written = grouped | "write" >> beam.MapTuple(
-            lambda file, blocks: publish_removals(file, blocks, location, files)
-        ).with_output_types(bytes)
+        if not self.files:
+            nothing: beam.PCollection = begin | "nothing" >> beam.Create([], reshuffle=False)
+            return nothing
+        pack = beam.ParDo(_PackRemovals(self.files)).with_output_types(tuple[int, bytes])
+        every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
+        blocks = begin | ReadList(self.pairs) | "pack" >> pack  # (file, packed rows)
+        files = begin | "start" >> beam.Impulse() | "every file" >> every
+        grouped = (blocks, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+        publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))
+        written = grouped | "write" >> publish.with_output_types(bytes)
         add_side(begin.pipeline, written)
         return written

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from loader.storage import size_and_crc32c
 from tests.beam import make_document, run_and_collect
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from transforms.document import Document
 from transforms.near_duplicates import NearParams, sketches
 from transforms.per_document import take_sides
@@ -72,10 +72,11 @@ def deduplicate(
     against: tuple[PublishedCorpus, ...] = (),
 ) -> Outcome:
     parts = write_parts(folder, layout)
+    lists = list_parts(str(folder), parts, against)
 
     def build(pipeline):
-        packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, parts, partitions, against)
-        packed | WriteVerdicts(str(folder), SOURCES, parts)
+        packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, lists, partitions)
+        packed | WriteVerdicts(str(folder), SOURCES)
         return [packed, *take_sides(pipeline)]
 
     packed, *sides = run_and_collect(build, *flags)

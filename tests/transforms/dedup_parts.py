@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.beam import run_and_collect
 from tests.transforms.dedup_oracle import DOMAINS, PRIORITIES, SIGNATURE, SOURCES
 from transforms.components import Method
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from transforms.document import Document, text_bytes
 from transforms.rank import RankParams, rank_key
 from transforms.signatures import compute_signatures, signature_table
@@ -65,10 +65,11 @@ def decide(
     for doc in rng.sample(list(docs), len(docs)):
         layout[rng.randrange(parts)].append(doc)
     written = write_parts(folder, layout, sign, group)
+    lists = list_parts(str(folder), written)
 
     def build(pipeline):
-        decided = pipeline | Deduplicate(params, SIGNATURE, SOURCES, written, partitions, components=method)
-        return [decided | WriteVerdicts(str(folder), SOURCES, written)]
+        decided = pipeline | Deduplicate(params, SIGNATURE, SOURCES, lists, partitions, components=method)
+        return [decided | WriteVerdicts(str(folder), SOURCES)]
 
     run_and_collect(build)
     verdicts = {}

@@ -122,7 +122,7 @@ def decide(
     layout = layout or [list(range(len(docs)))]
     write_parts(folder, docs, layout, group, signature)
     own = sum(not any(docs[i].foreign for i in indices) for indices in layout)
-    parts = Parts(own, (AGAINST,) * (len(layout) - own))
+    parts = Parts(own, (len(layout) - own,))
     place = {index: part << 32 | row for part, indices in enumerate(layout) for row, index in enumerate(indices)}
     ties = {place[index]: doc.tie for index, doc in enumerate(docs)}
     references = {doc.tie: place[index] for index, doc in enumerate(docs)}

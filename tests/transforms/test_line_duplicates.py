@@ -16,7 +16,7 @@ from tests.beam import make_document, run_and_collect
 from tests.transforms.test_signatures import split
 from transforms import line_duplicates
 from transforms.cut_lines import CutLines, LineParams, cut_text
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts
+from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from transforms.document import Document
 from transforms.line_duplicates import LINE, CountLines, cut_blocks, hot_blocks, line_blocks, sum_by_hash
 from transforms.line_hashes import hash_lines
@@ -24,7 +24,7 @@ from transforms.packed import BLOCK_BYTES, CUT, CUTS, LINES, REMOVAL, REMOVALS, 
 from transforms.per_document import take_sides
 from transforms.published import Parts
 from transforms.rank import RankParams, rank_key
-from transforms.read_survivors import PartPair, ReadSurvivors
+from transforms.read_survivors import PartPair, ReadSurvivors, write_pairs
 from transforms.signatures import SignatureParams, compute_signatures, signature_table
 from transforms.write_documents import SourceFacts, WriteDocuments, documents_table
 
@@ -328,11 +328,11 @@ def test_frequent_lines_leave_the_survivors(tmp_path, parts):
     docs += [make_document(doc.text, f"copy-{doc.origin}", source="books") for doc in docs[:40]]
     params = LineParams(max_documents=10, min_chars=60)
     layout = deal(docs, parts, 5)
-    urls = write_parts(tmp_path, layout, group=20)
+    lists = list_parts(str(tmp_path), write_parts(tmp_path, layout, group=20))
 
     def decide(pipeline):
-        verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, urls)
-        verdicts | WriteVerdicts(str(tmp_path), SOURCES, urls)
+        verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, lists)
+        verdicts | WriteVerdicts(str(tmp_path), SOURCES)
         return take_sides(pipeline)
 
     run_and_collect(decide)
@@ -341,7 +341,8 @@ def test_frequent_lines_leave_the_survivors(tmp_path, parts):
         for n, part in enumerate(layout)
         for group in range(-(-len(part) // 20))
     ]
-    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadSurvivors(pairs) | CutLines(params)])
+    listed = write_pairs(str(tmp_path), pairs)
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadSurvivors(listed) | CutLines(params)])
 
     first = {doc.id: doc for doc in docs}
     by_id = {origin: doc.id for doc in docs for origin in [doc.origin]}

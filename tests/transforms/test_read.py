@@ -12,7 +12,16 @@ from apache_beam.testing.util import assert_that, equal_to
 from tests.transforms.read_fixtures import page, warc_record
 from transforms.document import RawDocument
 from transforms.per_document import Damaged, take_sides
-from transforms.read import LimitParams, ReadSources, ReadTask, SourceParams, plan_sources, read_task
+from transforms.read import (
+    InputChanged,
+    LimitParams,
+    ReadSources,
+    ReadTask,
+    SourceParams,
+    plan_sources,
+    read_task,
+    write_tasks,
+)
 
 FIELDS = {"name": "a", "paths": ("x",)}
 
@@ -139,6 +148,15 @@ def test_a_file_that_vanished_is_one_damage(tmp_path: Path) -> None:
     assert (damaged.origin, damaged.size) == (f"{path}@0", 11)
 
 
+@pytest.mark.parametrize("size", [0, 7, 21])
+def test_a_file_of_another_size_than_planned_fails_the_job(tmp_path: Path, size: int) -> None:
+    """Cut at a line's end it would read well, and its other lines would be missing without a trace."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes((b'{"a":1}\n' * 3)[:size])
+    with pytest.raises(InputChanged, match=f"rows.jsonl: {size} bytes found, 14 when the run was planned"):
+        list(read_task(ReadTask(str(path), "jsonl", "a", 0, 14)))
+
+
 def test_storage_that_fails_is_raised(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         list(read_task(ReadTask(str(tmp_path), "jsonl", "a", 0, 11)))
@@ -173,7 +191,7 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
         assert {side["stage"] for side in found} == {"read"}
 
     with beam.Pipeline("FnApiRunner") as pipeline:
-        docs = pipeline | ReadSources(tuple(tasks))
+        docs = pipeline | ReadSources(write_tasks(str(tmp_path / "work"), tasks))
         assert docs.element_type == RawDocument
         urls = docs | beam.Map(lambda doc: doc.url or doc.content)
         assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")

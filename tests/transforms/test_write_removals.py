@@ -17,10 +17,11 @@ from tests.beam import run_and_collect
 from transforms import packed
 from transforms import write_removals as module
 from transforms.per_document import take_sides
-from transforms.read_survivors import PartPair
+from transforms.read_survivors import PartPair, write_pairs
 from transforms.report import merge_records, write_part
 from transforms.shuffle import unpack_block
 from transforms.verdicts import VERDICTS_SCHEMA
+from transforms.work_list import read_list
 from transforms.write_documents import DOCUMENTS_SCHEMA
 from transforms.write_removals import WriteRemovals, count_files, read_removals, split_by_file
 
@@ -71,7 +72,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Row]], group: int) -> li
 
 def run(pairs: list[PartPair], files: int, out: Path, *flags: str) -> dict[str, Any]:
     def build(pipeline: Any) -> Any:
-        pipeline | WriteRemovals(pairs, files, str(out))
+        pipeline | WriteRemovals(write_pairs(f"{out}-work", pairs), files, str(out))
         return take_sides(pipeline)
 
     return merge_records(record for side in run_and_collect(build, *flags) for record in side)
@@ -145,7 +146,8 @@ def test_blocks_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "HELD_BYTES", 5_000)
     dofn = module._PackRemovals(4)
     dofn.start_bundle()
-    blocks = list(dofn.process(module.orjson.dumps(module.asdict(pairs[0]))))
+    (line, *_) = read_list(write_pairs(str(tmp_path), pairs))
+    blocks = list(dofn.process(line))
     blocks += [element.value for element in dofn.finish_bundle()]
     tables = [(file, unpack_block(block)) for file, block in blocks]
     assert sum(table.num_rows for _, table in tables) == len(expected_rows(rows))
