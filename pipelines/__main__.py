@@ -4,27 +4,38 @@ import argparse
 import contextlib
 import difflib
 import os
+import re
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from loader.storage import StorageConflict
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+TRACEBACK = "Traceback (most recent call last):"
 
 REFINE_EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
   refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
   refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
   refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --project p --region r
-Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped."""
+Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
+On Dataflow the jobs go on without this command; the same command finds them again."""
 
 TRACE_EXAMPLES = """examples:
   refinery trace out/web --url https://example.org/page
   refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
   refinery trace gs://bucket/corpus --urls addresses.txt --json
 exit code 0: everything was found; 1: something was not; 2: the command is wrong, or there is no corpus."""
+
+INSPECT_EXAMPLES = """examples:
+  refinery inspect out/web
+  refinery inspect gs://bucket/corpus --work gs://staging/corpus
+  refinery inspect gs://bucket/corpus --live --json
+It reads small files alone, and writes nothing.
+exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command is wrong, or there is no run."""
 
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,6 +62,7 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
         help="processes of the local runner (default: cores)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress line")
+    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -76,6 +88,18 @@ def build_parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if everything holds")
     verify.add_argument("prefix", metavar="PREFIX")
     verify.set_defaults(run=run_verify)
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="where a run stands: phases, jobs, counts, what to do next",
+        epilog=INSPECT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inspect.add_argument("prefix", metavar="PREFIX")
+    inspect.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    inspect.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
+    inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    inspect.set_defaults(run=run_inspect)
 
     trace = commands.add_parser(
         "trace",
@@ -114,10 +138,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Start the worker processes first: their imports then run beside the launcher's own."""
-    from pipelines.runners import Runner
+    from pipelines.runners import Runner, launch_flags
 
     check_beam_flags(flags)
-    with Runner(args.runner, args.workers, tuple(flags), args.quiet).open() as runner:
+    flags = launch_flags(args.runner, flags, args.output, args.work or f"{args.output.rstrip('/')}/work")
+    with Runner(args.runner, args.workers, flags, args.quiet, args.traceback, say).open() as runner:
         from pipelines.recipe import load_recipe
         from pipelines.refine import Refinement
 
@@ -138,6 +163,25 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     for line in report.summary_lines():
         say(line)
     return EXIT_FAILED if report.failures else 0
+
+
+def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print where the run stands. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
+    from pipelines.inspection import inspect
+    from pipelines.inspection_text import json_line, text_lines
+
+    ask = None
+    if args.live:
+        from pipelines.runners import ask_dataflow
+
+        check_beam_flags(flags)
+        ask = ask_dataflow(flags)
+    else:
+        refuse_flags(flags)
+    found = inspect(args.prefix, args.work, ask)
+    for line in [json_line(found)] if args.json else text_lines(found):
+        say(line)
+    return {"complete": 0, "empty": EXIT_USAGE, "foreign": EXIT_USAGE}.get(found.state, EXIT_FAILED)
 
 
 def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
@@ -166,7 +210,7 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     from pipelines.runners import Runner
 
     check_beam_flags(flags)
-    with Runner(args.runner, args.workers, tuple(flags), args.quiet).open() as runner:
+    with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
         from pipelines.recipe import load_recipe
         from pipelines.sample import sample_texts
         from pipelines.train_tokenizer import TrainTokenizerParams, train_tokenizer
@@ -212,7 +256,8 @@ def check_beam_flags(flags: Sequence[str]) -> None:
     for options in PipelineOptions.__subclasses__():
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
-    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--output", "--reuse", "--work", "--discard-work"]
+    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
+    known += ["--discard-work"]
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:
@@ -226,15 +271,33 @@ def execute(argv: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
     try:
         return run(args, flags)
-    except KeyboardInterrupt:
-        print("\ninterrupted; run the same command again and it goes on where it stopped", file=sys.stderr)
+    except KeyboardInterrupt as error:  # a job that goes on elsewhere has more to say
+        said = str(error) or "interrupted; run the same command again and it goes on where it stopped"
+        print(f"\n{said}", file=sys.stderr)
         return EXIT_INTERRUPTED
     except ValueError as error:  # recipes, inputs and flags say what is wrong in their own words
         print(f"refinery: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (RuntimeError, OSError, StorageConflict) as error:
-        print(f"refinery: {error}", file=sys.stderr)
+        print(f"refinery: {last_words(str(error))}", file=sys.stderr)
+        if getattr(args, "traceback", False):
+            traceback.print_exc()
+        elif TRACEBACK in str(error):
+            print("(the same command with --traceback shows where)", file=sys.stderr)
         return EXIT_FAILED
+
+
+def last_words(text: str) -> str:
+    """What an error says, without the traceback of the worker that Beam puts before it.
+
+    >>> last_words("Traceback (most recent call last):\\n  File x\\nloader.indexed.FormatError: a.bin: damaged")
+    'a.bin: damaged'
+    """
+    if TRACEBACK not in text:
+        return text
+    lines = text.rstrip().splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith((" ", TRACEBACK))]
+    return re.sub(r"^(?:transforms|loader|pipelines)\.[\w.]+: ", "", "\n".join(lines[frames[-1] + 1 :]).strip())
 
 
 def main() -> None:

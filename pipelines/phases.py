@@ -16,6 +16,13 @@ SCHEMA_VERSION = 1
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
+# The funnel, in order, as the tallies and the manifest name its stages.
+STAGES: tuple[str, ...] = (
+    *("read", "extract", "url", "language", "heuristics"),
+    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
+    *("lines", "quality", "toxicity", "pii", "encode"),
+)
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -113,7 +120,12 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 # Every name that a run writes into a work location. Nothing else there is ever removed.
 PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
-OWN = re.compile(rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json")
+LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
+JOB = re.compile(r"jobs/(?P<key>clean-[0-9]{5}|dedup|shards)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json")
+OWN = re.compile(
+    rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
+    rf"|{LIST.pattern}|{JOB.pattern}"
+)
 
 
 def remove_work(store: Store) -> None:

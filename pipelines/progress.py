@@ -34,14 +34,26 @@ def describe(totals: Counter[str], seconds: float, files: str) -> str:
 class Progress:
     """Shows a job's progress while it runs: `with Progress("clean 1/3", totals, files=12): ...`.
 
-    totals: gives running totals that only grow; what they were at the start is subtracted.
+    totals: gives running totals that only grow; what they were at the start is subtracted. every: seconds between lines
+    where the output is not a terminal. elapsed: seconds that the job has run already. state: gives what is to be shown
+    after the label.
     """
 
     def __init__(
-        self, label: str, totals: Callable[[], Counter[str]], files: int = 0, out: TextIO | None = None
+        self,
+        label: str,
+        totals: Callable[[], Counter[str]],
+        files: int = 0,
+        out: TextIO | None = None,
+        every: float = LINE_SECONDS,
+        elapsed: float = 0.0,
+        state: Callable[[], str] = str,
     ) -> None:
         self.label = label
         self.totals = totals
+        self.every = every
+        self.elapsed = elapsed
+        self.state = state
         self.files = files
         self.out = out or sys.stderr
         self.live = self.out.isatty()
@@ -49,7 +61,7 @@ class Progress:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> "Progress":
-        self.start = time.monotonic()
+        self.start = time.monotonic() - self.elapsed
         self.base = self.totals()
         self._thread.start()
         return self
@@ -61,7 +73,7 @@ class Progress:
             self._show(final=True)
 
     def _run(self) -> None:
-        while not self._stop.wait(0.5 if self.live else LINE_SECONDS):
+        while not self._stop.wait(0.5 if self.live else self.every):
             self._show()
 
     def _show(self, final: bool = False) -> None:
@@ -69,7 +81,8 @@ class Progress:
         now = self.totals()
         now.subtract(self.base)
         files = f"{self.files if final else now['files done']}/{self.files} files" if self.files else ""
-        line = f"{self.label}  {seconds:.0f} s  {describe(now, seconds, files)}"
+        said = [self.label, self.state(), f"{seconds:.0f} s", describe(now, seconds, files)]
+        line = "  ".join(part for part in said if part)
         if self.live:
             self.out.write("\r\x1b[K" + line[:200] + ("\n" if final else ""))
         else:

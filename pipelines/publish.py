@@ -42,10 +42,15 @@ def publish_corpus(
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
     ours = {file["path"] for shard in shards for file in shard["files"].values()} | {file["path"] for file in removals}
-    foreign = [path for folder in (*SPLITS, REMOVALS) for path in store.list(folder) if path not in ours]
-    if foreign:
+    found = {path for folder in (*SPLITS, REMOVALS) for path in store.list(folder)}
+    if foreign := sorted(found - ours):
         raise CountsDisagree(
             f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
+        )
+    if lost := sorted(ours - found):
+        raise CountsDisagree(
+            f"{store.url(lost[0])} was written by this run and is gone; put it back, or remove shards.json and "
+            "shards/report.json from the work location, and run the command again"
         )
     files = [describe(store, RUN), publish_tokenizer(store, recipe), *removals]
     for folder, schema in RECORD_SCHEMAS.values():

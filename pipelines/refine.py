@@ -10,6 +10,8 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+import apache_beam as beam
+
 from loader.format import MANIFEST, Manifest, read_manifest, unseal
 from loader.indexed import dtype_for
 from loader.storage import Store, open_store
@@ -18,17 +20,23 @@ from pipelines.against import load_against
 from pipelines.checks import check_models
 from pipelines.fingerprint import describe_inputs, phase_fingerprints
 from pipelines.funnel import build_funnel, check_budget, funnel_table
+from pipelines.job_records import Slot, read_jobs
 from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans, remove_work
 from pipelines.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from pipelines.publish import publish_corpus
-from pipelines.recipe import Recipe
-from pipelines.runners import Runner
-from transforms.read import ReadTask, plan_sources
-from transforms.read_survivors import PartPair
+from pipelines.recipe import Recipe, RunParams
+from pipelines.runners import Build, Runner
+from transforms.deduplicate import list_parts
+from transforms.read import ReadTask, plan_sources, read_tasks, write_tasks
+from transforms.read_survivors import PartPair, write_pairs
 from transforms.shuffle import shard_counts
 from transforms.signatures import SIGNATURE_SCHEME
+from transforms.work_list import WorkList
 from transforms.write_removals import count_files
 
+# Bytes and files of a wave on Dataflow, where the recipe leaves them at their defaults: each wave is a job there, with
+# minutes of starting and stopping of all its workers.
+REMOTE_WAVE = 1 << 40, 100_000
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
 
@@ -63,6 +71,10 @@ class Refinement:
         RefineError for a prefix that belongs to something else, a spent failure budget or counts that do not
         reconcile, and whatever a job raises.
         """
+        if self.runner.remote:
+            from pipelines.dataflow_checks import check_reach
+
+            check_reach(self.recipe, self.reuse)
         self.tokenizer = check_models(self.recipe)
         self.tasks = plan_sources(self.recipe.sources)
         self.inputs = describe_inputs(self.tasks)
@@ -123,23 +135,61 @@ class Refinement:
 
     def _clean(self) -> Mapping[str, Any]:
         reports = read_waves(self.work_store, "clean")
-        finished = {key for report in reports for key in report["tasks"]}
-        todo = [task for task in self.tasks if task_key(task) not in finished]
-        waves = cut_waves(todo, self.recipe.run.wave_bytes, self.recipe.run.wave_files)
+        todo = self._unread(self.tasks, reports)
         if reports:
-            self.say(f"clean: {len(reports)} waves are done, {len(waves)} to go")
-        first = max((report["number"] for report in reports), default=-1) + 1
-        for number, wave in enumerate(waves, first):
-            keys = sorted(task_key(task) for task in wave)
+            self.say(f"clean: {len(reports)} waves are done, {len(self._cut(todo))} to go")
+        while todo:
+            waves = self._cut(todo)
+            number = max((report["number"] for report in reports), default=-1) + 1
             name = f"clean/wave-{number:05d}.json"
-            facts = {"tasks": keys}
-            build = partial(web.clean, recipe=self.recipe, tasks=wave, work=self.work, report=name, facts=facts)
-            self.runner.run(f"1/3 clean, wave {number + 1} of {first + len(waves)}", build, files=len(wave))
-            reports.append(unseal(self.work_store.read(name), name))
+            label = f"1/3 clean, wave {number + 1} of {number + len(waves)}"
+            report = self._job("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
+            reports.append({**report, "number": number})
             self._check_budget({"tallies": [tally for report in reports for tally in report["tallies"]]})
-        report = merge_reports(reports)
-        remove_orphans(self.work_store, report, ("documents", "signatures"))
-        return report
+            # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
+            todo = self._unread(todo, reports[-1:])
+        merged = merge_reports(reports)
+        remove_orphans(self.work_store, merged, ("documents", "signatures"))
+        return merged
+
+    def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
+        tasks = write_tasks(self.work, waves[0])
+        web.clean(pipeline, self.recipe, tasks, self.work, name, {"tasks": tasks.plain(), "waves_left": len(waves) - 1})
+
+    def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
+        """The tasks, in order, that none of these wave reports names."""
+        finished = {task_key(task) for report in reports for task in read_tasks(WorkList(self.work, **report["tasks"]))}
+        return [task for task in tasks if task_key(task) not in finished]
+
+    def _cut(self, tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
+        run = self.recipe.run
+        if self.runner.remote and (run.wave_bytes, run.wave_files) == (RunParams.wave_bytes, RunParams.wave_files):
+            return cut_waves(tasks, *REMOTE_WAVE)
+        return cut_waves(tasks, run.wave_bytes, run.wave_files)
+
+    def _job(
+        self, phase: str, name: str, label: str, build: Build, wave: int | None = None, files: int = 0
+    ) -> dict[str, Any]:
+        """The report `name` of a job: as it is there, else after the job has run. The job itself writes it, at its end.
+
+        Raises RefineError for a job that ended well and left no report, and whatever the job raises.
+        """
+        if self.work_store.size(name) is None:
+            slot = self._slot(phase, wave, name)
+            for job in [] if self.runner.remote else read_jobs(self.work_store, slot.key):
+                if not job.state:
+                    self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
+            self.runner.run(label, build, files, slot)
+            if self.work_store.size(name) is None:
+                raise RefineError(
+                    f"{label}: the job says that it is done, but {self.work_store.url(name)}, which it writes last, is "
+                    "not there. See the job's log; the same command runs it again"
+                )
+        return unseal(self.work_store.read(name), self.work_store.url(name))
+
+    def _slot(self, phase: str, wave: int | None, report: str) -> Slot:
+        places = (location(self.prefix), location(self.work))  # twins of a run elsewhere have jobs of their own
+        return Slot(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         store = open_store(clean.root)
@@ -152,11 +202,12 @@ class Refinement:
         documents = sum(rows for _, rows in (*parts, *foreign))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
-        if self.work_store.size(name) is None:
-            self.runner.run(
-                "2/3 dedup", lambda p: web.dedup(p, self.recipe, parts, against, partitions, self.work, name, {})
-            )
-        report = unseal(self.work_store.read(name), name)
+
+        def build(pipeline: beam.Pipeline) -> None:
+            lists = list_parts(self.work, parts, against)
+            web.dedup(pipeline, recipe, lists, partitions, self.work, name, {})
+
+        report = self._job("dedup", name, "2/3 dedup", build)
         for found in report["components"]:
             rounds = f", {found['rounds']} rounds of stars" if found["method"] == "stars" else ""
             self.say(
@@ -190,13 +241,14 @@ class Refinement:
         counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["tallies"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
-        name = "shards/report.json"
-        if self.work_store.size(name) is None:
-            self.runner.run(
-                "3/3 shards",
-                lambda p: web.shards(p, self.recipe, pairs, counts, removals, dtype, self.work, self.prefix, name, {}),
+
+        def build(pipeline: beam.Pipeline) -> None:
+            todo = write_pairs(self.work, pairs)
+            web.shards(
+                pipeline, self.recipe, todo, counts, removals, dtype, self.work, self.prefix, "shards/report.json", {}
             )
-        return unseal(self.work_store.read(name), name)
+
+        return self._job("shards", "shards/report.json", "3/3 shards", build)
 
     # --- the end ------------------------------------------------------------------------------------------------
 

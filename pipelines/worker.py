@@ -14,7 +14,7 @@ import threading
 import time
 from typing import Any
 
-from apache_beam.runners.worker.sdk_worker import SdkHarness
+from apache_beam.runners.worker import sdk_worker
 
 import pipelines.web  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from transforms.per_document import LIVE
@@ -30,7 +30,7 @@ NO_TIMED_FLUSH = 0
 
 def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
     """Work on one job until its runner closes the control channel."""
-    SdkHarness(
+    sdk_worker.SdkHarness(
         control,
         worker_id=worker_id,
         state_cache_size=STATE_CACHE_BYTES,
@@ -58,8 +58,10 @@ def main() -> None:
     """Read commands until standard input ends, then leave at once, whatever still runs."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints may enter the protocol
-    # The launcher tells of failures and answers Ctrl-C; here both would only add noise.
+    # The launcher tells of failures and answers Ctrl-C; here both would only add noise. Beam's harness prints, too, the
+    # traceback that it sends to the launcher: pages of it, before the one line that names the cause.
     logging.basicConfig(level=logging.CRITICAL)
+    sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=report, args=(out,), daemon=True).start()
     for line in sys.stdin:

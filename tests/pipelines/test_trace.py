@@ -13,7 +13,7 @@ from loader.storage import LocalStore, open_store
 from pipelines.trace import Circle, Dead, Elsewhere, Kept, Missing, Passed, Query, Rejected, Removed, Trace, trace
 from pipelines.trace_text import text_lines
 from tests.corpus_factory import DEAD, REJECTS, dead_row, edit_manifest, reject_row, write_records
-from tests.loader.fake_gcs import fake_gcs
+from tests.fake_gcs import fake_gcs
 from tests.pipelines.removals_factory import (
     OTHER,
     WEB0,
@@ -319,9 +319,9 @@ def test_many_addresses_at_once(corpus: Path) -> None:
 def test_on_gcs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = open_store(corpus)
     add_work(corpus, [LOST], [False])
-    with fake_gcs() as server:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    with fake_gcs("bucket") as server:
+        server.use(monkeypatch)
         for name in local.list():
-            server.put(f"a/b/{name}", local.read(name))
+            server.put("bucket", f"a/b/{name}", local.read(name))
         queries = {"url": ["https://e.org/g", LOST["url"], "https://nowhere/"], "id": made_id("c").hex()}
         assert ask("gs://bucket/a/b", **queries).answers == ask(corpus, **queries).answers  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from tests.corpus_factory import (
     edit_manifest,
     encode,
 )
-from tests.loader.fake_gcs import fake_gcs
+from tests.fake_gcs import fake_gcs
 from tests.pipelines.test_verify_faults import patch_tokens, put, rewrite
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
@@ -74,12 +74,12 @@ def test_corpus_without_documents(tmp_path: Path) -> None:
 
 def test_corpus_on_gcs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = open_store(corpus)
-    with fake_gcs() as server:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_address[1]}")
+    with fake_gcs("bucket") as server:
+        server.use(monkeypatch)
         for name in local.list():
-            server.put(f"a/b/{name}", local.read(name))
+            server.put("bucket", f"a/b/{name}", local.read(name))
         assert verify("gs://bucket/a/b", load=load_bytes).failures == []
-        del server.objects[f"a/b/{WEB0}.idx"]
+        del server.objects["bucket", f"a/b/{WEB0}.idx"]
         failures = verify("gs://bucket/a/b", load=load_bytes).failures
         assert any(f"{WEB0}.idx: missing" in failure for failure in failures)
 
