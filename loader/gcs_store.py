@@ -121,29 +121,40 @@ class GcsStore(RemoteStore):
         return None if facts is None else facts.size
 
     def list(self, folder: str = "") -> Names:
-        prefix = self._prefix + (f"{check_name(folder)}/" if folder else "")
-        names: Names = []
+        names = self._listed(self._prefix + (f"{check_name(folder)}/" if folder else ""))
+        # Consoles make empty objects "folder/" to show folders; no such name can be read here.
+        return sorted(
+            name[len(self._prefix) :]
+            for name in names
+            if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name[len(self._prefix) :]}"
+        )
+
+    def listed_crc32c(self, beginning: str) -> dict[str, str]:
+        """Name -> CRC-32C, 8 hexadecimal digits, of every object whose name begins so. Cost: a request per 1,000."""
+        begun = self._listed(self._prefix + beginning)
+        return {name[len(self._prefix) :]: base64.b64decode(crc32c).hex() for name, crc32c in begun.items()}
+
+    def _listed(self, prefix: str) -> dict[str, str]:
+        """Full name -> checksum as the service gives it."""
+        found: dict[str, str] = {}
         token: str | None = None
         while True:
             page, token = self._page(prefix, token)
-            names += page
+            found |= page
             if token is None:
-                break
-        # Consoles make empty objects "folder/" to show folders; no such name can be read here.
-        names = [name[len(self._prefix) :] for name in names if not name.endswith("/")]
-        return sorted(name for name in names if f"/{TEMPORARY}" not in f"/{name}")
+                return found
 
     def _page(
         self, prefix: str, token: str | None, params: FetchParams | None = None, limit: int | None = None
-    ) -> tuple[Names, str | None]:
-        """Full names of one page of a list, and the next page's token."""
+    ) -> tuple[dict[str, str], str | None]:
+        """One page of `_listed`, and the next page's token."""
 
-        def once() -> tuple[Names, str | None]:
+        def once() -> tuple[dict[str, str], str | None]:
             found = gcs_client.client().list_blobs(
-                self._bucket, prefix=prefix, page_token=token, page_size=limit, fields="items(name),nextPageToken",
-                retry=None, timeout=self._timeout,
+                self._bucket, prefix=prefix, page_token=token, page_size=limit, retry=None, timeout=self._timeout,
+                fields="items(name,crc32c),nextPageToken",
             )  # fmt: skip
-            page = [blob.name for blob in next(found.pages, ())]
+            page = {blob.name: blob.crc32c or "" for blob in next(found.pages, ())}
             return page, found.next_page_token
 
         return self._retried("be listed", self.root, once, params)

@@ -2,9 +2,11 @@
 
 import ast
 import hashlib
+import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import google_crc32c
 from apache_beam.io.filesystems import FileSystems
 
 import transforms
+from loader.gcs_store import GcsStore
 from pipelines.params import fingerprint
 from pipelines.recipe import PHASE_SECTIONS, Recipe, file_digest, plain_sections
 from transforms.read import ReadTask
@@ -75,8 +78,9 @@ def module_files(modules: Iterable[str]) -> list[Path]:
     return sorted(seen)
 
 
+@cache
 def code_digest(phase: str) -> str:
-    """Hash of the phase's own source files."""
+    """Hash of the phase's own source files, as they are at the first call."""
     digest = hashlib.sha256()
     for path in module_files(phase_modules(phase)):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
@@ -90,10 +94,9 @@ def library_versions(phase: str) -> dict[str, str]:
 
 
 def input_digest(path: str, size: int) -> str:
-    """A content hash of an input: local files by crc32c (whole, or 64 evenly spread MiB of larger ones), others by what
-    their storage reports (checksum, else time of change)."""
+    """A content hash of a local input by crc32c: of the whole file, or of 64 evenly spread MiB of a larger one. Of
+    others what their storage reports (checksum, else time of change), at one request a file."""
     if "://" in path:
-        # Object stores keep a checksum of every object; asking costs one request a file.
         return str(FileSystems.checksum(path))
     crc = google_crc32c.Checksum()
     with open(path, "rb") as stream:
@@ -107,11 +110,27 @@ def input_digest(path: str, size: int) -> str:
     return str(crc.hexdigest().decode())
 
 
+def listed_digests(paths: Iterable[str]) -> dict[str, str]:
+    """Path -> crc32c of those in Cloud Storage, by listing: a request for a thousand files instead of one for each."""
+    buckets: dict[str, list[str]] = {}
+    for path in paths:
+        if path.startswith("gs://"):
+            bucket, _, name = path.removeprefix("gs://").partition("/")
+            buckets.setdefault(bucket, []).append(name)
+    found: dict[str, str] = {}
+    for bucket, names in buckets.items():
+        beginning = os.path.commonprefix(names)  # noqa: RUF071 - names of objects are characters, not folders
+        listed = GcsStore(f"gs://{bucket}").listed_crc32c(beginning)
+        found |= {f"gs://{bucket}/{name}": listed[name] for name in names if listed.get(name)}
+    return found
+
+
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
     """One entry per source and file: source, path, size in bytes, content hash."""
     files = sorted({(task.source, task.path, task.size) for task in tasks})
+    listed = listed_digests(path for _, path, _ in files)
     return [
-        {"source": source, "path": path, "size": size, "digest": input_digest(path, size)}
+        {"source": source, "path": path, "size": size, "digest": listed.get(path) or input_digest(path, size)}
         for source, path, size in files
     ]
 

@@ -4,12 +4,23 @@ import ast
 from dataclasses import replace
 from pathlib import Path
 
+import google_crc32c
 import pytest
 
 from pipelines import fingerprint as module
-from pipelines.fingerprint import code_digest, input_digest, module_files, phase_fingerprints, phase_modules
+from pipelines.fingerprint import (
+    code_digest,
+    describe_inputs,
+    input_digest,
+    listed_digests,
+    module_files,
+    phase_fingerprints,
+    phase_modules,
+)
 from pipelines.params import RecipeError, parse
 from pipelines.recipe import PHASE_SECTIONS, Recipe
+from tests.fake_gcs import fake_gcs
+from transforms.read import ReadTask
 
 
 @pytest.fixture
@@ -61,6 +72,23 @@ def test_inputs_are_told_apart_by_content(tmp_path: Path, monkeypatch: pytest.Mo
             data[position] = 1
             file.write_bytes(data)
             assert input_digest(str(file), size) != digest
+
+
+def test_inputs_in_a_bucket_are_told_apart_by_a_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_gcs("crawl", "other") as server:
+        server.use(monkeypatch)
+        for i in range(20):
+            server.put("crawl", f"a/{i}.warc.gz", b"page %d" % i)
+        server.put("other", "b.warc.gz", b"page 3")
+        paths = [*(f"gs://crawl/a/{i}.warc.gz" for i in range(20)), "gs://other/b.warc.gz"]
+        server.calls.clear()
+        inputs = describe_inputs([ReadTask(path, "warc", "a", i, 6) for i, path in enumerate(paths)])
+        assert {entry["path"]: entry["digest"] for entry in inputs} == listed_digests(paths)
+        assert len({entry["digest"] for entry in inputs}) == 20  # one of them twice
+        crc32c = google_crc32c.value(b"page 3")
+        assert {entry["digest"] for entry in inputs if entry["path"] in (paths[3], paths[20])} == {f"{crc32c:08x}"}
+        assert {call.kind for call in server.calls} == {"list"}
+        assert listed_digests(["gs://other/gone", "elsewhere/file"]) == {}
 
 
 def test_every_transform_of_the_graphs_is_in_a_phase() -> None:
