@@ -12,7 +12,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from loader.format import MANIFEST, Manifest, read_manifest, unseal
+from loader.format import MANIFEST, FormatError, Manifest, read_manifest, unseal
 from loader.indexed import dtype_for
 from loader.storage import Store, open_store
 from pipelines import web
@@ -24,7 +24,7 @@ from pipelines.job_records import Slot, read_jobs
 from pipelines.phases import Phase, finish_phase, merge_reports, read_phase, read_waves, remove_orphans, remove_work
 from pipelines.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from pipelines.publish import publish_corpus
-from pipelines.recipe import Recipe, RunParams
+from pipelines.recipe import PHASE_SECTIONS, Recipe, RunParams
 from pipelines.runners import Build, Runner
 from transforms.deduplicate import list_parts
 from transforms.read import ReadTask, plan_sources, read_tasks, write_tasks
@@ -83,8 +83,10 @@ class Refinement:
         self.work_store: Store = open_store(self.work)
         self.against = None if self._is_deduplicated() else load_against(self.recipe)
         if self._claim():
+            manifest = read_manifest(self.store)
+            self._tidy()  # the command that wrote it may have been killed right after
             self.say(f"{self.prefix} is complete already; nothing to do")
-            return read_manifest(self.store)
+            return manifest
         if self.reuse:
             take_over(self.work, self.reuse, self.fingerprints, self.say)
         clean = self._phase("clean", self._clean)
@@ -268,14 +270,25 @@ class Refinement:
             funnel,
             {"refinery": version("refinery"), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
         )
-        remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
-        self.store.sweep()
-        self.work_store.sweep()
+        self._tidy()
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
+        return manifest
+
+    def _tidy(self) -> None:
+        """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""
+        try:
+            found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASE_SECTIONS]
+        except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
+            found = [None]
+        phases = [phase for phase in found if phase is not None]
+        if len(phases) == len(PHASE_SECTIONS):
+            merged = merge_reports([phase.report for phase in phases])
+            remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
+        self.store.sweep()
+        self.work_store.sweep()
         if self.discard_work:
             remove_work(self.work_store)
-        return manifest
 
 
 def task_key(task: ReadTask) -> str:

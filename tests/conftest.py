@@ -3,7 +3,10 @@
 import ipaddress
 import signal
 import sys
+from collections import Counter
 from typing import Any
+
+import pytest
 
 RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606 leaves to tests
 
@@ -35,3 +38,14 @@ def is_own(host: str) -> bool:
     except ValueError:
         return False
     return address.is_loopback or address.is_unspecified
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many faults and crashes were lived through: tests record a "fault cell" each, or their "crash points"."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            counts[name] += value if isinstance(value, int) else 1
+    lines = [f"{counts[name]} {name}s passed" for name in ("fault cell", "crash point") if counts[name]]
+    if lines:
+        terminalreporter.write_line(", ".join(lines))

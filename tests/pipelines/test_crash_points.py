@@ -1,0 +1,149 @@
+"""Killed at every single call to its storage, and started again: the same bytes, and never half a corpus.
+
+A crash point is the process killed with SIGKILL at one call. At each point three things hold. No reader takes what lies
+there for a corpus, unless it is the whole one. The same command, started again, brings the same bytes. And nothing that
+was published before the crash has been touched: names are created exclusively, never overwritten.
+
+In a bucket, the points are every call before it is acted on, and uploads after they are acted on and before they are
+answered: every fourth, as they leave what the next call finds; all of them with REFINERY_ALL_CRASH_POINTS=1. In a
+folder, they are the moments before every change: a file made, half filled, linked or removed, a folder made; what is
+killed while it reads, or before it syncs, leaves what the next change finds (the syncs, too, with that variable).
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
+from tests.fork_server import ForkServer
+from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
+
+LEAST_POINTS = 50
+ALL = os.environ.get("REFINERY_ALL_CRASH_POINTS") == "1"
+EVERY_UPLOAD = 1 if ALL else 4
+SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
+BUCKET, PREFIX = "bucket", "gs://bucket/out"
+
+Record = Callable[[str, object], None]
+
+
+class Unbroken(NamedTuple):
+    """What a run publishes when nothing happens to it, and where it could be killed."""
+
+    digests: dict[str, str]
+    points: list[object]
+
+
+# --- folders ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def in_folder(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Unbroken:
+    prefix = tmp_path_factory.mktemp("unbroken") / "out"
+    done = forks.run(*command(small, prefix), faults=[("at_change", {"root": str(prefix), "syncs": ALL})])
+    assert done.code == 0, done.err
+    files = folder_files(prefix)
+    check_corpus(files)
+    check_work(files)
+    return Unbroken(digests(files), list(range(done.notes["changes"])))
+
+
+def identities(prefix: Path) -> dict[str, tuple[int, int, int]]:
+    """Of every finished file: whether it is the same one, unchanged."""
+    found = {p.relative_to(prefix).as_posix(): p.stat() for p in prefix.rglob("*") if p.is_file()}
+    return {n: (s.st_ino, s.st_mtime_ns, s.st_size) for n, s in found.items() if ".tmp-" not in n}
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_at_every_change_of_a_folder(
+    share: int, small: Path, forks: ForkServer, in_folder: Unbroken, tmp_path: Path, record_property: Record
+) -> None:
+    assert len(in_folder.points) >= LEAST_POINTS
+    points = in_folder.points[share::SHARES]
+    for point in points:
+        prefix = tmp_path / f"out-{point}"
+        killed = forks.run(
+            *command(small, prefix), faults=[("at_change", {"root": str(prefix), "kill": point, "syncs": ALL})]
+        )
+        assert killed.was_killed, f"point {point}: {killed}"
+        before = identities(prefix)
+        assert not is_accepted(prefix) or set(in_folder.digests) <= set(before), point
+
+        again = forks.run(*command(small, prefix))
+        assert again.code == 0, f"point {point}: {again.err}"
+        files = folder_files(prefix)
+        assert digests(files) == in_folder.digests, point
+        check_work(files)
+        after = identities(prefix)
+        assert {n: after[n] for n in before if n in after} == {n: before[n] for n in before if n in after}, point
+        assert all("/part-" in name for name in before if name not in after), point
+    record_property("crash point", len(points))
+
+
+# --- buckets ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[FakeGcs]:
+    with fake_gcs(BUCKET) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def in_bucket(small: Path, forks: ForkServer, gcs: FakeGcs) -> Unbroken:
+    gcs.clear()
+    done = forks.run(*command(small, PREFIX), environment=gcs.environment)
+    assert done.code == 0, done.err
+    files = gcs.read(BUCKET, "out/")
+    check_corpus(files)
+    check_work(files)
+    before = [(call.number, False) for call in gcs.calls]
+    after = [(call.number, True) for call in gcs.calls if call.kind == "upload"]
+    return Unbroken(digests(files), [*before, *after[::EVERY_UPLOAD]])
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_killed_at_every_call_to_a_bucket(
+    share: int,
+    small: Path,
+    forks: ForkServer,
+    gcs: FakeGcs,
+    in_bucket: Unbroken,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Record,
+) -> None:
+    gcs.use(monkeypatch)
+    assert len(in_bucket.points) >= LEAST_POINTS
+    points = in_bucket.points[share::SHARES]
+    for number, is_acted_on in points:
+        point = f"call {number}, {'after' if is_acted_on else 'before'} it is acted on"
+
+        def kill(call: Call, number: int = number) -> Fault | None:
+            if call.number != number:
+                return None
+            forks.kill()
+            return Fault("reset")
+
+        gcs.clear()
+        gcs.on_call, gcs.after_call = (gcs.on_call, kill) if is_acted_on else (kill, gcs.after_call)
+        killed = forks.run(*command(small, PREFIX), environment=gcs.environment)
+        gcs.on_call = gcs.after_call = lambda call: None
+        assert killed.was_killed, f"{point}: {killed}"
+        before = set(gcs.read(BUCKET, "out/"))
+        assert not is_accepted(PREFIX) or set(in_bucket.digests) <= before, point
+
+        again = forks.run(*command(small, PREFIX), environment=gcs.environment)
+        assert again.code == 0, f"{point}: {again.err}"
+        files = gcs.read(BUCKET, "out/")
+        assert digests(files) == in_bucket.digests, point
+        check_work(files)
+        # One generation of every object, but for parts that no report claims: those are removed, never replaced.
+        made = [name for change, _, name in gcs.changes if change == "create"]
+        gone = [name for change, _, name in gcs.changes if change == "delete"]
+        assert {change for change, _, _ in gcs.changes} <= {"create", "delete"}, point
+        assert len(set(made)) == len(made) == len(files) + len(gone), point
+        assert all("/part-" in name and name.startswith("out/work/") for name in gone), point
+    record_property("crash point", len(points))
