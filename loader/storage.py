@@ -154,6 +154,10 @@ class Store(ABC):
     def list(self, folder: str = "") -> Names:
         """Sorted names of all objects below `folder` ("" is the root), recursively; temporary files never show."""
 
+    def is_empty(self) -> bool:
+        """Whether there is nothing. Cost: as `list`, or less."""
+        return not self.list()
+
     @abstractmethod
     def create(self, name: str, source: bytes | Path) -> None:
         """Publish exclusively and atomically. The same bytes already there: success. Others: StorageConflict."""

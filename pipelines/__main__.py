@@ -20,7 +20,7 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
   refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
   refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
-  refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --project p --region r
+  refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner …    (docs/operations.md)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
 
@@ -32,7 +32,7 @@ exit code 0: everything was found; 1: something was not; 2: the command is wrong
 
 INSPECT_EXAMPLES = """examples:
   refinery inspect out/web
-  refinery inspect gs://bucket/corpus --work gs://staging/corpus
+  refinery inspect gs://bucket/corpus --work gs://work-bucket/corpus
   refinery inspect gs://bucket/corpus --live --json
 It reads small files alone, and writes nothing.
 exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command is wrong, or there is no run."""

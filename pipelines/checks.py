@@ -47,7 +47,7 @@ def at_path(section: str, check: Callable[[], Any]) -> Any:
     try:
         return check()
     except (ValueError, OSError) as error:
-        message = str(error)
+        message = str(error).removeprefix("location: ")  # of a store: no key of a recipe
         joint = "." if re.match(r"[a-z_]+(\.\w+)?: ", message) else ": "
         hint = HINTS.get(section, "") if "cannot be read" in message else ""
         raise RecipeError(f"{section}{joint}{message}{hint}") from error

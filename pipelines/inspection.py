@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from loader.fields import MOST
 from loader.format import MANIFEST, RUN, FormatError, Manifest, read_manifest, unseal
 from loader.storage import Store, open_store
 from pipelines.funnel import build_funnel
@@ -21,7 +22,8 @@ from pipelines.phases import STAGES, Phase, merge_reports, read_phase, read_wave
 
 PHASES = ("clean", "dedup", "shards")
 ASK_LIVE = "launched"  # of a job that was not seen to end
-UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OSError)  # FormatError is a ValueError
+# FormatError is a ValueError.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
 
 T = TypeVar("T")
 Ask = Callable[[JobRecord], JobState | None]
@@ -105,7 +107,7 @@ class _Inspector:
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
         jobs = self._jobs({phase.name for phase in done}, {wave["number"] for wave in waves})
         reports = [*(phase.report for phase in done), *waves]
-        merged = self._look("the counts", lambda: merge_reports(reports)) or merge_reports([])
+        merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
         funnel: Sequence[Mapping[str, Any]] = manifest.funnel if manifest is not None else ()
         if manifest is None and (sources := run.get("sources")):
             funnel = self._look("the counts", lambda: build_funnel(merged["tallies"], STAGES, sources)) or ()
@@ -139,7 +141,7 @@ class _Inspector:
         payload = unseal(self.store.read(RUN), self.store.url(RUN))
         inputs: dict[str, Counter[str]] = {}
         for entry in payload["inputs"]:
-            inputs.setdefault(_text(entry["source"]), Counter()).update(files=1, bytes=int(entry["size"]))
+            inputs.setdefault(_text(entry["source"]), Counter()).update(files=1, bytes=_count(entry["size"]))
         return {
             "name": _text(payload["name"]),
             "fingerprint": _text(payload["fingerprint"]),
@@ -156,7 +158,7 @@ class _Inspector:
         done = [phase for phase in found if phase is not None]
         waves: list[dict[str, Any]] = []
         if fingerprints and not any(phase.name == "clean" for phase in done) and not complete:
-            waves = self._look("clean", lambda: read_waves(self.work_store, "clean")) or []
+            waves = self._look("clean", partial(self._waves, fingerprints["clean"])) or []
             if self._look("clean", lambda: [_parts(wave) for wave in waves]) is None:
                 waves = []
             if not waves and not self._claimed():
@@ -172,6 +174,14 @@ class _Inspector:
         elif self.work_store.size(f"{name}.json") is not None:
             raise FormatError(f"{self.work_store.url(f'{name}.json')} is of another run")
         return phase
+
+    def _waves(self, fingerprint: str) -> list[dict[str, Any]]:
+        waves = read_waves(self.work_store, "clean")
+        for wave in waves:
+            if wave.get("fingerprint") != fingerprint:
+                place = self.work_store.url(f"clean/wave-{wave['number']:05d}.json")
+                raise FormatError(f"{place} is of another run")
+        return waves
 
     def _claimed(self) -> bool:
         inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")
@@ -220,7 +230,7 @@ class _Inspector:
 def is_empty(store: Store) -> bool:
     """Whether there is nothing at a location. A local folder is not walked."""
     if "://" in store.root:
-        return not store.list()
+        return store.is_empty()
     path = Path(store.root)
     if not path.is_dir():
         return not path.exists()
@@ -230,8 +240,22 @@ def is_empty(store: Store) -> bool:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} found, a text expected")
+        raise TypeError(f"{value!r:.80} found, a text expected")
     return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or not 0 <= value <= MOST:
+        raise TypeError(f"{value!r:.80} found, a count expected")
+    return value
+
+
+def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Their sum. Raises TypeError for one that no table can show."""
+    merged = merge_reports(reports)
+    for tally in merged["tallies"]:
+        _count(tally["documents"]), _count(tally["bytes"])
+    return merged
 
 
 def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:
@@ -239,6 +263,6 @@ def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
     for folder, entries in (item for report in reports for item in report["parts"].items()):
         for entry in entries:
-            count = {"files": 1, "rows": int(entry["rows"]), "bytes": int(entry["size"])}
+            count = {"files": 1, "rows": _count(entry["rows"]), "bytes": _count(entry["size"])}
             found.setdefault(_text(folder), Counter()).update(count)
     return {folder: dict(count) for folder, count in found.items()}

@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from pipelines.funnel import funnel_table, human_bytes
-from pipelines.inspection import ASK_LIVE, PHASES, Inspection, PhaseState
+from pipelines.inspection import PHASES, Inspection, PhaseState
 from pipelines.job_records import JobRecord, cancel_command
 from pipelines.jobs import ENDED
 from pipelines.trace_text import safe
 
+LINE = 2_000  # characters of a line that are shown
 SHOWN_ENDED = 3  # jobs that have ended well, the last ones; what runs or failed is always shown
 
 
@@ -49,7 +50,7 @@ def summary(found: Inspection) -> dict[str, Any]:
 
 def text_lines(found: Inspection) -> Iterator[str]:
     """The state first, what to do last."""
-    yield from (safe(line) for line in _lines(found))
+    yield from (safe(line if len(line) <= LINE else f"{line[: LINE - 1]}…") for line in _lines(found))
 
 
 def _lines(found: Inspection) -> Iterator[str]:
@@ -139,7 +140,7 @@ def advice(found: Inspection) -> Iterator[str]:
         yield "next: nothing here; a run needs another --output"
     elif found.state == "damaged":
         yield "next: bring back the files named above from a copy; or run the recipe with another --output, where"
-        yield f"      --reuse {found.prefix} takes over the phases that are whole"
+        yield f"      --reuse {found.work if work else found.prefix} takes over the phases that are whole"
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
@@ -147,6 +148,3 @@ def advice(found: Inspection) -> Iterator[str]:
         for job in found.jobs:
             if job.state not in (*ENDED, "UNKNOWN"):
                 yield f"      it waits for the job; --live tells its state; cancel it: {cancel_command(job)}"
-
-
-__all__ = ["ASK_LIVE", "json_line", "text_lines"]

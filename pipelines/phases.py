@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loader.format import RUN, FormatError, seal, unseal
-from loader.storage import Store, open_store
+from loader.storage import StorageError, Store, open_store
 
 SCHEMA_VERSION = 1
 
@@ -136,10 +136,19 @@ def remove_work(store: Store) -> None:
 
 
 def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[str]) -> int:
-    """Delete the parts in `folders` that no committed bundle claims; returns how many. Foreign files stay."""
+    """Delete the parts in `folders` that no committed bundle claims; returns how many. Foreign files stay, and so does
+    what this process may not delete (403): nothing reads it.
+    """
     claimed = {part["path"] for entries in report["parts"].values() for part in entries}
     listed = [path for folder in folders for path in store.list(folder)]
     orphans = [path for path in listed if PART.fullmatch(path) and path not in claimed]
+    removed = 0
     for path in orphans:
-        store.delete(path)
-    return len(orphans)
+        try:
+            store.delete(path)
+        except StorageError as error:
+            if error.status != 403:
+                raise
+        else:
+            removed += 1
+    return removed

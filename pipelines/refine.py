@@ -104,9 +104,11 @@ class Refinement:
     def _claim(self) -> bool:
         """Make the prefix, and a work location outside it, ours. True when the corpus is complete."""
         identity = describe_run(self.recipe, self.inputs, self.fingerprints)
-        advice = f"Choose another --output; with --reuse {self.prefix} it takes over every phase that is the same."
+        inside = location(self.work).startswith(f"{location(self.prefix)}/")
+        reuse = self.prefix if inside else self.work
+        advice = f"Choose another --output; with --reuse {reuse} it takes over every phase that is the same."
         claim(self.store, identity, advice)
-        if not location(self.work).startswith(f"{location(self.prefix)}/"):
+        if not inside:
             claim(self.work_store, identity, "Choose another --work.")
         return self.store.size(MANIFEST) is not None
 
@@ -137,6 +139,8 @@ class Refinement:
 
     def _clean(self) -> Mapping[str, Any]:
         reports = read_waves(self.work_store, "clean")
+        for report in reports:
+            self._check_report("clean", f"clean/wave-{report['number']:05d}.json", report)
         todo = self._unread(self.tasks, reports)
         if reports:
             self.say(f"clean: {len(reports)} waves are done, {len(self._cut(todo))} to go")
@@ -156,7 +160,8 @@ class Refinement:
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
-        web.clean(pipeline, self.recipe, tasks, self.work, name, {"tasks": tasks.plain(), "waves_left": len(waves) - 1})
+        facts = {**self._facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
+        web.clean(pipeline, self.recipe, tasks, self.work, name, facts)
 
     def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
         """The tasks, in order, that none of these wave reports names."""
@@ -187,7 +192,18 @@ class Refinement:
                     f"{label}: the job says that it is done, but {self.work_store.url(name)}, which it writes last, is "
                     "not there. See the job's log; the same command runs it again"
                 )
-        return unseal(self.work_store.read(name), self.work_store.url(name))
+        report = unseal(self.work_store.read(name), self.work_store.url(name))
+        self._check_report(phase, name, report)
+        return report
+
+    def _facts(self, phase: str) -> dict[str, Any]:
+        """What the launcher adds to the report of each job of a phase."""
+        return {"fingerprint": self.fingerprints[phase]}
+
+    def _check_report(self, phase: str, name: str, report: Mapping[str, Any]) -> None:
+        """Raises RefineError for the report of another run: its job may end long after its prefix was emptied."""
+        if report.get("fingerprint") != self.fingerprints[phase]:
+            raise RefineError(f"{self.work_store.url(name)} is of another run; it does not belong here: remove it")
 
     def _slot(self, phase: str, wave: int | None, report: str) -> Slot:
         places = (location(self.prefix), location(self.work))  # twins of a run elsewhere have jobs of their own
@@ -207,7 +223,7 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, against)
-            web.dedup(pipeline, recipe, lists, partitions, self.work, name, {})
+            web.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
 
         report = self._job("dedup", name, "2/3 dedup", build)
         for found in report["components"]:
@@ -243,14 +259,14 @@ class Refinement:
         counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["tallies"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
+        name = "shards/report.json"
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
-            web.shards(
-                pipeline, self.recipe, todo, counts, removals, dtype, self.work, self.prefix, "shards/report.json", {}
-            )
+            facts = self._facts("shards")
+            web.shards(pipeline, self.recipe, todo, counts, removals, dtype, self.work, self.prefix, name, facts)
 
-        return self._job("shards", "shards/report.json", "3/3 shards", build)
+        return self._job("shards", name, "3/3 shards", build)
 
     # --- the end ------------------------------------------------------------------------------------------------
 

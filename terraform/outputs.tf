@@ -37,9 +37,8 @@ output "sign_in_command" {
 output "image_commands" {
   description = "How the workers' image is built and pushed."
   value = join("\n", [
-    "gcloud auth configure-docker ${var.region}-docker.pkg.dev",
-    "docker build --tag ${local.image} .",
-    "docker push ${local.image}",
+    "gcloud auth configure-docker ${var.region}-docker.pkg.dev --quiet",
+    "docker buildx build --platform linux/amd64 --provenance=false --push --tag ${local.image} .",
   ])
 }
 

@@ -13,7 +13,8 @@ skip() {
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -R "$(dirname "$0")/." "$copy"
-rm -rf "$copy/.terraform"
+# Your own variables and state would decide what the tests see.
+rm -rf "$copy/.terraform" "$copy"/*.tfvars "$copy"/*.tfstate*
 
 if ! terraform -chdir="$copy" init -backend=false -input=false -no-color > "$copy/init.log" 2>&1; then
     cat "$copy/init.log" >&2

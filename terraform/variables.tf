@@ -241,7 +241,7 @@ variable "dead_letter_ratio" {
 }
 
 variable "no_progress_minutes" {
-  description = "Minutes without a new element, with workers running, after which somebody is told."
+  description = "Minutes for which workers run and the last 15 minutes have brought no new element, after which somebody is told."
   type        = number
   default     = 45
 
@@ -301,6 +301,11 @@ variable "recipe" {
   description = "Recipe in the launch command."
   type        = string
   default     = "recipes/web.yaml"
+
+  validation {
+    condition     = can(regex("^[A-Za-z0-9._/=-]+$", var.recipe))
+    error_message = "recipe: a path without spaces and quotes is allowed, since a shell reads the launch command."
+  }
 }
 
 variable "input" {
@@ -350,7 +355,7 @@ variable "image_tag" {
 variable "max_workers" {
   description = "Most machines that a job may use: what bounds the cost of an hour."
   type        = number
-  default     = 100
+  default     = 50
 
   validation {
     condition     = var.max_workers >= 1 && var.max_workers <= 4000 && floor(var.max_workers) == var.max_workers

@@ -21,6 +21,7 @@ from transforms.write_documents import DOCUMENTS_SCHEMA
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+ELSEWHERE = [ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", ROOT / "terraform" / "README.md"]
 RECIPES = sorted(path for path in (ROOT / "recipes").rglob("*") if path.suffix in (".yaml", ".py"))
 SCALARS = (type(None), bool, int, float, str)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -214,7 +215,7 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in HEADING.findall(prose(path))}
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE], ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_lead_somewhere(path: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
         if re.match(r"[a-z]+:", target):
@@ -240,7 +241,7 @@ def test_every_page_is_linked_from_the_readme_which_is_short() -> None:
     assert len(text.splitlines()) < 120
 
 
-@pytest.mark.parametrize("path", [*PAGES, *RECIPES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE, *RECIPES], ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_nothing_speaks_of_one_machine(path: Path) -> None:
     assert re.findall(r"(?<![\w.*>}-])/(?:work|tmp|root|home|Users)\b[^\s]*", path.read_text()) == []
 

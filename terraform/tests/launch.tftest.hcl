@@ -47,7 +47,7 @@ run "whole" {
       "--subnetwork https://www.googleapis.com/compute/v1/projects/example-project/regions/europe-west4/subnetworks/refinery-workers",
       "--no_use_public_ips",
       "--dataflow_kms_key projects/example-project/locations/europe-west4/keyRings/refinery/cryptoKeys/refinery",
-      "--max_num_workers 100",
+      "--max_num_workers 50",
     ])
     error_message = "The launch command is complete and names what was made."
   }

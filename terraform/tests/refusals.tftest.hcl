@@ -175,7 +175,7 @@ run "workers_fit" {
   command = plan
 
   variables {
-    workers_cidr = "10.20.0.0/26" # 60 addresses for 100 workers
+    workers_cidr = "10.20.0.0/27" # 28 addresses for 50 workers
   }
 
   expect_failures = [var.workers_cidr]
@@ -379,6 +379,16 @@ run "image_tag" {
   }
 
   expect_failures = [var.image_tag]
+}
+
+run "recipe" {
+  command = plan
+
+  variables {
+    recipe = "recipes/my web.yaml" # two words in a shell
+  }
+
+  expect_failures = [var.recipe]
 }
 
 run "max_workers" {

@@ -262,7 +262,7 @@ def test_the_command_that_terraform_prints_is_complete() -> None:
         "--max_num_workers": "9",
     }
     flags = [text for name in printed if name in values for text in (name, values[name])]
-    own = {"--input", "--output", "--work", "--runner"}
+    own = {"--input", "--set", "--output", "--work", "--runner"}
     assert set(printed) == {*own, *values, "--no_use_public_ips"}
     filled = fill([*flags, "--no_use_public_ips"])
     options = PipelineOptions(filled).get_all_options()

@@ -50,7 +50,8 @@ resource "google_storage_bucket" "this" {
     }
   }
 
-  # A worker that was killed leaves a half upload, which is paid for and never listed.
+  # Some tools upload in parts (the XML API), and what a killed one leaves is paid for and never listed. The pipeline's
+  # own half uploads are forgotten by the service after a week.
   lifecycle_rule {
     action {
       type = "AbortIncompleteMultipartUpload"

@@ -1,0 +1,55 @@
+"""No credential in the repository: detect-secrets over every file of a checkout."""
+
+import json
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+AUDIT = ROOT / ".venv" / "audit" / "bin" / "detect-secrets"
+
+HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}$")  # of a requirement
+
+# (file, kind) -> how often: what looks so and is none. Invented credentials that must be refused or hidden, checksums.
+HARMLESS = {
+    ("benchmarks/datatrove_peer.py", "Secret Keyword"): 1,
+    ("benchmarks/funnel.py", "Secret Keyword"): 1,
+    ("terraform/tests/refusals.tftest.hcl", "Secret Keyword"): 1,
+    ("tests/corpus_factory.py", "Secret Keyword"): 1,
+    ("tests/fake_gcs.py", "Secret Keyword"): 2,
+    ("tests/loader/test_fetch.py", "Basic Auth Credentials"): 1,
+    ("tests/loader/test_format.py", "Hex High Entropy String"): 1,
+    ("tests/loader/test_http_store.py", "Basic Auth Credentials"): 1,
+    ("tests/loader/test_masks.py", "Secret Keyword"): 1,
+    ("tests/loader/test_simulate.py", "Secret Keyword"): 2,
+    ("tests/loader/test_storage.py", "Hex High Entropy String"): 1,
+    ("tests/pipelines/test_dataflow_options.py", "Basic Auth Credentials"): 1,
+    ("tests/pipelines/test_params.py", "Hex High Entropy String"): 1,
+    ("transforms/url.py", "Basic Auth Credentials"): 1,
+}
+
+
+def scan(folder: Path, names: list[str]) -> Counter[tuple[str, str]]:
+    """(file, kind) of all that looks like a credential; the hashes of requirements are left out."""
+    done = subprocess.run([AUDIT, "scan", "--no-verify", *names], cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    found: Counter[tuple[str, str]] = Counter()
+    for name, entries in results.items():
+        lines = (folder / name).read_text().splitlines()
+        found.update((name, entry["type"]) for entry in entries if not HASH.search(lines[entry["line_number"] - 1]))
+    return found
+
+
+@pytest.mark.skipif(not AUDIT.exists(), reason="make .venv/audit/.installed makes detect-secrets")
+def test_no_credential_is_kept(tmp_path: Path) -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    names = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
+    assert dict(scan(ROOT, names)) == HARMLESS
+    (tmp_path / "leak.py").write_text(f'key = "AKIA{"Q3EGWXB7M2ZKDN5T"}"\n')  # the scan can fail
+    assert scan(tmp_path, ["leak.py"])
