@@ -104,13 +104,16 @@ def classified() -> Iterator[None]:
         raise Transient(error) from error
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         raise Transient(error) from error
+    except AttributeError as error:  # of the library, which takes every JSON for an object
+        raise Transient(f"an answer that is none of Cloud Storage's: {error}") from error
 
 
 def _advice(code: int) -> str:
     if code == 401:
         return f"; these credentials are not accepted: {LOGIN}"
     if code == 403:
-        return "; whoever runs this needs a role on the bucket: storage.objectViewer to read, .objectCreator to write"
+        return "; whoever runs this needs a role on the bucket: storage.objectViewer to read, .objectCreator to write, "
+        ".objectUser to delete"
     return ""
 
 

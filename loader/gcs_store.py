@@ -4,6 +4,7 @@ import base64
 import contextlib
 import errno
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
@@ -12,7 +13,7 @@ import google_crc32c
 
 from loader import gcs_client
 from loader.fetch import Answer, Attempt, Counters, FetchError, FetchParams, Permanent, Transient, retrying
-from loader.gcs_upload import CHUNK, SessionLost, open_bytes, send_chunks
+from loader.gcs_upload import CHUNK, Made, SessionLost, check_session, open_bytes, send_chunks, size_and_sum
 from loader.remote import PIECE, CorruptObject, RangeStream, RemoteStore
 from loader.storage import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 SESSIONS = 3  # resumable uploads begun for one object
 CHECK_SECONDS = 15.0
 KIND = "application/octet-stream"
+BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{0,221}")
 
 
 class Facts(NamedTuple):
@@ -37,7 +39,7 @@ class GcsStore(RemoteStore):
     def __init__(self, url: str, params: FetchParams | None = None) -> None:
         bucket, _, prefix = url.removeprefix("gs://").partition("/")
         prefix = prefix.rstrip("/")
-        if not bucket or (prefix and check_name(prefix) != prefix):
+        if not BUCKET.fullmatch(bucket) or (prefix and check_name(prefix) != prefix):
             raise ValueError(f"location: {url!r} given, gs://bucket or gs://bucket/prefix is allowed")
         self.params = params or FetchParams()
         self.counters = Counters()
@@ -109,7 +111,7 @@ class GcsStore(RemoteStore):
         def once() -> Facts:
             blob = self._blob(name)
             blob.reload(retry=None, timeout=self._timeout)
-            return Facts(int(blob.size), base64.b64decode(blob.crc32c).hex(), str(blob.generation))
+            return Facts(*size_and_sum(lambda: (blob.size, blob.crc32c)), str(blob.generation))
 
         try:
             return self._retried("be looked up", url, once)
@@ -129,6 +131,10 @@ class GcsStore(RemoteStore):
             if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name[len(self._prefix) :]}"
         )
 
+    def is_empty(self) -> bool:
+        page, token = self._page(self._prefix, None, limit=10)
+        return token is None and all(name.endswith("/") for name in page)
+
     def listed_crc32c(self, beginning: str) -> dict[str, str]:
         """Name -> CRC-32C, 8 hexadecimal digits, of every object whose name begins so. Cost: a request per 1,000."""
         begun = self._listed(self._prefix + beginning)
@@ -138,11 +144,15 @@ class GcsStore(RemoteStore):
         """Full name -> checksum as the service gives it."""
         found: dict[str, str] = {}
         token: str | None = None
+        tokens: set[str] = set()
         while True:
             page, token = self._page(prefix, token)
             found |= page
             if token is None:
                 return found
+            if token in tokens:
+                raise StorageError(f"{self.root}: cannot be listed: the service gives the same page again and again")
+            tokens.add(token)
 
     def _page(
         self, prefix: str, token: str | None, params: FetchParams | None = None, limit: int | None = None
@@ -207,27 +217,29 @@ class GcsStore(RemoteStore):
             blob.crc32c = base64.b64encode(bytes.fromhex(crc32c)).decode()
             return blob
 
-        def at_once() -> Any:
+        def at_once() -> Made:
             blob = new_blob()
             stream.seek(0)
             timeout = (self.params.read_timeout,) * 2  # the first bounds the sending of the body, too
             blob.upload_from_file(stream, size=size, timeout=timeout, **options)
-            return {"size": blob.size, "crc32c": blob.crc32c}
+            return size_and_sum(lambda: (blob.size, blob.crc32c))
 
-        def begin() -> Any:
-            return new_blob().create_resumable_upload_session(size=size, timeout=self._timeout, **options)
+        def begin() -> str:
+            session = str(new_blob().create_resumable_upload_session(size=size, timeout=self._timeout, **options))
+            check_session(session, gcs_client.client().api_endpoint)
+            return session
 
         def retried(once: Callable[[], T]) -> T:
             return self._retried("be written", url, once)
 
         with open_bytes(source) as stream:
             made = retried(at_once) if size <= CHUNK else self._send(url, begin, stream, size, retried)
-        if (int(made["size"]), base64.b64decode(made["crc32c"]).hex()) != given:
+        if made != given:
             raise StorageError(f"{url}: cannot be written: the service holds other bytes than it was sent")
 
     def _send(
         self, url: str, begin: Callable[[], str], stream: BinaryIO, size: int, retried: Callable[..., Any]
-    ) -> Any:
+    ) -> Made:
         """Send a large object in chunks, from the beginning again where its session is lost."""
         for _ in range(SESSIONS):
             session = retried(begin)
@@ -252,6 +264,8 @@ class _CheckedStream(RangeStream):
     def readinto(self, buffer: Any) -> int:
         start = self.tell()
         count = super().readinto(buffer)
+        if not count and start < self._size and len(buffer):
+            raise CorruptObject(f"{self._store.url(self._name)}: it ends at byte {start}, {self._size} expected")
         if count and start == self._summed:
             self._crc32c = google_crc32c.extend(self._crc32c, bytes(memoryview(buffer).cast("B")[:count]))
             self._summed += count

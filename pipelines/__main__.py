@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import difflib
+import io
 import os
 import re
 import signal
@@ -263,6 +264,10 @@ def check_beam_flags(flags: Sequence[str]) -> None:
         if name.startswith("-") and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # what is wrong for Beam, it says
+        stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
+        if stray:  # a shell has made several words of a pattern: all but the first would be ignored
+            raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")
 
 
 def execute(argv: Sequence[str] | None = None) -> int:

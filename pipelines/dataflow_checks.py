@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -25,6 +27,9 @@ IMAGE = re.compile(
     r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+(:(?P<tag>[\w][\w.-]{0,127}))?(@sha256:(?P<digest>[0-9a-f]{64}))?"
 )
 
+# Paths of this machine: at the beginning of a value, and inside it behind what parts keys from values.
+LOCAL = re.compile(r"^~|(^|[=,;\"'\s]|:(?!//))(file:/|~?/|\.\.?/)")
+
 # Flags that Beam takes and a run of ours cannot have, with what to do instead.
 REFUSED: Mapping[str, str] = {
     "streaming": "a corpus is made by batch jobs: leave it out",
@@ -35,21 +40,25 @@ REFUSED: Mapping[str, str] = {
     "files_to_stage": "it is a path of this machine in the job's options: put files into a bucket or into the image",
     "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong into the image",
     "worker_harness_container_image": "it is deprecated: --sdk_container_image",
+    "pickle_library": "others than Beam's own choice store where the code lies on this machine: leave it out",
     "zone": "it is deprecated and turns the shuffle service off: --region, or --worker_zone",
     "network": "a subnetwork is in one: --subnetwork=regions/REGION/subnetworks/NAME",
 }
 
 SECRET_NAME = re.compile(
-    r"passw(or)?d|passphrase|secret|credential|private_?key|access_?key|api_?key|(session|auth|access|bearer)_?token"
-    r"|connection_string",
+    r"passw(or)?d|passphrase|secret|credential|(private|access|api|account)[_-]?key"
+    r"|(session|auth|access|bearer|refresh)[_-]?token|connection[_-]?string",
     re.IGNORECASE,
 )
+# Inside a value, what may name a secret that follows: key=… and, in JSON, "key": …
+KEY = re.compile(r"([\w.-]+)(?==[^\s])|([\w.-]+)(?=\\?[\"']\s*:)")
 # Names that look so and hold no secret.
 NOT_SECRET = frozenset({"dataflow_kms_key", "gbek"})
 SECRET_VALUE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\"private_key\"|\bAIza[\w-]{35}|\bya29\.[\w-]+|\b1//0[\w-]{20,}|\bGOCSPX-[\w-]{20,}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{30,}|\bhf_\w{30,}|\bxox[abprs]-[\w-]{10,}|\beyJ[\w-]{10,}\.eyJ[\w-]+"
-    r"|://[^/\s:@]+:[^/\s@]+@"
+    r"|\bA[KS]IA[0-9A-Z]{16}\b|\bgh[pousr]_\w{30,}|\bgithub_pat_\w{30,}|\bglpat-[\w-]{20}|\bhf_\w{30,}"
+    r"|\bxox[abprs]-[\w-]{10,}|\beyJ[\w-]{10,}\.eyJ[\w-]+"
+    r"|\bBearer [\w.~+/-]{10,}|://[^/\s:@]+:[^/\s@]+@"
 )
 
 
@@ -95,8 +104,10 @@ def check_refused(given: Mapping[str, Any]) -> None:
 def check_secrets(given: Mapping[str, Any]) -> None:
     """Every option is stored with its job in clear text, for everyone who may look at jobs."""
     for name, value in given.items():
-        named = SECRET_NAME.search(name) and name not in NOT_SECRET
-        if value and (named or SECRET_VALUE.search(str(value))):
+        text = "\n".join(texts(value))
+        keys = [key for found in KEY.finditer(text) for key in found.groups() if key]
+        named = any(SECRET_NAME.search(key) for key in (name, *keys) if key not in NOT_SECRET)
+        if value and (named or SECRET_VALUE.search(text)):
             raise ValueError(
                 f"--{name}: it looks like a credential, and options are stored with the job in clear text: workers act "
                 "as --service_account_email and need none"
@@ -158,14 +169,21 @@ def check_setup(given: Mapping[str, Any]) -> None:
 
 def check_local(given: Mapping[str, Any]) -> None:
     for name, value in given.items():
-        for text in value if isinstance(value, list) else [value]:
-            if name != "setup_file" and isinstance(text, str) and is_local(text):
+        for text in texts(value):
+            if name != "setup_file" and is_local(text):
                 raise ValueError(f"--{name}: {text!r} given, a path of this machine means nothing to workers")
 
 
 def is_local(text: str) -> bool:
     """Whether an option's value is a path of this machine, by its form or because it is there."""
-    return bool(re.match(r"(file:/)?/|~|\.\.?/", text)) or ("/" in text and Path(text).exists())
+    return bool(LOCAL.search(text)) or ("/" in text and os.path.exists(text))
+
+
+def texts(value: Any) -> list[str]:
+    """An option's value as text: one for each item of a list, JSON for an object."""
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in texts(item)]
+    return [value if isinstance(value, str) else json.dumps(value, default=str)]
 
 
 def check_reach(recipe: Recipe, reuse: str = "") -> None:

@@ -65,16 +65,20 @@ class DataflowService:
     def get(self, job_id: str) -> JobState | None:
         with translated():
             try:
-                return _state(self._jobs.get_job(dataflow.GetJobRequest(job_id=job_id, **self._place), **self._call))
+                found = _state(self._jobs.get_job(dataflow.GetJobRequest(job_id=job_id, **self._place), **self._call))
             except NotFound:
                 return None
+        if found.id != job_id:
+            raise ServiceTrouble(f"asked for job {job_id}, it tells of {cut(repr(found.id))}")
+        return found
 
     def list(self, name: str) -> Iterator[JobState]:
         # All jobs, not the ACTIVE ones: which of the waiting states that filter lets through is not documented.
         everything = dataflow.ListJobsRequest.Filter.ALL
         request = dataflow.ListJobsRequest(filter=everything, name=name, page_size=PAGE_SIZE, **self._place)
         with translated():
-            yield from [_state(job) for job in self._jobs.list_jobs(request, **self._call) if job.name == name]
+            pages = _pages(self._jobs.list_jobs(request, **self._call))
+            yield from [_state(job) for page in pages for job in page.jobs if job.name == name]
 
     def totals(self, job_id: str) -> Counter[str]:
         request = dataflow.GetJobMetricsRequest(job_id=job_id, **self._place)
@@ -92,8 +96,10 @@ class DataflowService:
         worst = dataflow.JobMessageImportance.JOB_MESSAGE_ERROR
         request = dataflow.ListJobMessagesRequest(job_id=job_id, minimum_importance=worst, **self._place)
         with translated():
-            messages = list(self._messages.list_job_messages(request, **self._call))
-        lines = (short_error(m.message_text) for m in messages if m.message_importance == worst)
+            messages = (
+                m for p in _pages(self._messages.list_job_messages(request, **self._call)) for m in p.job_messages
+            )
+            lines = [short_error(m.message_text) for m in messages if m.message_importance == worst]
         return tuple(dict.fromkeys(lines))[-ERROR_LINES:]
 
 
@@ -116,6 +122,20 @@ def translated(launch: bool = False) -> Iterator[None]:
         raise (ServiceTrouble if passing else ServiceRefusal)(_first_line(error)) from error
     except (requests.exceptions.RequestException, ConnectionError, TimeoutError, ParseError) as error:
         raise ServiceTrouble(_first_line(error)) from error
+    except (AttributeError, UnicodeDecodeError) as error:
+        if launch:  # it may be of the pipeline that is built there
+            raise
+        raise ServiceTrouble(f"an answer that is none of Dataflow's: {_first_line(error)}") from error
+
+
+def _pages(pager: Any) -> Iterator[Any]:
+    """The pages of a list. Raises ServiceTrouble for one that comes again, which would never end."""
+    seen: set[str] = set()
+    for page in pager.pages:
+        yield page
+        if page.next_page_token in seen:
+            raise ServiceTrouble("it gives the same page of a list again and again")
+        seen.add(page.next_page_token)
 
 
 def _first_line(error: Exception) -> str:

@@ -21,6 +21,8 @@ NAME_CHARS = 63  # Dataflow: [a-z]([-a-z0-9]{0,61}[a-z0-9])?
 DIGEST_CHARS = 10
 
 _RECORD = ("id", "name", "project", "region", "link")
+# What a command line and an address may take from a record as it is.
+_PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.compile(r"[a-z0-9-]{1,63}")}
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,12 @@ def read_jobs(store: Store, key: str = "") -> list[JobRecord]:
             continue
         fields = _read(store, name, _RECORD)
         if fields["id"] != match["id"]:
-            raise FormatError(f"{store.url(name)}: it tells of another job, {fields['id']!r}")
+            raise FormatError(f"{store.url(name)}: it tells of another job, {fields['id']!r:.80}")
+        for text, shape in _PLAIN.items():
+            if not shape.fullmatch(fields[text]):
+                raise FormatError(f"{store.url(name)}: {text}: {fields[text]!r:.80} found, which is none")
         record = {text: fields[text] for text in _RECORD}
+        record["link"] = console_link(record["project"], record["region"], record["id"])
         end = f"{name.removesuffix('.json')}.end.json"
         if end in places:
             ended = _read(store, end, ("state",))
@@ -143,5 +149,5 @@ def _read(store: Store, name: str, texts: Sequence[str]) -> dict[str, Any]:
     payload = unseal(store.read(name), store.url(name))
     for text in texts:
         if not isinstance(payload.get(text), str):
-            raise FormatError(f"{store.url(name)}: {text}: {payload.get(text)!r} found, a text expected")
+            raise FormatError(f"{store.url(name)}: {text}: {payload.get(text)!r:.80} found, a text expected")
     return payload

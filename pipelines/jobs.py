@@ -294,6 +294,3 @@ class JobRunner:
 def how_to(job: JobRecord) -> str:
     """How to wait for a running job again, and how to cancel it."""
     return f"wait for it:  the same command again finds it\ncancel it:    {cancel_command(job)}"
-
-
-__all__ = ["JobFailed", "JobRecord", "JobRunner", "JobState", "LauncherLeft", "Patience", "Slot", "Watch"]

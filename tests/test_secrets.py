@@ -27,6 +27,7 @@ HARMLESS = {
     ("tests/loader/test_simulate.py", "Secret Keyword"): 2,
     ("tests/loader/test_storage.py", "Hex High Entropy String"): 1,
     ("tests/pipelines/test_dataflow_options.py", "Basic Auth Credentials"): 1,
+    ("tests/pipelines/test_hostile_cloud.py", "Secret Keyword"): 1,
     ("tests/pipelines/test_params.py", "Hex High Entropy String"): 1,
     ("transforms/url.py", "Basic Auth Credentials"): 1,
 }

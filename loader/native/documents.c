@@ -62,7 +62,7 @@ static PyObject *find(PyObject *module, PyObject *args)
     for (Py_ssize_t i = 0; i < ranges; i++) {
         const Py_ssize_t first = (Py_ssize_t)count[i], before = used;
         for (Py_ssize_t at = first; at < documents && offsets[at] < stops[i] && used < total; at++)
-            start[used++] = offsets[at] + shifts[i];
+            start[used++] = (int64_t)((uint64_t)offsets[at] + (uint64_t)shifts[i]); /* defined for any shift */
         count[i] = used - before;
     }
     result = PyTuple_Pack(2, starts, counts);
