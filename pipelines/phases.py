@@ -38,10 +38,11 @@ class Phase:
         return list(self.report["parts"].get(folder, []))
 
 
-def read_phase(work: str, name: str, fingerprint: str) -> Phase | None:
-    """The phase if it is complete under `work` for this fingerprint, else None. Follows a reuse to where the parts are.
+def read_phase(work: str, name: str, fingerprint: str, taken_over: bool = False) -> Phase | None:
+    """The phase if it is complete under `work` for this fingerprint, else None. Follows a reuse to where the parts are:
+    one step, since `reuse_phase` names the end, and never to a web server. taken_over: this is that end.
 
-    Raises FormatError when the manifest is damaged.
+    Raises FormatError when the manifest is damaged, or says anything else.
     """
     store = open_store(work)
     path = f"{name}.json"
@@ -51,7 +52,9 @@ def read_phase(work: str, name: str, fingerprint: str) -> Phase | None:
     if payload["fingerprint"] != fingerprint:
         return None
     if payload["reused_from"]:
-        phase = read_phase(payload["reused_from"], name, fingerprint)
+        if taken_over or str(payload["reused_from"]).startswith(("http://", "https://")):
+            raise FormatError(f"{store.url(path)}: reused_from is {payload['reused_from']!r}: no run writes that here")
+        phase = read_phase(payload["reused_from"], name, fingerprint, taken_over=True)
         if phase is None:
             raise FormatError(
                 f"{store.url(path)}: the phase was taken over from {payload['reused_from']}, which no longer holds it; "
