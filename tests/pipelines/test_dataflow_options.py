@@ -11,10 +11,11 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from pipelines import dataflow, sample
-from pipelines.dataflow import fill_in, hidden_path, without
+from pipelines.dataflow import DEFAULTS, fill_in, hidden_path, without
 from pipelines.dataflow_checks import check_reach, named_files
 from pipelines.params import RecipeError
 from tests.pipelines.dataflow_graphs import NEEDED, OUTPUT, WORK, demo_recipe
+from transforms import memory
 
 SETUP = "--setup_file=setup.py"
 
@@ -268,3 +269,10 @@ def test_the_command_that_terraform_prints_is_complete() -> None:
     options = PipelineOptions(filled).get_all_options()
     assert (options["max_num_workers"], options["use_public_ips"]) == (9, False)
     assert options["staging_location"] == "gs://staging/staging"
+
+
+def test_memory_hints_are_reckoned_for_the_default_worker() -> None:
+    family, _, cpus = DEFAULTS["machine_type"].rpartition("-")
+    assert family == "n2-standard"  # 4 GB for each vCPU
+    assert int(cpus) * 4_000_000_000 == memory.WORKER_BYTES
+    assert int(cpus) * int(DEFAULTS["number_of_worker_harness_threads"]) == memory.BUNDLES
