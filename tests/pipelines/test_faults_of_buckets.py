@@ -31,7 +31,8 @@ PASSING: list[tuple[str, Fault]] = [
     *(("delete", fault) for fault in (Fault("status", 503), Fault("lost"))),
 ]
 LASTING: list[tuple[str, Fault]] = [
-    *((kind, Fault("status", 403)) for kind in ("stat", "list", "download", "upload", "delete")),
+    *((kind, Fault("status", 403)) for kind in ("stat", "list", "download", "upload")),
+    ("delete", Fault("status", 401)),
     *((kind, Fault("status", 503)) for kind in ("download", "upload")),
     ("upload", Fault("corrupt request")),
     ("download", Fault("wrong")),  # once is enough: what is read as a stream is not read again, but said to be wrong
@@ -136,3 +137,25 @@ def test_a_fault_that_lasts(
     check_work(files)
     assert digests(files) == reference
     record_property("fault cell", name_of(cell))
+
+
+def test_a_launcher_that_may_not_delete(
+    small: Path,
+    forks: ForkServer,
+    gcs: FakeGcs,
+    reference: dict[str, str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    """What failed attempts left behind stays until somebody may remove it, and does no harm."""
+    gcs.clear()
+    gcs.put(BUCKET, ORPHAN, b"left behind")
+    gcs.on_call = lambda call: Fault("status", 403) if call.kind == "delete" else None
+    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[HURRIED])
+    assert done.code == 0, done.err
+    assert digests(gcs.read(BUCKET, "out/")) == reference
+    assert ORPHAN.removeprefix("out/") in {name.removeprefix("out/") for name in gcs.read(BUCKET, "out/")}
+    gcs.on_call = lambda call: None
+    again = forks.run(*command(small, PREFIX), environment=gcs.environment)
+    assert again.code == 0, again.err
+    check_work(gcs.read(BUCKET, "out/"))
+    record_property("fault cell", "delete: 403")
