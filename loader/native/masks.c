@@ -8,11 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORISED
-#endif
+#include "vectorised.h"
 
 #define IGNORE (-100) /* as in loader/masks.py */
 #define PADDING (-1)

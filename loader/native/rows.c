@@ -12,11 +12,7 @@
 #error "tokens are little-endian"
 #endif
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORISED
-#endif
+#include "vectorised.h"
 
 #define LINE 64 /* bytes of a cache line; elsewhere too many or too few are asked for, which costs time alone */
 
