@@ -112,8 +112,10 @@ def _advice(code: int) -> str:
     if code == 401:
         return f"; these credentials are not accepted: {LOGIN}"
     if code == 403:
-        return "; whoever runs this needs a role on the bucket: storage.objectViewer to read, .objectCreator to write, "
-        ".objectUser to delete"
+        return (
+            "; whoever runs this needs a role on the bucket: storage.objectViewer to read, .objectCreator to write, "
+            ".objectUser to delete"
+        )
     return ""
 
 
