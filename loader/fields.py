@@ -58,16 +58,15 @@ class Fields:
         return value
 
     def path(self, key: str) -> str:
+        name = self.text(key)
         try:
-            name = check_name(self.text(key))
-            # What file systems and object stores take: 255 bytes for a part, 1,024 in all.
-            if len(name.encode()) > 1024 or any(len(part.encode()) > 255 for part in name.split("/")):
-                raise FormatError(f"{self.where}: {key} is {name!r:.80}, of {len(name)} characters: too long")
-            return name
-        except FormatError:
-            raise
+            check_name(name)
         except ValueError as error:
             raise FormatError(f"{self.where}: {key}: {error!s:.200}") from None
+        # What file systems and object stores take: 255 bytes for a part, 1,024 in all.
+        if len(name.encode()) > 1024 or any(len(part.encode()) > 255 for part in name.split("/")):
+            raise FormatError(f"{self.where}: {key} is {name!r:.80}, of {len(name)} characters: too long")
+        return name
 
     def inner(self, key: str) -> "Fields":
         return Fields(self._get(key, dict, "an object"), f"{self.where}: {key}")

@@ -18,6 +18,7 @@ import transforms
 from loader.gcs_store import GcsStore
 from pipelines.params import fingerprint
 from pipelines.recipe import PHASE_SECTIONS, Recipe, file_digest, plain_sections
+from pipelines.worker_package import imported_names
 from transforms.read import ReadTask
 
 ROOT = Path(transforms.__file__).parent.parent
@@ -70,11 +71,7 @@ def module_files(modules: Iterable[str]) -> list[Path]:
         if not path.is_file() or path in seen:
             continue
         seen.add(path)
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Import):
-                todo += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                todo += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        todo += imported_names(path)
     return sorted(seen)
 
 

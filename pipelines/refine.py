@@ -84,7 +84,7 @@ class Refinement:
         self.against = None if self._is_deduplicated() else load_against(self.recipe)
         if self._claim():
             manifest = read_manifest(self.store)
-            self._tidy()  # the command that wrote it may have been killed right after
+            self._tidy(self._finished())  # the command that wrote it may have been killed right after
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
         if self.reuse:
@@ -286,20 +286,23 @@ class Refinement:
             funnel,
             {"refinery": version("refinery"), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
         )
-        self._tidy()
+        self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
         return manifest
 
-    def _tidy(self) -> None:
-        """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""
+    def _finished(self) -> dict[str, Any] | None:
+        """The merged report of all phases, as far as they still are where they were."""
         try:
             found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASE_SECTIONS]
         except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
-            found = [None]
+            return None
         phases = [phase for phase in found if phase is not None]
-        if len(phases) == len(PHASE_SECTIONS):
-            merged = merge_reports([phase.report for phase in phases])
+        return merge_reports([phase.report for phase in phases]) if len(phases) == len(found) else None
+
+    def _tidy(self, merged: Mapping[str, Any] | None) -> None:
+        """Remove what attempts left behind. After the manifest, and by every later command: any may be killed."""
+        if merged is not None:
             remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
         self.store.sweep()
         self.work_store.sweep()

@@ -64,17 +64,23 @@ def imported(path: Path) -> Iterator[Path]:
     __init__.py) is for others."""
     if path.name == "__init__.py":
         return
+    for name in imported_names(path):
+        parts = name.split(".")
+        if parts[0] != "loader":
+            continue
+        for depth in range(1, len(parts) + 1):
+            place = ROOT.joinpath(*parts[:depth])
+            yield from (file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file())
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """Dotted names that a source file may import, anywhere in it: modules, and what is taken from them."""
     for node in ast.walk(ast.parse(path.read_bytes())):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] != "loader":
-                continue
-            for depth in range(1, len(parts) + 1):
-                place = ROOT.joinpath(*parts[:depth])
-                yield from (file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file())
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @cache

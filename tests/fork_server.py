@@ -7,7 +7,6 @@ command line, and may die of it. Linux alone.
 
 import argparse
 import contextlib
-import functools
 import gc
 import json
 import os
@@ -139,15 +138,12 @@ def serve(warm: Sequence[str]) -> None:
 
 
 def remember_what_never_changes() -> None:
-    """Half of a small run is the parsing of our own source, translations and formatters of Beam's help texts, and the
-    signatures of Beam's own methods, always the same ones. Forks inherit the answers.
+    """A good part of a small run is translations and formatters of Beam's help texts, and the signatures of Beam's own
+    methods, always the same ones. Forks inherit the answers.
     """
     import apache_beam.transforms.core as core
     from apache_beam.options import pipeline_options
 
-    import pipelines.fingerprint as fingerprint
-
-    fingerprint.code_digest = functools.cache(fingerprint.code_digest)  # before others import it by name
     argparse._ = lambda text: text  # type: ignore[attr-defined]
     formatter = argparse.HelpFormatter("beam")
     pipeline_options._BeamArgumentParser._get_formatter = lambda parser: formatter
