@@ -20,13 +20,14 @@ COPY docker/requirements-build.txt requirements-worker.txt ./
 RUN pip install --require-hashes --requirement requirements-build.txt \
     && pip wheel --no-deps --no-build-isolation --require-hashes --requirement requirements-worker.txt --wheel-dir wheels
 COPY setup.py pyproject.toml ./
-COPY pipelines pipelines
-COPY transforms transforms
-COPY loader loader
+COPY refinery/*.py refinery/py.typed refinery/
+COPY pipelines refinery/pipelines
+COPY transforms refinery/transforms
+COPY loader refinery/loader
 # The package of the workers is made from an installed one, with these very versions.
 RUN pip install --no-index --no-deps wheels/*.whl \
     && pip install --no-index --no-deps --no-build-isolation . \
-    && mkdir package && cd / && python -m pipelines.worker_package /build/package \
+    && mkdir package && cd / && python -m refinery.pipelines.runners.worker_package /build/package \
     && pip wheel --no-index --no-deps --no-build-isolation /build/package/*.tar.gz --wheel-dir /build/worker
 
 FROM python:3.11-slim-bookworm
@@ -37,7 +38,7 @@ COPY --from=build /build/worker /tmp/worker
 RUN pip install --no-cache-dir --no-index --no-deps /tmp/wheels/*.whl /tmp/worker/*.whl \
     && rm -rf /tmp/wheels /tmp/worker \
     && pip check \
-    && cd / && python -c "import pipelines.web, pipelines.same_code; pipelines.same_code.own_state()"
+    && cd / && python -c "import refinery.pipelines.lanes.web, refinery.pipelines.runners.same_code; refinery.pipelines.runners.same_code.own_state()"
 # Nothing is installed at start, so the processes need no environment of their own.
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 # Dataflow mounts folders of its own as root and expects the container to write there, so there is no USER here; nothing

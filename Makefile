@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 AUDIT := $(VENV)/audit
-WITH_TORCH := tests/loader/test_torch_adapter.py tests/test_examples.py tests/test_loader_docs.py
+WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py
 OUT := out/demo
 RECIPE := recipes/demo.yaml
 INPUT ?=
@@ -49,7 +49,7 @@ terraform-test:
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy loader transforms pipelines
+	$(BIN)/mypy refinery
 	$(BIN)/mypy --explicit-package-bases benchmarks
 	$(BIN)/bandit --quiet --recursive --severity-level medium loader transforms pipelines recipes
 

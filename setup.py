@@ -12,14 +12,17 @@ NATIVE = ("loader", "transforms")  # packages with a folder `native`
 
 def sources(package, suffix):
     """Files of a package's folder `native`, relative to this one."""
-    return [os.path.relpath(path, HERE) for path in sorted(glob.glob(os.path.join(HERE, package, "native", suffix)))]
+    return [
+        os.path.relpath(path, HERE)
+        for path in sorted(glob.glob(os.path.join(HERE, "refinery", package, "native", suffix)))
+    ]
 
 
 # Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
-# becomes transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
+# becomes refinery.transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
 KERNELS = [
     Extension(
-        f"{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
+        f"refinery.{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
         sources=[path],
         depends=sources(package, "*.h"),
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
@@ -54,14 +57,15 @@ PIPELINE = [
 ]
 
 setup(
-    name="refinery",
+    name="corpus-refinery",
     version="0.1.0",
     description="Raw crawl in, training shards out: a reproducible corpus factory on Apache Beam",
     license="Apache-2.0",
     python_requires=">=3.11,<3.12",
-    packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
+    packages=find_packages(include=["refinery*"]),
     # The sources go along: they are part of a run's fingerprint.
-    package_data={f"{package}.native": ["*.c", "*.h", "*.pyi"] for package in NATIVE},
+    package_data={"refinery": ["py.typed"]}
+    | {f"refinery.{package}.native": ["*.c", "*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={
@@ -89,5 +93,5 @@ setup(
             "torch==2.13.0",
         ],
     },
-    entry_points={"console_scripts": ["refinery=pipelines.__main__:main"]},
+    entry_points={"console_scripts": ["refinery=refinery.pipelines.commands.command_line:main"]},
 )

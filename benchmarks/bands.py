@@ -4,8 +4,9 @@
 
 Both sides read the same signatures/ parts (112 permutations, made by the script: 1 % of the documents are near copies),
 make the same 14 band hashes of 8 values each, shuffle them, and keep the documents that share a band with another one.
-Ours moves blocks (transforms/packed.py); the other side is the form that Beam's own examples suggest: elements
-((band, hash), reference), GroupByKey, groups of two and more. The candidates of both are counted and must be equal.
+Ours moves blocks (transforms/dedup/record_batch.py); the other side is the form that Beam's own examples suggest:
+elements ((band, hash), reference), GroupByKey, groups of two and more. The candidates of both are counted and must be
+equal.
 
 Speed per core is documents over the CPU seconds of all processes, the runner's own included; with 0 workers everything
 runs in one process. A job runs once untimed, then --repeat times; medians are shown. The element form reads
@@ -30,12 +31,12 @@ import numpy as np
 
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
-from pipelines.runners import Build, Runner
-from transforms.near_duplicates import Scope, band_hashes, bucket_blocks, hash_blocks
-from transforms.packed import CANDIDATE, CORPUS, NEAR, MapBlocks, header, read_header
-from transforms.per_document import take_sides
-from transforms.published import Parts
-from transforms.signatures import fixed_width, read_signature_part
+from refinery.pipelines.runners.runner import Build, Runner
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_blocks, hash_blocks
+from refinery.transforms.dedup.record_batch import CANDIDATE, CORPUS, NEAR, MapBlocks, header, read_header
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
 
 GOAL_SPEED = 100_000  # documents a second and core
 

@@ -32,10 +32,10 @@ from benchmarks.bands import Meter
 from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
-from pipelines.runners import Runner
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from transforms.per_document import take_sides
-from transforms.signatures import compute_signatures
+from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.signatures import compute_signatures
 
 MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from pipelines.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from transforms.tokenizer import load_tokenizer
+from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 
 def texts_of(path: Path, cut: int, size: int) -> list[str]:

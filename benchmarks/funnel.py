@@ -192,7 +192,7 @@ def run_ours(args: argparse.Namespace) -> Result:
     tokenizer = {"path": str(args.work / "tokenizer.json"), "eos": EOS}
     recipe.write_text(json.dumps({**RECIPE, "sources": [source], "tokenizer": tokenizer}, indent=1))  # JSON is YAML
     output = work / "corpus"
-    command = [sys.executable, "-m", "pipelines", "refine", str(recipe), "--output", str(output), "--quiet"]
+    command = [sys.executable, "-m", "refinery", "refine", str(recipe), "--output", str(output), "--quiet"]
     command += ["--workers", str(args.workers)]
     wall, memory = timed(command, work / "log", dict(os.environ))
     stages, tokens, kept = read_ours(output)

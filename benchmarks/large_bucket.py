@@ -21,11 +21,18 @@ import numpy as np
 
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, copies_of
 from benchmarks.signatures import describe_run
-from transforms.native import leaders
-from transforms.near_duplicates import BUCKET_LEADERS, Scope, band_dtype, link_blocks, sketch_bytes, sketches
-from transforms.packed import BANDS, CORPUS, MEMBERS, NEAR, cut
-from transforms.published import Parts
-from transforms.verify_removals import assign_leaders, member_dtype, verify_blocks
+from refinery.transforms.dedup.near_duplicates import (
+    BUCKET_LEADERS,
+    Scope,
+    band_dtype,
+    link_blocks,
+    sketch_bytes,
+    sketches,
+)
+from refinery.transforms.dedup.record_batch import BANDS, CORPUS, MEMBERS, NEAR, cut
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.verify_removals import assign_leaders, member_dtype, verify_blocks
+from refinery.transforms.native import leaders
 
 CHUNK = 10_000
 STEPS = ("link_blocks", "link kernel", "verify_blocks", "assign kernel")

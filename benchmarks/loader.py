@@ -34,7 +34,7 @@ import numpy as np
 from benchmarks.loader_corpus import BATCH, SEED, SEQUENCE, Batches, Corpus, Side, Start, make_corpus
 from benchmarks.loader_peers import PEERS
 from benchmarks.signatures import ONE_THREAD, describe_run
-from loader import TokenStream
+from refinery.loader import TokenStream
 
 SECONDS = 1.0  # of CPU for a pass, if the epoch does not end before
 MOST_WALL = 6  # times SECONDS that a pass may take

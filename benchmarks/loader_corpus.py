@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loader.block_checksums import block_checksums
-from loader.format import (
+from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
     MANIFEST,
@@ -22,7 +22,8 @@ from loader.format import (
     shard_name,
     write_provenance,
 )
-from loader.storage import checksums, open_store
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
 
 SEQUENCE, BATCH = 4096, 8
 VOCABULARY, EOS = 100_000, 99_999  # too many ids for uint16, so tokens are int32

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.loader_corpus import BATCH, EOS, SEED, SEQUENCE, VOCABULARY, Batches, Corpus, Side, Start
-from loader.format import IndexedReader
+from refinery.loader.format.manifest import IndexedReader
 
 
 def halves(rows: Any) -> tuple[Any, Any]:

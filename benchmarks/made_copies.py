@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.signatures import make_texts
-from transforms.document import document_id
-from transforms.near_duplicates import NearParams, found_share
-from transforms.signatures import SignatureParams, shingle_hashes
+from refinery.transforms.core.document import document_id
+from refinery.transforms.dedup.near_duplicates import NearParams, found_share
+from refinery.transforms.dedup.signatures import SignatureParams, shingle_hashes
 
 SIGNATURE = SignatureParams()
 STEPS = tuple(step / 100 for step in range(50, 100, 5))

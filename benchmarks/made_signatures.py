@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from pipelines.refine import DOCUMENTS_PER_PARTITION
-from transforms.document import ID_BYTES
-from transforms.near_duplicates import NearParams
-from transforms.rank import RANK_BYTES
-from transforms.signatures import SignatureParams, signature_table
+from refinery.pipelines.run.refine import DOCUMENTS_PER_PARTITION
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.rank import RANK_BYTES
+from refinery.transforms.dedup.signatures import SignatureParams, signature_table
 
 SIGNATURE = SignatureParams()
 PERMUTATIONS = SIGNATURE.permutations
@@ -87,5 +87,5 @@ def write_signatures(folder: Path, documents: int, mixture: Mixture, size: int =
 
 
 def partitions_of(documents: int) -> int:
-    """As pipelines.refine chooses them."""
+    """As refinery.pipelines.run.refine chooses them."""
     return 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())

@@ -34,15 +34,15 @@ import pyarrow.parquet as pq
 
 from benchmarks.made_copies import KINDS, SIGNATURE, STEPS, Pair, chances, jaccard, plain_jaccard, plant, shingle_set
 from benchmarks.signatures import describe_run, make_texts, read_texts
-from pipelines.runners import Runner
-from transforms.clean_text import clean_text
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from transforms.document import Document, document_id
-from transforms.near_duplicates import NearParams
-from transforms.per_document import take_sides
-from transforms.rank import RankParams, rank_key
-from transforms.signatures import compute_signatures, signature_table
-from transforms.write_documents import documents_table
+from refinery.pipelines.runners.runner import Runner
+from refinery.transforms.core.document import Document, document_id
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.signatures import compute_signatures, signature_table
+from refinery.transforms.extract.clean_text import clean_text
+from refinery.transforms.write.documents import documents_table
 
 SOURCE = "web"
 PART_DOCUMENTS, GROUP_DOCUMENTS = 20_000, 2_000

@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from transforms.signatures import SignatureParams, compute_signatures, shingle_hashes
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_hashes
 
 PERMUTATIONS, WORDS = 128, 5
 PARAMS = SignatureParams(permutations=PERMUTATIONS, ngram=WORDS)

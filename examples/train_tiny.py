@@ -24,8 +24,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from loader.corpus import Corpus
-from loader.torch_adapter import TokenLoader, build_dataloader, device_prefetch
+from refinery.loader.stream.corpus import Corpus
+from refinery.loader.torch.adapter import TokenLoader, build_dataloader, device_prefetch
 
 WIDTH, HEADS, LAYERS = 64, 4, 2
 LEARNING_RATE, WARMUP = 3e-3, 20

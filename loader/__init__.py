@@ -1,19 +1,19 @@
-"""Corpora, read: `from loader import TokenStream`.
+"""Corpora, read: `from refinery.loader import TokenStream`.
 
-The name is loaded when it is asked for, so that `loader.format` stays light to import.
+The name is loaded when it is asked for, so that `refinery.loader.format.manifest` stays light to import.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loader.stream import TokenStream
+    from refinery.loader.stream.stream import TokenStream
 
 __all__ = ["TokenStream"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "TokenStream":
-        from loader.stream import TokenStream
+        from refinery.loader.stream.stream import TokenStream
 
         return TokenStream
     raise AttributeError(f"module 'loader' has no attribute {name!r}")

@@ -7,8 +7,8 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
-import transforms.coders  # noqa: F401 - registers the coder of Document
-from transforms.document import Document, document_id
+import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document
+from refinery.transforms.core.document import Document, document_id
 
 _collected: dict[int, list[Any]] = {}
 

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.block_checksums import block_checksums
-from loader.format import (
+from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
     MANIFEST,
@@ -29,8 +29,9 @@ from loader.format import (
     unseal,
     write_provenance,
 )
-from loader.storage import checksums, open_store
-from transforms.document import hash64
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
+from refinery.transforms.core.document import hash64
 
 BOS, EOS, VOCABULARY = 256, 257, 258
 FINGERPRINT = "5f" * 32

@@ -24,7 +24,7 @@ from apache_beam.portability import common_urns, python_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
-from loader.storage import open_store
+from refinery.loader.storage.open_store import open_store
 from tests.fake_gcs import Fault
 from tests.loader.range_server import running
 

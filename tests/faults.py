@@ -179,7 +179,7 @@ def obey_permissions() -> None:
 
 def around_judge(stage: str, urls: Iterable[str], act: Callable[[], None]) -> None:
     """Call `act` before a stage judges the documents with these addresses ("*": every one)."""
-    from transforms.per_document import _JudgeDocument
+    from refinery.transforms.core.per_document import _JudgeDocument
 
     chosen, setup = frozenset(urls), _JudgeDocument.setup
 
@@ -283,7 +283,7 @@ def shuffle_bundles(seed: int, most: int) -> None:
 @fault
 def after_planning(path: str, size: int) -> None:
     """When the inputs are planned and described, cut the file at `path` to `size` bytes (-1: remove it)."""
-    import pipelines.refine as refine
+    import refinery.pipelines.run.refine as refine
 
     describe = refine.describe_inputs
 
@@ -298,7 +298,7 @@ def after_planning(path: str, size: int) -> None:
 @fault
 def hurry_storage(deadline: float) -> None:
     """Cloud Storage is given up after `deadline` seconds, with hundredths of them between the attempts."""
-    from loader.fetch import FetchParams
+    from refinery.loader.storage.fetch import FetchParams
 
     hurried = {"deadline": deadline, "first_delay": 0.001, "max_delay": 0.01}
     names = [field.name for field in dataclasses.fields(FetchParams)]

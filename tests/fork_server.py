@@ -119,10 +119,10 @@ def serve(warm: Sequence[str]) -> None:
     remember_what_never_changes()
     import google.cloud.storage  # noqa: F401 - here and below: what a run imports late
 
-    import loader.gcs_store  # noqa: F401
-    import pipelines.refine  # noqa: F401
+    import refinery.loader.storage.gcs_store
+    import refinery.pipelines.run.refine  # noqa: F401
     import tests.faults  # noqa: F401
-    from pipelines.__main__ import execute
+    from refinery.pipelines.commands.command_line import execute
 
     assert execute(warm) == 0
     gc.collect()
@@ -166,7 +166,7 @@ def by_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def act(request: Mapping[str, Any]) -> NoReturn:
     """One command, in the fork."""
     import tests.faults
-    from pipelines.__main__ import execute
+    from refinery.pipelines.commands.command_line import execute
 
     code = 99
     try:

@@ -24,8 +24,8 @@ from benchmarks.made_copies import (
 from benchmarks.made_signatures import COPY_SIMILARITY, PERMUTATIONS, Mixture, made_signatures
 from benchmarks.planted_duplicates import outcome
 from benchmarks.signatures import make_texts, shingles_of
-from transforms.document import document_id
-from transforms.near_duplicates import NearParams
+from refinery.transforms.core.document import document_id
+from refinery.transforms.dedup.near_duplicates import NearParams
 
 
 def test_made_texts_are_the_same_every_time_and_of_the_size_asked_for():

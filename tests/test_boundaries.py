@@ -1,24 +1,40 @@
-"""Who may import whom: training nodes never load Beam, workers never load torch, nothing imports against the stream."""
+"""The shape of the tree: who may import whom, no circles, nothing that everything depends on, no crowded folder."""
 
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.import_graph import (
+    PACKAGES,
+    ROOT,
+    circles,
+    crowded,
+    import_graph,
+    imported,
+    importers,
+    module_name,
+    source_files,
+    wing_graph,
+)
+
 BEFORE = {"loader": {"transforms", "pipelines"}, "transforms": {"pipelines"}, "pipelines": set()}
+MOST_FILES = 20  # in one folder
+MOST_IMPORTERS = 1 / 3  # of the tree
+GRAPH = import_graph()
 
 
-def modules(folder: str) -> list[str]:
-    return sorted(
-        f"{folder}.{path.stem}" for path in (ROOT / folder).glob("*.py") if path.stem not in ("__init__", "__main__")
-    )
+def modules(package: str) -> list[str]:
+    return [module_name(path) for path in source_files(package) if path.stem != "__init__"]
 
 
 def loaded_by(names: list[str]) -> set[str]:
-    script = f"import sys\nfor name in {names!r}: __import__(name)\nprint(*{{m.split('.')[0] for m in sys.modules}})"
+    """Modules that a new interpreter has after importing these: "refinery.transforms", and the roots of all others."""
+    script = (
+        f"import sys\nfor name in {names!r}: __import__(name)\n"
+        "for m in sys.modules: print('.'.join(m.split('.')[:2]) if m.startswith('refinery.') else m.split('.')[0])"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -26,22 +42,52 @@ def loaded_by(names: list[str]) -> set[str]:
 
 
 def test_loader_needs_neither_beam_nor_torch() -> None:
-    names = [name for name in modules("loader") if name != "loader.torch_adapter"]
-    assert not loaded_by(names) & {"apache_beam", "torch", "transforms", "pipelines", "tokenizers", "fasttext"}
+    names = [name for name in modules("loader") if name != "refinery.loader.torch.adapter"]
+    foreign = {"apache_beam", "torch", "refinery.transforms", "refinery.pipelines", "tokenizers", "fasttext"}
+    assert not loaded_by(names) & foreign
 
 
 def test_workers_never_load_torch() -> None:
     assert "torch" not in loaded_by(modules("transforms") + modules("pipelines"))
 
 
-@pytest.mark.parametrize("folder", BEFORE)
-def test_imports_go_one_way(folder: str) -> None:
-    for path in (ROOT / folder).rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            for name in names:
-                assert name.split(".")[0] not in BEFORE[folder], f"{path.relative_to(ROOT)} imports {name}"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_imports_go_one_way(package: str) -> None:
+    for path in source_files(package):
+        for name in imported(path):
+            parts = name.split(".")
+            assert parts[0] not in PACKAGES, f"{path}: {name} without refinery."
+            assert parts[0] != "refinery" or not set(parts[1:2]) & BEFORE[package], f"{path} imports {name}"
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    assert circles(GRAPH) == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_folders_import_in_a_circle(package: str) -> None:
+    assert [circle for circle in circles(wing_graph(GRAPH)) if circle[0].startswith(f"refinery.{package}")] == []
+
+
+def test_nothing_is_imported_by_more_than_a_third_of_the_tree() -> None:
+    most = MOST_IMPORTERS * len(GRAPH)
+    assert {name: count for name, count in importers(GRAPH).items() if count > most} == {}
+
+
+def test_no_folder_is_crowded() -> None:
+    folders = {path.parent for path in source_files()}
+    assert crowded(sorted(folders), MOST_FILES) == []
+
+
+def test_no_module_has_the_name_of_one_of_pythons_own() -> None:
+    """`tokenize` is a folder, reached as refinery.transforms.tokenize alone."""
+    names = {path.stem for path in source_files()}
+    assert names & sys.stdlib_module_names == {"__init__"} & names - {"__init__"}
+
+
+def test_circles_are_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b"}, "b": set()}) == []
 
 
 def test_extras_keep_torch_and_beam_apart() -> None:
@@ -58,6 +104,6 @@ def test_extras_keep_torch_and_beam_apart() -> None:
 
 def test_beam_modules_keep_their_type_hints() -> None:
     """`from __future__ import annotations` silently turns Beam's type-hint checks off."""
-    for path in (ROOT / "transforms").glob("*.py"):
+    for path in source_files("transforms") + source_files("pipelines"):
         text = path.read_text()
         assert "apache_beam" not in text or "\nfrom __future__ import annotations" not in text, path.name

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from pipelines.recipe import load_recipe
-from transforms.document import Drop, RawDocument
-from transforms.extract import extract_document
-from transforms.heuristics import judge_heuristics
-from transforms.language import judge_language, load_language
-from transforms.read import plan_sources, read_task
-from transforms.url import judge_url, load_rules
+from refinery.pipelines.run.recipe import load_recipe
+from refinery.transforms.core.document import Drop, RawDocument
+from refinery.transforms.extract.extract import extract_document
+from refinery.transforms.filter.heuristics import judge_heuristics
+from refinery.transforms.filter.language import judge_language, load_language
+from refinery.transforms.filter.url import judge_url, load_rules
+from refinery.transforms.read.sources import plan_sources, read_task
 
 SCRIPT = Path(__file__).parent.parent / "recipes" / "demo_crawl.py"
 

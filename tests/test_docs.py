@@ -10,13 +10,13 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from pipelines.params import load_yaml, parse, to_plain
-from pipelines.recipe import PHASE_SECTIONS, Recipe
-from transforms.document import Document, Drop
-from transforms.report import DEAD_SCHEMA, REJECT_SCHEMA
-from transforms.signatures import signature_table
-from transforms.verdicts import VERDICTS_SCHEMA
-from transforms.write_documents import DOCUMENTS_SCHEMA
+from refinery.pipelines.run.params import load_yaml, parse, to_plain
+from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
+from refinery.transforms.dedup.signatures import signature_table
+from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
+from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -165,7 +165,7 @@ def literals(path: Path) -> set[str]:
 
 
 def test_every_reason_and_error_is_documented() -> None:
-    found = {name for path in (ROOT / "transforms").glob("*.py") for name in literals(path)}
+    found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path)}
     for known in ("too-deep", "http-status", "blocked-host", "toxic-density", "BadGzip", "BadLength", "Truncated"):
         assert known in found  # the search itself works
     pages = {"transforms": page("reasons.md"), "heuristics": page("heuristics.md")}
@@ -175,7 +175,7 @@ def test_every_reason_and_error_is_documented() -> None:
 
 
 def test_no_reason_is_documented_that_does_not_exist() -> None:
-    source = "\n".join(path.read_text() for path in (ROOT / "transforms").glob("*.py"))
+    source = "\n".join(path.read_text() for path in (ROOT / "transforms").rglob("*.py"))
     text = page("reasons.md")
     text = text[text.index("\n## Reasons") : text.index("\n## rejects/ and dead_letters/")]
     for cells in rows(text):

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.loader import MASKS, Turn, check_batch, figure, goals, ours, run_pass, table
 from benchmarks.loader_corpus import BATCH, EOS, SEQUENCE, Corpus, document_lengths, make_corpus
 from benchmarks.loader_peers import numpy_rows, textbook
-from loader.format import IndexedReader
+from refinery.loader.format.manifest import IndexedReader
 
 TOKENS = 9 * BATCH * SEQUENCE + 17
 

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from loader import TokenStream
-from loader.assignment import PlateauParams
-from loader.blocks import SourceParams
-from loader.fetch import Counters, FetchParams
-from loader.fill_in_middle import FillInMiddleParams
-from loader.mixing import MixParams
-from loader.order import OrderParams
-from loader.simulate import CONTRACT, SimulateParams, main
-from loader.telemetry import ELSEWHERE, TRACKS
+from refinery.loader import TokenStream
+from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.storage.fetch import Counters, FetchParams
+from refinery.loader.stream.assignment import PlateauParams
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.mixing import MixParams
+from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.simulate import CONTRACT, SimulateParams, main
+from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory
 from tests.test_docs import FENCE, README, ROOT, page, prose, rows, section
 
@@ -97,7 +97,7 @@ def test_options_of_the_simulation_are_documented() -> None:
 
 def test_the_day_on_the_page_is_what_the_simulation_says(capsys: pytest.CaptureFixture[str]) -> None:
     """A minute of it: the shape of the run, and what does not depend on how long it lasts."""
-    block = next(body for _, body in FENCE.findall(TEXT) if "python -m loader.simulate\n1e+12" in body)
+    block = next(body for _, body in FENCE.findall(TEXT) if "python -m refinery.loader.stream.simulate\n1e+12" in body)
     told = block.splitlines()[1:]
     assert main(["--hours", "0.02"]) == 0
     found = capsys.readouterr().out.splitlines()
@@ -175,14 +175,16 @@ def test_errors_are_those_of_the_loader() -> None:
     """Every public error that a reader of a corpus can meet is in the table, and none that does not exist."""
     told = {name for cells in rows(section(TEXT, "Errors")) for name in EXCEPTIONS.findall(cells[0])}
     own: set[str] = set()
-    for path in (ROOT / "loader").glob("*.py"):
-        if path.stem in ("torch_adapter", "__init__"):
+    for path in (ROOT / "loader").rglob("*.py"):
+        if path.stem in ("adapter", "__init__"):
             continue
-        module = importlib.import_module(f"loader.{path.stem}")
+        module = importlib.import_module("refinery." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
         own |= {
             name
             for name, found in vars(module).items()
-            if inspect.isclass(found) and issubclass(found, Exception) and found.__module__.startswith("loader.")
+            if inspect.isclass(found)
+            and issubclass(found, Exception)
+            and found.__module__.startswith("refinery.loader.")
         }
     # caught inside the loader
     inside = {"Transient", "Permanent", "WrongBytes", "Damaged", "Refusal", "MissingBucket", "SessionLost"}

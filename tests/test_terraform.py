@@ -18,12 +18,12 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
-from pipelines.__main__ import build_parser
-from pipelines.dataflow import DEFAULTS, fill_in
-from pipelines.job_records import Slot
+from refinery.pipelines.commands.command_line import build_parser
+from refinery.pipelines.dataflow.job_records import Slot
+from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.per_document import PerDocument
 from tests.beam import make_document
-from transforms.document import Document, Drop
-from transforms.per_document import PerDocument
 
 ROOT = Path(__file__).parents[1]
 TERRAFORM = ROOT / "terraform"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import google_crc32c
 
-from loader.block_checksums import BLOCK
-from loader.cache import PAGE, BlockCache, Key, file_id
-from loader.fetch import Counters
+from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.remote.cache import PAGE, BlockCache, Key, file_id
+from refinery.loader.storage.fetch import Counters
 
 FILE = file_id("corpus", "train/web/shard-00000-of-00001.bin", 10 * BLOCK, "00000000")
 SIZE = 3 * PAGE + 100  # of most blocks here

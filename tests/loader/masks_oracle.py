@@ -1,18 +1,20 @@
-"""What `loader.masks.fill` does, a second time, in numpy: whole arrays at once, no loop over rows or documents."""
+"""What `loader.stream.masks.fill` does, a second time, in numpy: whole arrays at once, no loop over rows or
+documents.
+"""
 
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from loader.masks import IGNORE, PADDING, MaskParams
+from refinery.loader.stream.masks import IGNORE, PADDING, MaskParams
 
 Array = npt.NDArray[Any]
 Batch = dict[str, Any]
 
 
 def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: MaskParams) -> Batch:
-    """As `loader.masks.fill`; `starts` and `valid` are trusted."""
+    """As `refinery.loader.stream.masks.fill`; `starts` and `valid` are trusted."""
     rows, length = tokens.shape[0], tokens.shape[1] - 1
     base, ramp = _frame(rows, length)
     short = np.flatnonzero(valid <= length)  # rows with padding or without a last label

@@ -10,9 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from loader.block_checksums import block_checksums
-from loader.format import DTYPE_CODES, KIND, MANIFEST, SCHEMA_VERSION, IndexedWriter, dtype_for, seal, shard_name
-from loader.storage import open_store
+from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.manifest import (
+    DTYPE_CODES,
+    KIND,
+    MANIFEST,
+    SCHEMA_VERSION,
+    IndexedWriter,
+    dtype_for,
+    seal,
+    shard_name,
+)
+from refinery.loader.storage.open_store import open_store
 from tests.corpus_factory import file_entry
 
 # domain -> shards -> lengths of documents

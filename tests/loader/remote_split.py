@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from loader.block_checksums import BLOCK, block_checksums
-from loader.blocks import SourceParams
-from loader.fetch import FetchParams
-from loader.format import FileEntry, ShardEntry
-from loader.http_store import HttpStore
-from loader.source import CachedSource, LocalSource
-from loader.storage import checksums
+from refinery.loader.format.block_checksums import BLOCK, block_checksums
+from refinery.loader.format.manifest import FileEntry, ShardEntry
+from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.remote.source import CachedSource, LocalSource
+from refinery.loader.storage.fetch import FetchParams
+from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.store import checksums
 from tests.loader.range_server import RangeServer, range_server
 
 # No hedges and long timeouts: what a test counts must not depend on how busy the machine is.

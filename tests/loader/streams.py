@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from loader import TokenStream
-from loader.format import MANIFEST
-from loader.order import Order, OrderParams
+from refinery.loader import TokenStream
+from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.stream.order import Order, OrderParams
 from tests.corpus_factory import EOS
 
 S = 16

@@ -17,16 +17,16 @@ from apache_beam.internal.gcp import auth
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2 as api
 
-from pipelines import web
-from pipelines.dataflow import fill_in
-from pipelines.params import parse
-from pipelines.recipe import Recipe
-from pipelines.same_code import CheckWorkers
+from refinery.pipelines.dataflow.launch_flags import fill_in
+from refinery.pipelines.lanes import web
+from refinery.pipelines.run.params import parse
+from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.runners.same_code import CheckWorkers
+from refinery.transforms.dedup.deduplicate import list_parts
+from refinery.transforms.dedup.reference_corpora import PublishedCorpus
+from refinery.transforms.read.sources import ReadTask, write_tasks
+from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.pipelines.inputs import ROOT
-from transforms.deduplicate import list_parts
-from transforms.published import PublishedCorpus
-from transforms.read import ReadTask, write_tasks
-from transforms.read_survivors import PartPair, write_pairs
 
 OUTPUT, WORK = "gs://corpus/web", "gs://staging/web"
 NEEDED = (

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "pipelines"]
+COMMAND = [sys.executable, "-m", "refinery"]
 
 
 def make_inputs(folder: Path, pages: int = 120) -> Path:

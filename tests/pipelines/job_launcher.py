@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud import dataflow
 
-from loader.storage import open_store
-from pipelines.dataflow_service import DataflowService, translated
-from pipelines.job_records import Slot
-from pipelines.jobs import JobRunner, Patience
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.dataflow.job_records import Slot
+from refinery.pipelines.dataflow.jobs import JobRunner, Patience
+from refinery.pipelines.dataflow.service import DataflowService, translated
 from tests.fake_dataflow import FakeDataflow
 
 LABEL = "1/3 clean, wave 1 of 2"

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.format import MANIFEST, RUN, seal, unseal
-from loader.removals import FOLDER, REMOVALS_SCHEMA, removals_name, write_removals
-from pipelines.phases import finish_phase
+from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
+from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, removals_name, write_removals
+from refinery.pipelines.run.phases import finish_phase
 from tests.corpus_factory import build_corpus, edit_manifest, file_entry
 
 Row = dict[str, Any]

@@ -11,17 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from loader.storage import size_and_crc32c
+from refinery.loader.storage.store import size_and_crc32c
+from refinery.transforms.core.document import Document
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.report import merge_records
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.near_duplicates import NearParams, sketches
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.reference_corpora import PublishedCorpus
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from tests.beam import make_document, run_and_collect
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from transforms.document import Document
-from transforms.near_duplicates import NearParams, sketches
-from transforms.per_document import take_sides
-from transforms.published import PublishedCorpus
-from transforms.rank import RankParams, rank_key
-from transforms.report import merge_records
-from transforms.signatures import SignatureParams, compute_signatures, signature_table
-from transforms.verdicts import VERDICTS_SCHEMA
 
 SIGNATURE = SignatureParams()
 PRIORITIES = {"books": 1, "forum": 2, "web": 2}

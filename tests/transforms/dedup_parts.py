@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from refinery.transforms.core.document import Document, text_bytes
+from refinery.transforms.dedup.components import Method
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.signatures import compute_signatures, signature_table
+from refinery.transforms.write.documents import documents_table
 from tests.beam import run_and_collect
 from tests.transforms.dedup_oracle import DOMAINS, PRIORITIES, SIGNATURE, SOURCES
-from transforms.components import Method
-from transforms.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from transforms.document import Document, text_bytes
-from transforms.rank import RankParams, rank_key
-from transforms.signatures import compute_signatures, signature_table
-from transforms.write_documents import documents_table
 
 Sign = Callable[[Sequence[Document]], NDArray[np.uint32]]
 

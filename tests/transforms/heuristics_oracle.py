@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from transforms.native import heuristics as kernel
+from refinery.transforms.native import heuristics as kernel
 
 # Unicode property Sentence_Terminal and three Khmer signs.
 _TERMINALS = """

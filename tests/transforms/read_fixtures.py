@@ -9,9 +9,9 @@ from typing import Any
 import zstandard
 from fastwarc.stream_io import Lz4Writer
 
-from transforms.document import RawDocument
-from transforms.per_document import Damaged, Skipped
-from transforms.read import LimitParams, ReadTask, read_task
+from refinery.transforms.core.document import RawDocument
+from refinery.transforms.core.per_document import Damaged, Skipped
+from refinery.transforms.read.sources import LimitParams, ReadTask, read_task
 
 Outcome = RawDocument | Skipped | Damaged
 HTML = b"<html><body><p>Otters keep their favourite stone in a pouch.</p></body></html>"

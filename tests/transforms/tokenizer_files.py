@@ -8,7 +8,7 @@ from typing import Any
 
 import sentencepiece
 
-from transforms.byte_level_bpe import byte_alphabet
+from refinery.transforms.tokenize.byte_level_bpe import byte_alphabet
 
 END = "<|endoftext|>"
 BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}

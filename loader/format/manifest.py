@@ -1,0 +1,407 @@
+"""THE CONTRACT between what writes a corpus and what reads it: files, names, manifest, schema version 1.
+
+Written by the funnel, read by verify and by training. docs/format.md describes the same for people. Tokens and their
+index are in loader/format/indexed.py and belong to this module's names; what deduplication removed is in
+loader/format/removals.py.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import google_crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.fields import MOST, Fields
+from refinery.loader.format.indexed import (
+    DTYPE_CODES,
+    DTYPES,
+    Index,
+    IndexedReader,
+    IndexedWriter,
+    dtype_for,
+    read_index,
+)
+from refinery.loader.storage.store import Store
+
+SCHEMA_VERSION = 1
+KIND = "refinery-corpus"
+MANIFEST = "manifest.json"
+RUN = "_run.json"
+SPLITS = ("train", "validation")
+SUFFIXES = {"bin": ".bin", "idx": ".idx", "provenance": ".provenance.parquet"}
+
+_DOMAIN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+MAX_MANIFEST = 1 << 30  # bytes: a manifest has 5.4 for each MiB of tokens
+MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
+
+
+def seal(payload: Mapping[str, Any]) -> bytes:
+    """Canonical JSON of `payload` (UTF-8, sorted keys, one-space indent, trailing newline) with its own digest.
+
+    The field "sha256" holds the SHA-256 of the canonical bytes without that field. Raises ValueError for a payload that
+    has the field already, for NaN and infinities, and for lone surrogates; TypeError for what JSON cannot say.
+    """
+    if "sha256" in payload:
+        raise ValueError("payload: the field 'sha256' given, seal adds it")
+    return _canonical({**payload, "sha256": hashlib.sha256(_canonical(payload)).hexdigest()})
+
+
+def unseal(data: bytes, what: str) -> dict[str, Any]:
+    """The payload of sealed bytes. Raises FormatError, naming `what`, unless they are exactly what `seal` makes."""
+    try:
+        payload = json.loads(data)
+        expected = payload.pop("sha256")
+        found = hashlib.sha256(_canonical(payload)).hexdigest()
+        if found != expected:
+            raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
+        if _canonical({**payload, "sha256": found}) != data:
+            raise FormatError(f"{what}: other bytes than those that are sealed: damaged or edited")
+    except FormatError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"{what}: not a sealed JSON object ({type(error).__name__}: {error})") from None
+    return dict(payload)
+
+
+def _canonical(payload: Mapping[str, Any]) -> bytes:
+    return (json.dumps(payload, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def check_domain(domain: str) -> str:
+    """`domain` itself if it is 1 to 64 of a-z 0-9 _ . - and starts with a letter or digit; else ValueError."""
+    if not _DOMAIN.fullmatch(domain):
+        raise ValueError(f"domain: {domain!r} given, up to 64 of a-z 0-9 _ . - after a letter or digit are allowed")
+    return domain
+
+
+def shard_name(split: str, domain: str, index: int, count: int) -> str:
+    """Name of shard `index` of `count`, without suffix.
+
+    >>> shard_name("train", "web", 0, 16)
+    'train/web/shard-00000-of-00016'
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+    if not 0 <= index < count:
+        raise ValueError(f"index: {index} of {count} given, 0 to count - 1 is allowed")
+    return f"{split}/{check_domain(domain)}/shard-{index:05d}-of-{count:05d}"
+
+
+# Row i describes document i of the shard of the same name.
+PROVENANCE_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.binary(16), nullable=False),
+        pa.field("url", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
+        pa.field("language", pa.string(), nullable=False),  # "" where no stage told
+        pa.field("language_score", pa.float32()),
+        pa.field("quality", pa.float32()),
+        pa.field("copies", pa.uint32(), nullable=False),
+        pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+        pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
+        pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, in tokens from the shard's start
+        pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
+        pa.field("meta", pa.string(), nullable=False),  # a JSON object with the rest
+    ]
+)
+ROW_GROUP = 65_536
+PARQUET: dict[str, Any] = {
+    "write_page_checksum": True,
+    "compression": "zstd",
+    "compression_level": 3,
+    "version": "2.6",
+    "use_dictionary": ["source", "language"],
+}
+
+
+def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows (every field of PROVENANCE_SCHEMA, no other) as Parquet: the same rows make the same bytes.
+
+    Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
+    does not fit its column, null included. Memory: one row group of 65,536 rows.
+    """
+    names = set(PROVENANCE_SCHEMA.names)
+    with pq.ParquetWriter(path, PROVENANCE_SCHEMA, **PARQUET) as writer:
+        remaining = iter(rows)
+        while group := list(islice(remaining, ROW_GROUP)):
+            for row in group:
+                if row.keys() != names:
+                    raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
+            writer.write_table(pa.Table.from_pylist(group, schema=PROVENANCE_SCHEMA), row_group_size=ROW_GROUP)
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file.
+
+    block_crc32c: of a .bin, the CRC-32C of each MiB as loader.format.block_checksums writes it; "" in corpora from
+    before it.
+    """
+
+    path: str
+    size: int
+    crc32c: str
+    sha256: str
+    rows: int | None = None
+    block_crc32c: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardEntry:
+    """Shard `index` of `count` of a domain in a split, and its three files."""
+
+    split: str
+    domain: str
+    index: int
+    count: int
+    documents: int
+    tokens: int
+    bin: FileEntry
+    idx: FileEntry
+    provenance: FileEntry
+
+    @property
+    def files(self) -> tuple[FileEntry, FileEntry, FileEntry]:
+        return self.bin, self.idx, self.provenance
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerEntry:
+    """path: the tokenizer's file below the prefix. bos_id, eos_id: None where documents carry none."""
+
+    path: str
+    vocab_size: int
+    bos_id: int | None
+    eos_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """manifest.json: all of a corpus. `totals`: documents, tokens, and bytes (UTF-8 of the texts that were encoded)."""
+
+    name: str
+    fingerprint: str
+    dtype: str
+    dtype_code: int
+    tokenizer: TokenizerEntry
+    shards: tuple[ShardEntry, ...]
+    files: tuple[FileEntry, ...]
+    totals: Mapping[str, int]
+    funnel: tuple[Mapping[str, Any], ...]
+    recipe: Mapping[str, Any]
+    versions: Mapping[str, Any]
+
+    @property
+    def all_files(self) -> Iterator[FileEntry]:
+        """Every file of the corpus but the manifest itself."""
+        for shard in self.shards:
+            yield from shard.files
+        yield from self.files
+
+    @property
+    def removals(self) -> tuple[FileEntry, ...]:
+        """The removals files, in order of the ids that they hold."""
+        return tuple(sorted((f for f in self.files if f.path.startswith("removals/")), key=lambda f: f.path))
+
+
+def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
+    """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, a wrong field."""
+    return _manifest(unseal(data, what), what)
+
+
+def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
+    if payload.get("kind") != KIND:
+        raise FormatError(f"{what}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
+    check_version(payload, what)
+    top = Fields(payload, what)
+    tokenizer = top.inner("tokenizer")
+    shards = tuple(_shard(entry) for entry in top.list("shards"))
+    tokens = sum(shard.tokens for shard in shards)
+    if tokens >= MOST:
+        raise FormatError(f"{what}: shards: tokens come to {tokens}, less than {MOST} expected")
+    code = top.count("dtype_code")
+    if code not in DTYPES or top.text("dtype") != DTYPES[code].name:
+        raise FormatError(
+            f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, uint16 and 8 or int32 and 4 expected"
+        )
+    return Manifest(
+        name=top.text("name"),
+        fingerprint=top.text("fingerprint"),
+        dtype=top.text("dtype"),
+        dtype_code=code,
+        tokenizer=TokenizerEntry(
+            tokenizer.path("path"),
+            tokenizer.count("vocab_size"),
+            tokenizer.optional_count("bos_id", MAX_ID),
+            tokenizer.optional_count("eos_id", MAX_ID),
+        ),
+        shards=shards,
+        files=tuple(_file(entry) for entry in top.list("files")),
+        totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
+        funnel=tuple(_funnel_entry(entry) for entry in top.list("funnel")),
+        recipe=top.inner("recipe").value,
+        versions=top.inner("versions").value,
+    )
+
+
+def check_version(payload: Mapping[str, Any], what: str) -> None:
+    """Raise FormatError, with both numbers, unless the payload has this reader's schema version."""
+    version = payload.get("schema_version")
+    if version != SCHEMA_VERSION or isinstance(version, bool):
+        raise FormatError(f"{what}: schema version {version!r:.80} found, this reader knows version {SCHEMA_VERSION}")
+
+
+def read_manifest(store: Store) -> Manifest:
+    """The manifest of the corpus at `store`. Raises FormatError where there is none or none that can be trusted."""
+    return load_manifest(store)[0]
+
+
+def load_manifest(store: Store) -> tuple[Manifest, bytes]:
+    """The manifest of the corpus at `store`, and its sealed bytes. Errors of `read_manifest`.
+
+    From afar a broken seal is read a second time: the bytes may have been damaged on their way.
+    """
+    data, what = _manifest_bytes(store), store.url(MANIFEST)
+    try:
+        payload = unseal(data, what)
+    except FormatError:
+        if store.local_path(MANIFEST) is not None:
+            raise
+        first, data = data, _manifest_bytes(store)
+        try:
+            payload = unseal(data, what)
+        except FormatError as error:
+            sums = [f"{len(each)} bytes with crc32c {google_crc32c.value(each):08x}" for each in (first, data)]
+            raise FormatError(f"{error} (read twice: {sums[0]}, then {sums[1]})") from None
+    return _manifest(payload, what), data
+
+
+def _manifest_bytes(store: Store) -> bytes:
+    near = store.local_path(MANIFEST) is not None
+    try:
+        data = store.read(MANIFEST) if near else store.read(MANIFEST, 0, MAX_MANIFEST + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(
+            f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished"
+        ) from None
+    if len(data) > MAX_MANIFEST:
+        raise FormatError(
+            f"{store.url(MANIFEST)}: more than {MAX_MANIFEST} bytes found, {MAX_MANIFEST} at most expected"
+        )
+    return data
+
+
+def _file(entry: Fields) -> FileEntry:
+    rows = entry.count("rows") if "rows" in entry.value else None
+    size = entry.count("size")
+    blocks = entry.block_checksums("block_crc32c", size) if "block_crc32c" in entry.value else ""
+    crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
+    return FileEntry(entry.path("path"), size, crc32c, sha256, rows, blocks)
+
+
+def _shard(entry: Fields) -> ShardEntry:
+    files = entry.inner("files")
+    split, domain = entry.text("split"), entry.text("domain")
+    if split not in SPLITS:
+        raise FormatError(f"{entry.where}: split is {split!r:.80}, {' or '.join(SPLITS)} expected")
+    if not _DOMAIN.fullmatch(domain):
+        raise FormatError(f"{entry.where}: domain is {domain!r:.80}, up to 64 of a-z 0-9 _ . - expected")
+    return ShardEntry(
+        split=split,
+        domain=domain,
+        index=entry.count("index"),
+        count=entry.count("count"),
+        documents=entry.count("documents"),
+        tokens=entry.count("tokens"),
+        bin=_file(files.inner("bin")),
+        idx=_file(files.inner("idx")),
+        provenance=_file(files.inner("provenance")),
+    )
+
+
+def _funnel_entry(entry: Fields) -> dict[str, Any]:
+    outcomes = [entry.inner("in"), entry.inner("kept")]
+    for group in (entry.inner("dropped"), entry.inner("dead")):
+        outcomes += [group.inner(reason) for reason in group.value]
+    for outcome in outcomes:
+        outcome.count("documents")
+        outcome.count("bytes")
+    entry.text("stage")
+    entry.text("source")
+    return entry.value
+
+
+def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Sentences about documents that got lost or came from nowhere; empty when every count reconciles.
+
+    Per stage and source: in = kept + sum(dropped) + sum(dead). Per source: what a stage kept enters that source's next
+    stage, and only the last stage of the funnel may keep documents that enter none. Stages are ordered by their first
+    appearance; a stage is absent for a source that never reached it.
+    """
+    problems = []
+    order: dict[str, int] = {}
+    by_source: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for entry in funnel:
+        stage, source = entry["stage"], entry["source"]
+        order.setdefault(stage, len(order))
+        if stage in by_source.setdefault(source, {}):
+            problems.append(f"stage {stage!r}, source {source!r}: listed twice")
+            continue
+        by_source[source][stage] = entry
+        dropped, dead = (sum(outcome["documents"] for outcome in entry[key].values()) for key in ("dropped", "dead"))
+        entered, kept = entry["in"]["documents"], entry["kept"]["documents"]
+        if entered != kept + dropped + dead:
+            problems.append(
+                f"stage {stage!r}, source {source!r}: {entered} documents entered, "
+                f"but {kept} kept + {dropped} dropped + {dead} dead = {kept + dropped + dead}"
+            )
+    for source, stages in by_source.items():
+        path = sorted(stages, key=order.__getitem__)
+        for before, after in pairwise(path):
+            kept, entered = stages[before]["kept"]["documents"], stages[after]["in"]["documents"]
+            if kept != entered:
+                problems.append(f"source {source!r}: {before!r} kept {kept} documents, {entered} entered {after!r}")
+        kept = stages[path[-1]]["kept"]["documents"]
+        if kept and order[path[-1]] != len(order) - 1:
+            problems.append(f"source {source!r}: {path[-1]!r} kept {kept} documents, which entered no later stage")
+    return problems
+
+
+__all__ = [
+    "DTYPE_CODES",
+    "KIND",
+    "MANIFEST",
+    "PROVENANCE_SCHEMA",
+    "RUN",
+    "SCHEMA_VERSION",
+    "SPLITS",
+    "SUFFIXES",
+    "FileEntry",
+    "Index",
+    "IndexedReader",
+    "IndexedWriter",
+    "Manifest",
+    "ShardEntry",
+    "TokenizerEntry",
+    "check_domain",
+    "check_funnel",
+    "check_version",
+    "dtype_for",
+    "load_manifest",
+    "parse_manifest",
+    "read_index",
+    "read_manifest",
+    "seal",
+    "shard_name",
+    "unseal",
+    "write_provenance",
+]

@@ -1,0 +1,77 @@
+"""The removals files: what deduplication left out, and what stands in its place. A part of the format of a corpus.
+
+N files of about a million rows, each with a range of ids: `removals_file` tells the file of an id. docs/format.md
+describes them for people.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.format.manifest import PARQUET, ROW_GROUP
+
+FOLDER = "removals"
+REASONS = ("exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+# Scopes: which documents were compared. The survivor of an "against:" scope is in the published corpus named after it.
+SOURCE, CORPUS, AGAINST = "source", "corpus", "against:"
+
+ID_BYTES = 16
+
+# A document that is left out, and the id of the one kept instead. Sorted by all columns, in this order.
+REMOVALS_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.binary(ID_BYTES), nullable=False),
+        pa.field("survivor", pa.binary(ID_BYTES), nullable=False),
+        pa.field("similarity", pa.float32(), nullable=False),  # 0 to 1
+        *(pa.field(name, pa.string(), nullable=False) for name in ("reason", "scope", "url", "source", "origin")),
+    ]
+)
+
+
+def removals_name(index: int, count: int) -> str:
+    """Name of file `index` of `count`.
+
+    >>> removals_name(0, 3)
+    'removals/part-00000-of-00003.parquet'
+    """
+    return f"{FOLDER}/part-{index:05d}-of-{count:05d}.parquet"
+
+
+def removals_file(ids: npt.NDArray[np.uint8], count: int) -> npt.NDArray[np.int64]:
+    """Which of `count` files holds each of `ids` (uint8 [n, 16]): equal ranges of their first 32 bits. Shape [n]."""
+    head = np.ascontiguousarray(ids[:, :4]).view(">u4").reshape(-1).astype(np.uint64)
+    return (head * np.uint64(count) >> np.uint64(32)).astype(np.int64)
+
+
+def column_ids(column: Any) -> npt.NDArray[np.uint8]:
+    """The ids of an Arrow column of binary(16) without nulls, uint8 [n, 16]; copies only what is in several chunks."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    array = pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+    data = np.frombuffer(array.buffers()[1] or b"", np.uint8, len(array) * ID_BYTES, array.offset * ID_BYTES)
+    return data.reshape(-1, ID_BYTES)
+
+
+def write_removals(path: Path, table: pa.Table) -> None:
+    """Write rows of REMOVALS_SCHEMA, sorted already, as Parquet: the same rows make the same bytes."""
+    whole = table.combine_chunks()  # pages end where chunks do
+    options = {**PARQUET, "use_dictionary": ["reason", "scope", "source"]}
+    pq.write_table(whole, path, row_group_size=ROW_GROUP, **options)
+
+
+__all__ = [
+    "AGAINST",
+    "CORPUS",
+    "FOLDER",
+    "ID_BYTES",
+    "REASONS",
+    "REMOVALS_SCHEMA",
+    "SOURCE",
+    "column_ids",
+    "removals_file",
+    "removals_name",
+    "write_removals",
+]

@@ -1,0 +1,278 @@
+"""A corpus behind a web server or CDN, read-only: nothing can be listed, so readers ask for what the manifest names.
+
+Every answer is checked: status, Content-Range, Content-Length, identity encoding, and that the ETag of an object stays.
+Redirects are followed on the same host alone. No address with a user name, password or query string is accepted, so
+that none can end in a log.
+"""
+
+import base64
+import contextlib
+import http.client
+import io
+import ipaddress
+import re
+import select
+import socket
+import ssl
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NoReturn, cast
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from refinery.loader.storage.fetch import Answer, Attempt, Counters, FetchParams, Permanent, Transient
+from refinery.loader.storage.remote_store import PIECE, RangeStream, RemoteStore
+from refinery.loader.storage.store import Names, check_name
+
+_REDIRECTS = 3
+_READ = 1 << 18  # bytes between two looks at the clock
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
+
+
+class HttpStore(RemoteStore):
+    """https://host/prefix; http:// for this machine's own addresses alone. Raises ValueError for other addresses."""
+
+    def __init__(self, url: str, params: FetchParams | None = None) -> None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port
+            prefix = quote(unquote(parts.path.strip("/")))
+            check_name(unquote(prefix) or "x")
+        except ValueError:
+            host, port = "", None
+        if not host or "@" in parts.netloc or parts.query or parts.fragment or not parts.netloc.isascii():
+            # The address itself may hold a password: it is not repeated.
+            raise ValueError(
+                f"location: {parts.scheme}://{host or '...'} given, https://host/path without user, password, query or "
+                f"fragment is allowed"
+            )
+        if parts.scheme == "http" and not _is_loopback(host):
+            raise ValueError(f"location: http://{host} given, https:// is allowed, http:// for this machine alone")
+        self.params = params or FetchParams()
+        self.counters = Counters()
+        shown = f"[{host}]" if ":" in host else host
+        self._origin = f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
+        self._path = f"/{prefix}/" if prefix else "/"
+        self._connections = _Connections(parts.scheme, host, port)
+        weakref.finalize(self, self._connections.close)
+        self.root = (self._origin + self._path).rstrip("/")
+
+    def url(self, name: str) -> str:
+        return self._origin + self._path + quote(check_name(name))
+
+    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
+        """One attempt. The version is the object's ETag, "" where the server sends none."""
+        answer = self._follow(self.url(name), name, start, stop, attempt)
+        if version and answer.version != version:
+            found = answer.version or None
+            raise Permanent(f"the object has changed: ETag {found!s:.80} found, {version:.80} expected")
+        return answer
+
+    def open(self, name: str) -> BinaryIO:
+        found = self._piece(name, 0, 1, "", None)
+        stream = RangeStream(self, name, cast(int, found.size), found.version)
+        return cast(BinaryIO, io.BufferedReader(stream, PIECE // 8))
+
+    def size(self, name: str) -> int | None:
+        try:
+            return self._piece(name, 0, 1, "", None).size
+        except FileNotFoundError:
+            return None
+
+    def list(self, folder: str = "") -> Names:
+        raise io.UnsupportedOperation(f"{self.root}: a web server cannot list; read what the manifest names")
+
+    def create(self, name: str, source: bytes | Path) -> None:
+        self._refuse(name)
+
+    def replace(self, name: str, data: bytes) -> None:
+        self._refuse(name)
+
+    def delete(self, name: str) -> None:
+        self._refuse(name)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def _refuse(self, name: str) -> NoReturn:
+        raise io.UnsupportedOperation(f"{self.url(name)}: a web server is read-only here")
+
+    def _follow(self, url: str, name: str, start: int, stop: int, attempt: Attempt) -> Answer:
+        for _ in range(1 + _REDIRECTS):
+            with self._connections.use(attempt) as lease:
+                headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
+                path = urlsplit(url)
+                target = path.path + (f"?{path.query}" if path.query else "")
+                lease.connection.request("GET", target, headers=headers | {"User-Agent": "refinery-loader"})
+                with lease.connection.getresponse() as response:
+                    if response.status not in (301, 302, 303, 307, 308):
+                        answer = self._answer(response, name, start, stop, attempt)
+                        lease.keep = response.isclosed() and not response.will_close
+                        return answer
+                    url = self._redirected(url, response.getheader("Location") or "")
+        raise Permanent(f"more than {_REDIRECTS} redirects")
+
+    def _redirected(self, url: str, location: str) -> str:
+        try:
+            target = urljoin(url, location)
+            found = urlsplit(target)
+        except ValueError:
+            raise Permanent("redirected to what is no address") from None
+        if f"{found.scheme}://{found.netloc}" != self._origin:
+            host = f"{found.scheme}://{found.hostname}"
+            raise Permanent(f"redirected to {host:.80}, only {self._origin} is allowed")
+        if not target.isascii():
+            raise Permanent("redirected to an address with other than ASCII characters")
+        return target
+
+    def _answer(self, response: http.client.HTTPResponse, name: str, start: int, stop: int, attempt: Attempt) -> Answer:
+        status = response.status
+        if status in (404, 410):
+            raise FileNotFoundError(self.url(name))
+        declared = _content_length(response)
+        text = response.getheader("Content-Range") or ""
+        if status == 416:
+            beyond = re.fullmatch(r"bytes \*/([0-9]{1,19})", text)
+            if beyond is None or int(beyond[1]) > start:
+                raise Transient(f"status 416, Content-Range {text!r:.80}")
+            return Answer(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
+        if status not in (200, 206):
+            if status in (408, 429) or status >= 500:
+                raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")))
+            raise Permanent(f"status {status}")
+        if (response.getheader("Content-Encoding") or "identity").lower() != "identity":
+            raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity asked for")
+        if status == 206:
+            match = _CONTENT_RANGE.fullmatch(text)
+            total = int(match[3]) if match and match[3] != "*" else None
+            last = stop - 1 if total is None else min(stop, total) - 1
+            if match is None or (int(match[1]), int(match[2])) != (start, last):
+                raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} asked for")
+            size = last + 1 - start
+        else:
+            # Some caches answer with the whole object while they fetch it. Small ones are what was asked for.
+            if start or declared is None or declared > stop:
+                raise Transient("status 200: the server ignores Range")
+            total = size = declared
+        if declared not in (None, size):
+            raise Transient(f"Content-Length {declared}, {size} expected")
+        data = _body(response, size, attempt)
+        return Answer(data, total, response.getheader("ETag") or "", _hash(response))
+
+
+def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> bytearray:
+    data = bytearray()
+    while True:
+        attempt.check()
+        piece = response.read1(min(_READ, size - len(data) + 1))
+        data += piece
+        if len(data) > size:
+            raise Transient(f"more than the {size} bytes asked for")
+        if not piece:
+            break
+    if len(data) < size:
+        raise Transient(f"{len(data)} bytes found, {size} expected")
+    response.read()  # nothing is left; this tells http.client so
+    return data
+
+
+def _content_length(response: http.client.HTTPResponse) -> int | None:
+    values = response.headers.get_all("Content-Length") or []
+    if len(values) > 1 or any(not re.fullmatch("[0-9]{1,19}", value.strip()) for value in values):
+        raise Transient(f"Content-Length {', '.join(values):.80}")
+    return int(values[0]) if values else None
+
+
+def _hash(response: http.client.HTTPResponse) -> str:
+    """The whole object's CRC-32C where Cloud Storage, perhaps behind a CDN, tells it."""
+    stored = response.getheader("x-goog-stored-content-encoding") or "identity"
+    match = re.search(r"crc32c=([A-Za-z0-9+/]{6}==)", response.getheader("x-goog-hash") or "")
+    return base64.b64decode(match[1]).hex() if match and stored == "identity" else ""
+
+
+def _seconds(text: str | None) -> float:
+    """Retry-After in seconds; its other form, a date, is left to the backoff."""
+    return float(text) if text and re.fullmatch(r"\d{1,6}", text) else 0.0
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass
+class _Lease:
+    connection: http.client.HTTPConnection
+    keep: bool = False  # set once its answer was read to the end
+
+
+class _Connections:
+    """Idle connections to one host, for reuse. Safe to share between threads."""
+
+    def __init__(self, scheme: str, host: str, port: int | None) -> None:
+        self._scheme, self._host, self._port = scheme, host, port
+        self._idle: list[http.client.HTTPConnection] = []
+        self._lock = threading.Lock()
+        self._tls: ssl.SSLContext | None = None
+
+    def _take(self, attempt: Attempt) -> http.client.HTTPConnection:
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                break
+            # An idle connection with something to read was closed by the server, or holds bytes that nobody asked for.
+            watch = select.poll()
+            watch.register(connection.sock, select.POLLIN)
+            if not watch.poll(0):
+                return connection
+            connection.close()
+        limit = attempt.params.connect_timeout
+        if self._scheme == "http":
+            return http.client.HTTPConnection(self._host, self._port, timeout=limit)
+        if self._tls is None:  # two threads may both make one, which does no harm
+            self._tls = ssl.create_default_context()
+        return http.client.HTTPSConnection(self._host, self._port, timeout=limit, context=self._tls)
+
+    @contextlib.contextmanager
+    def use(self, attempt: Attempt) -> "Iterator[_Lease]":
+        """A connection, kept afterwards if the lease says so. Raises Transient when it breaks."""
+        connection = self._take(attempt)
+        lease = _Lease(connection)
+        try:
+            if connection.sock is None:
+                connection.connect()
+            connection.sock.settimeout(attempt.params.read_timeout)
+            sock = connection.sock  # an answer that ends with its connection takes it away from there
+            with attempt.abortable(lambda: _shut_down(sock)):
+                yield lease
+        except FileNotFoundError:
+            raise
+        except ssl.SSLCertVerificationError as error:
+            raise Permanent(error) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise Transient(error) from error
+        finally:
+            if lease.keep:
+                with self._lock:
+                    self._idle.append(connection)
+            else:
+                connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
+
+def _shut_down(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        # Not the method of SSLSocket, which takes its TLS state from under the thread that reads.
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)

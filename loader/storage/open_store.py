@@ -1,0 +1,24 @@
+"""Which store an address names: a local folder, Cloud Storage, a web server."""
+
+from pathlib import Path
+
+from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.store import LocalStore, Store
+
+
+def open_store(url: str | Path) -> Store:
+    """The store at a local folder (which need not exist yet), at gs://bucket/prefix, or at https://host/prefix, which
+    is read-only; http:// is for this machine alone. Touches nothing.
+
+    Raises ValueError for any other kind of address.
+    """
+    text = str(url)
+    if text.startswith("gs://"):
+        return GcsStore(text)
+    if text.startswith(("https://", "http://")):
+        return HttpStore(text)
+    if not text or "\0" in text or "://" in text:
+        shown = f"{text.partition('://')[0]}://..." if "://" in text else text  # what follows may hold a password
+        raise ValueError(f"location: {shown!r} given, a local folder, gs://bucket/prefix or https://... is allowed")
+    return LocalStore(text)

@@ -1,0 +1,316 @@
+"""Local folders, Google Cloud Storage and web servers behind one small interface, and checksums in one pass.
+
+Names are relative to a store's root and '/'-separated on every backend. Publishing is exclusive: an object that exists
+is never replaced by other bytes.
+"""
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import google_crc32c
+
+Names = list[str]  # inside the classes `list` is a method
+
+CHUNK = 8 << 20
+TEMPORARY = ".tmp-"
+_OWN_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")  # as `_temporary` makes them
+
+
+class StorageConflict(Exception):
+    """An object exists with other bytes than the ones to be published. The message names both."""
+
+
+class StorageError(OSError):
+    """A remote place cannot be read or written. One line: the place, what was tried, and what to do about it.
+
+    status: of the service's last answer, 0 where there was none.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Checksums(NamedTuple):
+    """Size in bytes, and CRC-32C (8 digits) and SHA-256 (64 digits) in lower-case hexadecimal."""
+
+    size: int
+    crc32c: str
+    sha256: str
+
+
+class Hasher:
+    """Checksums of bytes that arrive piece by piece. Releases the GIL on large pieces."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._crc32c = 0
+        self._sha256 = hashlib.sha256()
+
+    def update(self, data: bytes) -> None:
+        self.size += len(data)
+        self._crc32c = google_crc32c.extend(self._crc32c, data)
+        self._sha256.update(data)
+
+    def result(self) -> Checksums:
+        return Checksums(self.size, f"{self._crc32c:08x}", self._sha256.hexdigest())
+
+
+def checksums(source: bytes | Path | BinaryIO) -> Checksums:
+    """Checksums of bytes, of a local file, or of the rest of a stream (of an object: `checksums(store.open(name))`).
+
+    Memory: one chunk of 8 MiB. Raises OSError as the file or stream does.
+    """
+    hasher = Hasher()
+    for chunk in _chunks(source):
+        hasher.update(chunk)
+    return hasher.result()
+
+
+def size_and_crc32c(source: bytes | Path | BinaryIO) -> tuple[int, str]:
+    """Size and CRC-32C alone, at several GB/s: what two objects are compared by."""
+    size = value = 0
+    for chunk in _chunks(source):
+        size += len(chunk)
+        value = google_crc32c.extend(value, chunk)
+    return size, f"{value:08x}"
+
+
+def _chunks(source: bytes | Path | BinaryIO) -> Iterator[bytes]:
+    if isinstance(source, bytes):
+        yield source
+    elif isinstance(source, Path):
+        with source.open("rb") as stream:
+            yield from _chunks(stream)
+    else:
+        while chunk := source.read(CHUNK):
+            yield chunk
+
+
+def check_name(name: str) -> str:
+    """`name` itself if it can name an object: relative, no empty, '.' or '..' part, no NUL, no temporary's prefix.
+
+    Raises ValueError otherwise.
+    """
+    parts = name.split("/")
+    if "\0" in name or not {"", ".", ".."}.isdisjoint(parts) or any(part.startswith(TEMPORARY) for part in parts):
+        raise ValueError(f"name: {name!r} given, a relative path without '', '.', '..' and '{TEMPORARY}*' is allowed")
+    name.encode()  # lone surrogates: UnicodeEncodeError is a ValueError
+    return name
+
+
+class Store(ABC):
+    """Objects under one root. Safe to share between threads; pickles as its root.
+
+    Every method takes names relative to the root and raises ValueError for those that `check_name` refuses. Reading
+    what is missing raises FileNotFoundError; other failures are OSErrors, of GCS StorageError or FetchError.
+    """
+
+    root: str
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.root,)
+
+    def __repr__(self) -> str:
+        return f"open_store({self.root!r})"
+
+    def url(self, name: str) -> str:
+        """Where `name` is, for people and for other tools."""
+        return f"{self.root.rstrip('/')}/{check_name(name)}"
+
+    def local_path(self, name: str) -> Path | None:
+        """The file behind `name` where it can be memory-mapped, else None."""
+        check_name(name)
+        return None
+
+    @abstractmethod
+    def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        """Bytes [start, start + length) of the object, fewer where it ends earlier; to its end without `length`."""
+
+    @abstractmethod
+    def open(self, name: str) -> BinaryIO:
+        """A seekable stream of the object's bytes.
+
+        On GCS it reads ahead, stays on one generation, and compares the CRC-32C once it was read from its beginning to
+        its end (CorruptObject).
+        """
+
+    @abstractmethod
+    def size(self, name: str) -> int | None:
+        """Size in bytes, None when there is no such object."""
+
+    @abstractmethod
+    def list(self, folder: str = "") -> Names:
+        """Sorted names of all objects below `folder` ("" is the root), recursively; temporary files never show."""
+
+    def is_empty(self) -> bool:
+        """Whether there is nothing. Cost: as `list`, or less."""
+        return not self.list()
+
+    @abstractmethod
+    def create(self, name: str, source: bytes | Path) -> None:
+        """Publish exclusively and atomically. The same bytes already there: success. Others: StorageConflict."""
+
+    @abstractmethod
+    def replace(self, name: str, data: bytes) -> None:
+        """Overwrite atomically. For small mutable markers only, never for what a manifest lists."""
+
+    @abstractmethod
+    def delete(self, name: str) -> None:
+        """Remove the object; a missing one is fine."""
+
+    def check(self) -> None:
+        """Raise StorageError, within seconds, where a remote place cannot be reached or listed. Costs one request."""
+        return
+
+    def close(self) -> None:
+        """Close idle connections, where there are any. The store can still be used."""
+        return
+
+    def sweep(self) -> int:
+        """Remove temporary files that killed writers left behind; returns how many. Nothing to do for object stores."""
+        return 0
+
+
+def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
+    """The error that names what is at `url` and what was to be published, each by size and crc32c."""
+    return StorageConflict(
+        f"{url} exists with other bytes: {found[0]} bytes, crc32c {found[1]} there; "
+        f"{given[0]} bytes, crc32c {given[1]} to be published"
+    )
+
+
+class LocalStore(Store):
+    """A folder. What `create` and `replace` return from has reached the disk."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._folder = Path(root)
+
+    def local_path(self, name: str) -> Path:
+        return self._folder / check_name(name)
+
+    def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
+        check_range(start, length)
+        with self.open(name) as stream:
+            stream.seek(start)
+            return stream.read(-1 if length is None else length)
+
+    def open(self, name: str) -> BinaryIO:
+        path = self.local_path(name)
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder has an error of its own
+            # Before opening: a FIFO would wait for its writer for ever, and a device never ends.
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return path.open("rb")
+
+    def size(self, name: str) -> int | None:
+        path = self.local_path(name)
+        return path.stat().st_size if path.is_file() else None
+
+    def list(self, folder: str = "") -> Names:
+        top = self.local_path(folder) if folder else self._folder
+        names = []
+        for base, folders, files in os.walk(top, onerror=_raise_unless_missing):
+            folders[:] = [name for name in folders if not name.startswith(TEMPORARY)]
+            inside = Path(base).relative_to(self._folder)
+            names += [(inside / name).as_posix() for name in files if not name.startswith(TEMPORARY)]
+        return sorted(names)
+
+    def create(self, name: str, source: bytes | Path) -> None:
+        final = self.local_path(name)
+        if not final.exists():
+            with _temporary(final, source) as temporary:
+                try:
+                    os.link(temporary, final)  # atomic, and fails where rename would overwrite
+                except FileExistsError:
+                    pass  # someone was faster: compare below
+                else:
+                    _sync_folder(final.parent)
+                    return
+        with self.open(name) as stream:
+            found, given = size_and_crc32c(stream), size_and_crc32c(source)
+        if found != given:
+            raise conflict(self.url(name), found, given)
+
+    def replace(self, name: str, data: bytes) -> None:
+        final = self.local_path(name)
+        with _temporary(final, data) as temporary:
+            os.replace(temporary, final)
+        _sync_folder(final.parent)
+
+    def delete(self, name: str) -> None:
+        self.local_path(name).unlink(missing_ok=True)
+
+    def sweep(self) -> int:
+        found = 0
+        for base, _, files in os.walk(self._folder, onerror=_raise_unless_missing):
+            for name in files:
+                if _OWN_TEMPORARY.fullmatch(name):
+                    found += _remove_abandoned(Path(base) / name)
+        return found
+
+
+@contextlib.contextmanager
+def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
+    """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if still there.
+
+    Locked as long as its writer lives, so that `sweep` can tell what a killed writer left behind.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
+    try:
+        with temporary.open("xb") as out:
+            fcntl.flock(out, fcntl.LOCK_EX)
+            if isinstance(source, bytes):
+                out.write(source)
+            else:
+                with source.open("rb") as stream:
+                    shutil.copyfileobj(stream, out, CHUNK)
+            out.flush()
+            os.fsync(out.fileno())
+            yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _remove_abandoned(temporary: Path) -> int:
+    """1 if the file was removed, 0 if its writer lives or has just finished."""
+    try:
+        with temporary.open("rb") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            temporary.unlink()
+    except (BlockingIOError, FileNotFoundError):
+        return 0
+    return 1
+
+
+def check_range(start: int, length: int | None) -> None:
+    """Raise ValueError unless both are 0 or more."""
+    if start < 0 or (length is not None and length < 0):
+        raise ValueError(f"range: start {start}, length {length} given, 0 or more is allowed")
+
+
+def _raise_unless_missing(error: OSError) -> None:
+    if not isinstance(error, (FileNotFoundError, NotADirectoryError)):
+        raise error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new directory entry durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

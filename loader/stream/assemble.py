@@ -1,0 +1,221 @@
+"""Batches from plans: the part of a stream that runs ahead of its caller, where loader.stream.prefetch lets it."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refinery.loader.remote.source import TokenSource
+from refinery.loader.stream import masks
+from refinery.loader.stream.fill_in_middle import (
+    FillInMiddleParams,
+    epoch_key,
+    fill_in_middle,
+    fill_in_middle_of_text,
+    sample_keys,
+)
+from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.mixing import RepetitionLimit
+from refinery.loader.stream.samples import DocumentStarts, interleave
+from refinery.loader.stream.schedule import MAX_ROWS, Plan, Schedule
+
+Batch = dict[str, Any]
+I64 = npt.NDArray[np.int64]
+Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
+
+_FIRST_ROWS = 64  # of the first plan, so that the first batch comes soon; later ones grow eightfold
+_MASK_STEPS = 64  # whose document starts are looked up together
+
+
+class Made(NamedTuple):
+    """A finished batch, its place, and nanoseconds of making it. step: number of the step in its plan.
+
+    batch: None for a plan of which no step is this worker's. skip: steps from the end of this one to its next.
+    """
+
+    batch: Batch | None
+    plan: Plan
+    step: int
+    skip: int
+    read_ns: int = 0
+    assemble_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchParams:
+    """What a batch consists of. pad_id: token of padding. masks: of batches without padding; for the others labels
+    are a copy with the ignore index in any case.
+    """
+
+    pad_id: int
+    masks: masks.MaskParams
+    fill_in_middle: FillInMiddleParams | None = None
+    codec: Codec | None = None
+
+    @property
+    def needs_documents(self) -> bool:
+        """Whether batches say anything about documents."""
+        asked = self.masks
+        if asked.position_ids or asked.doc_ids or asked.cu_seqlens:
+            return True
+        return asked.ignore_cross_document or asked.ignore_eos or self.fill_in_middle is not None
+
+
+class Assembler:
+    """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
+
+    epochs: where to end, None for never. It holds no reference to its stream.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        source: TokenSource,
+        documents: DocumentStarts,
+        params: BatchParams,
+        *,
+        epochs: int | None,
+        skip: int,
+        workers: int,
+        lookahead: Lookahead | None,
+    ) -> None:
+        self._schedule, self._source, self._documents, self._params = schedule, source, documents, params
+        self._epochs, self._skip, self._workers = epochs, skip, workers
+        self._lookahead = lookahead
+        self._shape = schedule.batch_size, schedule.domains[0].length + 1
+        self._full = np.full(*self._shape)
+        self._padded_masks = replace(params.masks, ignore_labels=True)
+
+    def plans(self, epoch: int, position: int) -> Iterator[Plan]:
+        """All plans from a position on. Raises RepetitionLimit where the mixture says so."""
+        rows, length, mixture = _FIRST_ROWS, self._schedule.length, self._schedule.mixture
+        while True:
+            if length is not None and position >= length:
+                if mixture is not None:
+                    if mixture.limited_by is not None and mixture.params.on_limit == "error":
+                        raise RepetitionLimit(
+                            f"domain {mixture.limited_by!r}: delivered as often as allowed at position {position}, and "
+                            "the weights ask for more of it"
+                        )
+                    return
+                epoch, position = epoch + 1, 0
+            if self._epochs is not None and epoch >= self._epochs:
+                return
+            plan = self._schedule.plan(epoch, position, rows)
+            yield plan
+            rows, position = min(rows * 8, MAX_ROWS), plan.stop
+
+    def batches(self, epoch: int, position: int) -> Iterator[Made]:
+        """Every batch from a position on, in order."""
+        skip, coming = self._skip, self.plans(epoch, position)
+        plan, failure = self._next_plan(coming)
+        while plan is not None:
+            if self._lookahead is not None:
+                self._lookahead.finish(plan)
+            steps = range(skip, len(plan.mine), self._workers)
+            skip = (skip - len(plan.mine)) % self._workers
+            made = self._batches_of(plan, steps)
+            # The first batch before anything is planned further: it is what a cold start waits for.
+            yield next(made, None) or Made(None, plan, len(plan.mine) - 1, skip)
+            following, failure = self._next_plan(coming)
+            yield from made
+            plan = following
+        if self._lookahead is not None:
+            self._lookahead.finish(None)
+        if failure is not None:
+            raise failure
+
+    def _next_plan(self, coming: Iterator[Plan]) -> tuple[Plan | None, RepetitionLimit | None]:
+        """The next plan, announced, while the one before is still to be delivered: so a limit is kept for later."""
+        try:
+            plan = next(coming, None)
+        except RepetitionLimit as limit:
+            return None, limit
+        if plan is not None and self._lookahead is not None:
+            self._lookahead.announce(plan)
+        return plan, None
+
+    def _batches_of(self, plan: Plan, steps: range) -> Iterator[Made]:
+        domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
+        located = [np.empty(samples.shape, np.int64) for _ in range(3)]
+        whole = np.empty(samples.shape, np.bool_)
+        for d, domain in enumerate(self._schedule.domains):
+            mine = domains == d
+            located[0][mine], located[1][mine], located[2][mine], whole[mine] = domain.locate(samples[mine])
+        lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
+        shards, starts, simple = lists  # of Python numbers, which are faster one by one
+        documents: list[tuple[I64, I64]] = []
+        between = self._workers - 1
+        read = self._source.read_rows
+        needs_documents = self._params.needs_documents
+        plain = not (needs_documents or self._params.masks.loss_mask)
+        no_documents = np.empty(0, np.int64), np.zeros(self._shape[0], np.int64)
+        for number, i in enumerate(steps):
+            begun = time.perf_counter_ns()
+            tokens = np.empty(self._shape, np.int64)
+            if simple[i]:
+                read(shards[i], starts[i], tokens)
+                arrived = time.perf_counter_ns()
+                if plain:
+                    batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
+                    yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
+                    continue
+                valid = self._full
+            else:
+                valid = located[2][i]
+                self._read_pieces(tokens, domains[i].tolist(), samples[i].tolist(), valid.tolist())
+                arrived = time.perf_counter_ns()
+            if needs_documents and not documents:
+                several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
+                documents = self._document_starts(domains[several], samples[several])
+            batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i)
+            yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
+
+    def _read_pieces(self, tokens: I64, domains: list[int], samples: list[int], valid: list[int]) -> None:
+        """Rows that cross shards, end with the domain, or are empty."""
+        for out, d, sample, count in zip(tokens, domains, samples, valid, strict=True):
+            if sample >= 0:
+                self._schedule.domains[d].read(self._source, sample, out)
+            out[count:] = self._params.pad_id
+
+    def _document_starts(self, domains: I64, samples: I64) -> list[tuple[I64, I64]]:
+        """(starts, counts) as masks.fill takes them, for each of some steps, the last step first."""
+        rows = self._shape[0]
+        parts = []
+        for d, domain in enumerate(self._schedule.domains):
+            mine = np.flatnonzero(domains.ravel() == d)
+            if len(mine):
+                parts.append((mine, *self._documents.inside(domain, samples.ravel()[mine])))
+        starts, counts = interleave(parts, samples.size)
+        per_step = counts.reshape(-1, rows)
+        ends = np.cumsum(per_step.sum(axis=1)).tolist()
+        steps = [starts[first:stop] for first, stop in pairwise([0, *ends])]
+        return list(zip(steps, per_step, strict=True))[::-1]
+
+    def _masked(
+        self,
+        tokens: I64,
+        starts: I64,
+        counts: I64,
+        valid: I64,
+        plan: Plan,
+        step: int,
+    ) -> Batch:
+        infill = self._params.fill_in_middle
+        if infill is not None:
+            rows = plan.mine[step]
+            keys = [
+                epoch_key(self._schedule.seed, epoch, self._schedule.domains[d].name)
+                for d, epoch in zip(plan.domains[rows].tolist(), plan.epochs[rows].tolist(), strict=True)
+            ]
+            drawn = sample_keys(np.array(keys, np.uint64), np.maximum(plan.samples[rows], 0))
+            if self._params.codec is None:
+                fill_in_middle(tokens, starts, counts, valid, drawn, infill)
+            else:
+                fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
+        padded = valid is not self._full
+        return masks.fill(tokens, starts, counts, valid, self._padded_masks if padded else self._params.masks)

@@ -1,0 +1,256 @@
+"""Fill-in-the-middle: some documents of a batch are reordered so that a model learns to infill.
+
+Bavarian et al. 2022, "Efficient Training of Language Models to Fill in the Middle" (arXiv 2207.14255): content is cut
+at two uniform places into prefix, middle and suffix, and written as one of
+
+    PSM   PRE prefix SUF suffix MID middle
+    SPM   PRE SUF suffix MID prefix middle     their variant for joint training: PSM with an empty prefix
+
+This is their context-level form: it works on what a row holds of a document, so no middle is ever cut off by the row.
+
+Rows keep their length. The three sentinels (four with an end-of-text) take the places of as many tokens, cut from the
+far end of the suffix; what is left is a contiguous piece of the document. BOS stays in front and EOS at the end, after
+the middle. So documents start where they did before, and masks are made afterwards from the same starts. Every choice
+is a hash of (seed, epoch, domain, sample, place in the row): the same after a resume, for any world size, batch size
+or worker.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from refinery.loader.stream.order import mix
+
+Array = npt.NDArray[Any]
+Encode = Callable[[str], Sequence[int]]  # text to ids, without BOS and EOS
+Decode = Callable[[Sequence[int]], str]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the step of SplitMix64
+_REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are no text
+
+
+@dataclass(frozen=True, slots=True)
+class FillInMiddleParams:
+    """rate: share of documents to reorder. spm_rate: share of those written as SPM, the others as PSM.
+
+    prefix_id, suffix_id, middle_id: the sentinels; end_id: put behind the middle, where wanted besides EOS. All
+    distinct, below vocab_size, and tokens that no text encodes to. bos_id, eos_id: None where documents carry none.
+    min_tokens: documents with less content in the row, sentinels deducted, stay as they are.
+    """
+
+    prefix_id: int
+    suffix_id: int
+    middle_id: int
+    vocab_size: int
+    end_id: int | None = None
+    bos_id: int | None = None
+    eos_id: int | None = None
+    rate: float = 0.5
+    spm_rate: float = 0.5
+    min_tokens: int = 10
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "spm_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name}: {getattr(self, name)} given, 0 to 1 is allowed")
+        if self.min_tokens < 1:
+            raise ValueError(f"min_tokens: {self.min_tokens} given, 1 or more is allowed")
+        for name in (field.name for field in fields(self) if field.name.endswith("_id")):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < self.vocab_size:
+                raise ValueError(f"{name}: {value} given, 0 to {self.vocab_size - 1} is allowed (vocab_size)")
+        special = [self.prefix_id, self.suffix_id, self.middle_id, self.end_id]
+        used = [i for i in special if i is not None]
+        if len({*used} | {self.bos_id, self.eos_id} - {None}) != len(used) + len({self.bos_id, self.eos_id} - {None}):
+            raise ValueError(f"prefix_id, suffix_id, middle_id, end_id: {special} given, four others than BOS and EOS")
+
+    @property
+    def sentinels(self) -> int:
+        """How many tokens a reordered document gives up."""
+        return 3 if self.end_id is None else 4
+
+
+class Reordered(NamedTuple):
+    """What was done to a batch.
+
+    documents: seen. psm, spm: reordered. tokens_cut: that fell off to make room. token_level: how many of those
+    reordered were to be cut between characters and could not be.
+    """
+
+    documents: int
+    psm: int
+    spm: int
+    tokens_cut: int
+    token_level: int
+
+
+@lru_cache(maxsize=64)
+def epoch_key(seed: int, epoch: int, domain: str = "") -> int:
+    """64 bits of BLAKE2b over seed, epoch and domain."""
+    data = f"{seed} {epoch} {domain}".encode()
+    return int.from_bytes(hashlib.blake2b(data, digest_size=8, person=b"refinery-fim").digest(), "little")
+
+
+def sample_keys(epoch_keys: int | Array, samples: Array) -> Array:
+    """Key of each sample, uint64 [B], from its number in its domain and `epoch_key` (one for all, or [B])."""
+    keys = np.asarray(epoch_keys, np.uint64)
+    return mix(keys + np.asarray(samples).astype(np.uint64) * _GOLDEN)
+
+
+def fill_in_middle(
+    tokens: Array, starts: Array, counts: Array, valid: Array, keys: Array, params: FillInMiddleParams
+) -> Reordered:
+    """Reorder documents inside `tokens`, between tokens.
+
+    tokens: any integer dtype, [B, S + 1], contiguous; changed in place, before labels are taken from it. starts,
+    counts, valid: as in `masks.fill`. keys: uint64 [B], from `sample_keys`.
+
+    The S + 1 tokens of a row are reordered as one, so that labels stay the successors of the inputs. Raises ValueError
+    for tokens that are not contiguous. Cost: about 2 us per reordered document and a copy of the batch.
+    """
+    chosen = _choose(tokens, starts, counts, valid, keys, params)
+    low, high = (_below(draw, chosen.room + 1) for draw in chosen.cuts)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    _write(tokens.reshape(-1), chosen, low, high, params)
+    return chosen.result(len(low) * params.sentinels)
+
+
+def fill_in_middle_of_text(
+    tokens: Array,
+    starts: Array,
+    counts: Array,
+    valid: Array,
+    keys: Array,
+    params: FillInMiddleParams,
+    encode: Encode,
+    decode: Decode,
+) -> Reordered:
+    """Reorder documents inside `tokens`, cut between characters: the form that models use at inference time.
+
+    Content is decoded, cut, and its three parts encoded one by one. If they need more tokens than there is room for,
+    the far end of the suffix is cut, then the far end of the prefix; a middle never is. A document is cut between
+    tokens instead where its content is not text (a row may begin inside a character), needs fewer tokens than before,
+    or has a middle that does not fit.
+
+    Everything else as in `fill_in_middle`. Raises ValueError for an id outside the vocabulary. Cost: that of the
+    tokenizer, for every reordered document.
+    """
+    chosen = _choose(tokens, starts, counts, valid, keys, params)
+    flat = tokens.reshape(-1)
+    low, high = (_below(draw, chosen.room + 1) for draw in chosen.cuts)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    tokens_cut = token_level = 0
+    for i, (first, room) in enumerate(zip(chosen.first.tolist(), chosen.room.tolist(), strict=True)):
+        parts = _cut_text(
+            flat[first : first + room + params.sentinels].tolist(), room, chosen.cuts[:, i], encode, decode
+        )
+        if parts is None:
+            token_level += 1
+            tokens_cut += params.sentinels
+            continue
+        prefix, middle, suffix, surplus = parts
+        tokens_cut += surplus
+        ids = np.array([*prefix, *middle, *suffix], np.int64)
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < params.vocab_size:
+            raise ValueError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {params.vocab_size - 1} is allowed")
+        flat[first : first + room] = ids  # a document whose content has these three parts, cut between tokens
+        low[i], high[i] = len(prefix), len(prefix) + len(middle)
+    _write(flat, chosen, low, high, params)
+    return chosen.result(tokens_cut, token_level)
+
+
+class _Chosen(NamedTuple):
+    """The documents to reorder. first: flat position of their content. room: tokens of content that will be left."""
+
+    documents: int
+    first: Array
+    room: Array
+    spm: Array
+    cuts: Array
+
+    def result(self, tokens_cut: int, token_level: int = 0) -> Reordered:
+        spm = int(self.spm.sum())
+        return Reordered(self.documents, len(self.spm) - spm, spm, tokens_cut, token_level)
+
+
+def _choose(
+    tokens: Array, starts: Array, counts: Array, valid: Array, keys: Array, params: FillInMiddleParams
+) -> _Chosen:
+    if not tokens.flags.c_contiguous:
+        raise ValueError("tokens: an array that is not contiguous given, it could not be changed in place")
+    rows, width = tokens.shape
+    flat = tokens.reshape(-1)
+    base = np.arange(rows) * width
+    real = valid.astype(np.int64)
+    inside = (starts > 0) & (starts < real.repeat(counts))
+    ends = np.sort(np.concatenate([base, (starts + base.repeat(counts))[inside], base + real, [rows * width]]))
+    first, stop = ends[:-1], ends[1:]
+    row = np.minimum(first // width, rows - 1)
+    documents = (stop > first) & (first - base[row] < real[row])  # the rest are empty, or padding
+    first, stop, row = first[documents], stop[documents], row[documents]
+
+    at = first - base[row]
+    if params.bos_id is not None:
+        first = first + (flat[first] == params.bos_id)
+    if params.eos_id is not None:
+        stop = stop - ((flat[stop - 1] == params.eos_id) & (stop > first))
+    draws = mix(keys.astype(np.uint64)[row] + at.astype(np.uint64) * _GOLDEN)
+    choice, form, low, high = mix(draws + (np.arange(1, 5, dtype=np.uint64) * _GOLDEN)[:, None])
+    room = stop - first - params.sentinels
+    wanted = (_unit(choice) < params.rate) & (room >= params.min_tokens)
+    return _Chosen(
+        len(first),
+        first[wanted],
+        room[wanted],
+        (_unit(form) < params.spm_rate)[wanted],
+        np.stack([low, high])[:, wanted],
+    )
+
+
+def _unit(hashed: Array) -> Array:
+    """[0, 1) from the upper 53 bits."""
+    return (hashed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _below(hashed: Array, n: Array) -> Array:
+    """Uniform in [0, n), int64, for n up to 2^31; the bias is below n / 2^32."""
+    return ((hashed >> np.uint64(32)) * n.astype(np.uint64) >> np.uint64(32)).astype(np.int64)
+
+
+def _write(flat: Array, chosen: _Chosen, low: Array, high: Array, params: FillInMiddleParams) -> None:
+    """Content [0, room) of each document, cut at low and high, in its new order with its sentinels."""
+    old = flat.copy()  # slices between two arrays: four times as fast as one gather over all tokens
+    documents = zip(chosen.first.tolist(), low.tolist(), high.tolist(), chosen.room.tolist(), strict=True)
+    for spm, (first, a, b, room) in zip(chosen.spm.tolist(), documents, strict=True):
+        suffix_at = first + 1 if spm else first + 1 + a  # of SUF; PRE is at `first`
+        middle_at = suffix_at + 1 + room - b  # of MID
+        flat[first], flat[suffix_at], flat[middle_at] = params.prefix_id, params.suffix_id, params.middle_id
+        flat[suffix_at + 1 : middle_at] = old[first + b : first + room]
+        if spm:
+            flat[middle_at + 1 : middle_at + 1 + b] = old[first : first + b]
+        else:
+            flat[first + 1 : suffix_at] = old[first : first + a]
+            flat[middle_at + 1 : middle_at + 1 + b - a] = old[first + a : first + b]
+        if params.end_id is not None:
+            flat[first + room + 3] = params.end_id
+
+
+def _cut_text(
+    ids: list[int], room: int, draws: Array, encode: Encode, decode: Decode
+) -> tuple[list[int], list[int], list[int], int] | None:
+    """Ids of prefix, middle and suffix, `room` together, and how many were cut off. None where that cannot be done."""
+    text = decode(ids)
+    if _REPLACEMENT in text:
+        return None
+    low, high = sorted(_below(draws, np.array([len(text) + 1])).tolist())
+    prefix, middle, suffix = (list(encode(part)) for part in (text[:low], text[low:high], text[high:]))
+    surplus = len(prefix) + len(middle) + len(suffix) - room
+    if surplus < 0 or len(middle) > room:
+        return None
+    cut = min(surplus, len(suffix))
+    return prefix[surplus - cut :], middle, suffix[: len(suffix) - cut], surplus

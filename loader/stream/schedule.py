@@ -1,0 +1,161 @@
+"""Which samples each step delivers, and which of them are this rank's: arithmetic on positions, planned in chunks.
+
+A step covers world_size x batch_size positions of the global order. Which rows of a step a rank takes is a relabelling
+that never changes the order itself; it is chosen so that a rank, or the ranks of a host, keep to few lanes and thereby
+to few blocks.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from refinery.loader.stream.mixing import Mixture
+from refinery.loader.stream.order import Order, OrderParams, block_for
+from refinery.loader.stream.samples import Domain
+
+I64 = npt.NDArray[np.int64]
+
+MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
+MAX_ROWS = 1 << 13  # of this rank in a plan
+
+
+def rows_of(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
+    """int64 [batch_size]: the rows of a step that are this rank's, of world_size x batch_size in all.
+
+    Row j draws from lane j mod C, give or take a rotation. With R <= C ranks, rank r takes the rows j = r mod R: C / R
+    lanes of its own where R divides C. With R > C and C dividing R, R / C neighbouring ranks share a lane.
+
+    >>> rows_of(1, 4, 3, 8)
+    array([1, 5, 9])
+    >>> [rows_of(rank, 4, 2, 2).tolist() for rank in range(4)]
+    [[0, 4], [2, 6], [1, 5], [3, 7]]
+    """
+    first = rank
+    if world_size > lanes and world_size % lanes == 0:
+        sharing = world_size // lanes
+        first = rank // sharing + lanes * (rank % sharing)
+    return first + world_size * np.arange(batch_size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """Some consecutive steps of one epoch.
+
+    epoch, start, stop: positions [start, stop). step: positions of a step; the last one may have fewer.
+    domains, epochs, samples: of every position, int64 [stop - start]; the order of delivery.
+    mine: int64 [steps, batch_size], this rank's rows as indices into those; -1 is an empty row.
+    places: of every position, its place in the order of its domain's epoch.
+    reached: of each domain, its epochs and samples before `start`, as epoch x samples + place.
+    """
+
+    epoch: int
+    start: int
+    stop: int
+    step: int
+    domains: I64
+    epochs: I64
+    samples: I64
+    places: I64
+    mine: I64
+    reached: I64
+
+    def rows(self, values: I64, empty: int = -1) -> I64:
+        """int64 [steps, batch_size]: one of the arrays above by this rank's rows, with `empty` in empty rows."""
+        found = values[self.mine]
+        found[self.mine < 0] = empty
+        return found
+
+
+class Schedule:
+    """The global order of a stream, as seen by one rank.
+
+    domains: those of the mixture, or one that is the whole split. Raises ValueError for no tokens at all.
+    """
+
+    def __init__(
+        self,
+        domains: Sequence[Domain],
+        mixture: Mixture | None,
+        *,
+        order: OrderParams,
+        seed: int,
+        rank: int,
+        world_size: int,
+        batch_size: int,
+    ) -> None:
+        if not sum(domain.samples for domain in domains):
+            raise ValueError("split: one without tokens given, one with tokens is allowed")
+        self.domains, self.mixture = list(domains), mixture
+        self.params, self.seed = order, seed
+        self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
+        self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
+        self._rows = rows_of(rank, world_size, batch_size, order.lanes)
+        self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
+
+    def _order(self, domain: int, epoch: int) -> Order:
+        which = self.domains[domain]
+        return Order(
+            which.samples,
+            seed=self.seed,
+            epoch=epoch,
+            domain=which.name,
+            block=self.params.block or block_for(which.samples, which.length),
+            lanes=self.params.lanes,
+            window=self.params.window,
+        )
+
+    def reached(self, epoch: int, position: int) -> I64:
+        """int64 [domains]: samples of each domain before this position, all epochs together."""
+        if self.mixture is None:
+            return np.array([epoch * self.domains[0].samples + position], np.int64)
+        return self.mixture.counts(position)
+
+    def samples(self, epoch: int, start: int, stop: int) -> tuple[I64, I64, I64, I64]:
+        """(domains, epochs, samples, places) of positions [start, stop) of an epoch, int64 [stop - start] each."""
+        if self.mixture is None:
+            places = np.arange(start, stop)
+            samples = self.order(0, epoch)[places]
+            return np.zeros(len(places), np.int64), np.full(len(places), epoch, np.int64), samples, places
+        named, k = self.mixture.locate(start, stop)
+        domains = named.astype(np.int64)
+        sizes = np.array([max(domain.samples, 1) for domain in self.domains], np.int64)[domains]
+        epochs = k // sizes
+        places = k - epochs * sizes
+        samples = np.empty(len(places), np.int64)
+        for d in np.unique(domains).tolist():
+            for e in np.unique(epochs[domains == d]).tolist():
+                mine = (domains == d) & (epochs == e)
+                samples[mine] = self.order(d, e)[places[mine]]
+        return domains, epochs, samples, places
+
+    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> Plan:
+        """The next steps from a position on, up to the epoch's end or as many as give this rank `rows` rows."""
+        steps = max(1, min(rows // self.batch_size, MAX_POSITIONS // self.step))
+        stop = start + steps * self.step
+        if self.length is not None and self.length < stop:
+            stop = self.length
+            steps = -(-(stop - start) // self.step)
+        found = self.samples(epoch, start, stop)
+        if self.mixture is None:
+            mine = np.arange(steps)[:, None] * self.step + self._rows
+            mine[mine >= stop - start] = -1
+        else:
+            mine = self._by_lane(found[3], steps)
+        return Plan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
+
+    def _by_lane(self, places: I64, steps: int) -> I64:
+        """This rank's rows of a mixed stream: each step's rows sorted by lane, dealt in equal pieces, in order again.
+
+        Domains advance at different speeds, so that no fixed rows of a step belong to a lane. Dealt like this, two or
+        three hosts read a window where a step has as many rows as there are lanes, or more.
+        """
+        lanes = np.full(steps * self.step, self.params.lanes, np.int64)  # empty rows come last
+        lanes[: len(places)] = places % self.params.lanes
+        by_lane = np.argsort(lanes.reshape(steps, self.step), axis=1, kind="stable")
+        mine = np.sort(by_lane[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
+        mine = mine + np.arange(steps)[:, None] * self.step
+        mine[mine >= len(places)] = -1
+        return mine

@@ -1,0 +1,54 @@
+"""What a stream's state must be to be continued: plain JSON, read with suspicion. And which code made it."""
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Any
+
+from refinery import DISTRIBUTION
+from refinery.loader.stream import order
+
+STATE_VERSION = 1
+
+
+class StateError(ValueError):
+    """A state is of another corpus, seed, sequence length, order or past mixture. The message names what differs."""
+
+
+def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Raise StateError unless `state` is a mapping with everything that `identity` has."""
+    if not isinstance(state, Mapping):
+        raise StateError(f"state: {state!r:.80} given, what state_dict returned is allowed")
+    for name, here in identity.items():
+        if state.get(name) != here:
+            raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
+
+
+def count_in(state: Mapping[str, Any], name: str) -> int:
+    """A number from 0 to 2^62. Raises StateError."""
+    value = state.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise StateError(f"state: {name} {value!r:.80} given, a number of 0 or more is allowed")
+    return value
+
+
+def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
+    """refinery.loader.stream.usage's digests, one for each domain; None where the state has none. Raises StateError."""
+    usage = state.get("usage")
+    if usage is None:
+        return None
+    try:
+        digests = [int(value, 16) for value in usage]
+    except (TypeError, ValueError):
+        digests = []
+    if len(digests) != domains:
+        raise StateError(f"state: usage {usage!r:.80} given, a hexadecimal number for each domain is allowed")
+    return digests
+
+
+def code_version() -> dict[str, Any]:
+    """Versions of the package (None in a copied folder), of the order's arithmetic and of states."""
+    try:
+        version: str | None = metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        version = None
+    return {"refinery": version, "order": order.VERSION, "state": STATE_VERSION}

@@ -1,0 +1,392 @@
+"""A corpus as batches for training: every token once per epoch, in an order that only the seed decides, resumable.
+
+    stream = TokenStream("gs://bucket/corpus", sequence_length=4096, batch_size=8, seed=1)
+    for batch in stream:
+        loss = step(batch["input_ids"], batch["labels"])      # int64 [8, 4096] each
+        state = stream.state_dict()                           # JSON-able, at most 1 KiB
+
+The order is arithmetic (loader.stream.order, loader.stream.mixing): the state is a position, and continuing under
+another number of ranks, workers or rows gives exactly the tokens that come next.
+"""
+
+import hashlib
+import operator
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NoReturn
+
+from refinery.loader.format.manifest import SPLITS, load_manifest
+from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.remote.source import LocalSource, load_index, open_source
+from refinery.loader.storage.fetch import Counters, Stop
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.remote_store import RemoteStore
+from refinery.loader.storage.store import Store
+from refinery.loader.stream import order as order_module
+from refinery.loader.stream.assemble import Assembler, Batch, BatchParams, Codec, Made
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.masks import MaskParams
+from refinery.loader.stream.mixing import MixParams, MixStage, Mixture, mix_params
+from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.prefetch import Prefetcher
+from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
+from refinery.loader.stream.schedule import Plan, Schedule
+from refinery.loader.stream.state import STATE_VERSION, StateError, check_identity, code_version, count_in, digests_in
+from refinery.loader.stream.telemetry import Telemetry
+from refinery.loader.stream.usage import Usage
+
+
+class TokenStream:
+    """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
+    S = sequence_length tokens.
+
+    input_ids     int64 [B, S]
+    labels        int64 [B, S]; -100, the ignore index, where there is nothing to learn: in padding, at the domain's
+                  last token, and where ignore_cross_document or ignore_eos say so. In batches without any of these it
+                  is a view of the memory of input_ids, moved by one: copy it before writing to it
+    loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): if asked for, see refinery.loader.stream.masks
+
+    prefix: local folder, gs://bucket/prefix or https:// address, or a store, which stays open. epochs: where to end,
+    None for never. batch_size: rows of one rank. split: train or validation.
+
+    Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
+    with empty rows (loss_mask all false, labels all -100) so that every rank makes as many steps.
+
+    With `weights` (by domain; or MixStages, or MixParams) the domains are mixed as loader.stream.mixing says, each
+    with its own epochs; `epochs` is then how often a domain may be delivered at most, and the stream ends before the
+    first sample beyond that.
+
+    rank, world_size: which rows of each step are delivered. worker, workers: of this rank's steps only every
+    `workers`-th, from number `worker` on, for processes that share a rank; a state is that after the step delivered
+    last.
+
+    order: shape of the shuffle. fill_in_middle: reorder documents, between characters if `codec`, the tokenizer's
+    (encode, decode), is given. prefetch: finished batches kept ahead by a thread; 0 for none. A caller that comes
+    back at once makes its batches itself either way. source: how to read remote corpora. shards: .bin paths; the
+    stream is then of these alone (refinery.loader.stream.assignment), its epochs too.
+
+    `telemetry` has the times of each step. `tokens_per_shard`, `mix`, `receipt` tell what was delivered.
+
+    Raises ValueError for wrong arguments and for a split without tokens, FormatError for what is no corpus or a wrong
+    one, UsageError at an epoch's end when the counters disagree, RepetitionLimit if the mixture says so, and what
+    reading raises; another `next` then tries the same batch again (but for UsageError, after which nothing helps). Not
+    for use by several threads at once. A child made by a fork goes on from where its copy stands. Use it as a context
+    manager, or `close` it.
+    """
+
+    def __init__(
+        self,
+        prefix: str | Path | Store,
+        sequence_length: int = 4096,
+        batch_size: int = 8,
+        seed: int = 1,
+        epochs: int | None = None,
+        rank: int = 0,
+        world_size: int = 1,
+        split: str = "train",
+        weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None = None,
+        *,
+        loss_mask: bool = False,
+        position_ids: bool = False,
+        doc_ids: bool = False,
+        cu_seqlens: bool = False,
+        ignore_cross_document: bool = False,
+        ignore_eos: bool = False,
+        fill_in_middle: FillInMiddleParams | None = None,
+        codec: Codec | None = None,
+        order: OrderParams | None = None,
+        prefetch: int = 1,
+        worker: int = 0,
+        workers: int = 1,
+        source: SourceParams | None = None,
+        shards: Sequence[str] | None = None,
+    ) -> None:
+        # Python's own integers: numpy's are no JSON.
+        sequence_length, batch_size, seed, rank, world_size = map(
+            operator.index, (sequence_length, batch_size, seed, rank, world_size)
+        )
+        for name, value, least in (
+            ("sequence_length", sequence_length, 1),
+            ("batch_size", batch_size, 1),
+            ("world_size", world_size, 1),
+            ("workers", workers, 1),
+            ("epochs", 1 if epochs is None else epochs, 1),
+            ("prefetch", prefetch, 0),
+        ):
+            if value < least:
+                raise ValueError(f"{name}: {value} given, {least} or more is allowed")
+        for name, value, count in (("rank", rank, world_size), ("worker", worker, workers)):
+            if not 0 <= value < count:
+                raise ValueError(f"{name}: {value} given, 0 to {count - 1} is allowed")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueError(f"seed: {seed} given, {-(2**63)} to {2**64 - 1} is allowed")
+        if split not in SPLITS:
+            raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+        self._own_store = not isinstance(prefix, Store)
+        self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, source)
+        self.manifest, data = load_manifest(self._store)
+        self.corpus = hashlib.sha256(data).hexdigest()
+        self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
+        self.rank, self.world_size, self.order_params = rank, world_size, order or OrderParams()
+        self._shards = choose_shards(self.manifest.shards, split, shards)
+        self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
+        domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
+        self._mixture = None
+        if weights is not None:
+            sizes = [domain.samples for domain in domains]
+            params = mix_params(weights, epochs)
+            self._mixture = Mixture([domain.name for domain in domains], sizes, sequence_length, seed, params)
+        self._tokens = batch_size * sequence_length
+        self._schedule = Schedule(
+            domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
+            batch_size=batch_size,
+        )  # fmt: skip
+        eos = self.manifest.tokenizer.eos_id
+        self._batch_params = BatchParams(
+            pad_id=eos or 0,
+            masks=MaskParams(
+                loss_mask=loss_mask,
+                position_ids=position_ids,
+                doc_ids=doc_ids,
+                cu_seqlens=cu_seqlens,
+                ignore_labels=ignore_cross_document or ignore_eos,
+                ignore_cross_document=ignore_cross_document,
+                ignore_eos=ignore_eos,
+                eos_id=eos,
+            ),
+            fill_in_middle=fill_in_middle,
+            codec=codec,
+        )
+        self._epochs = epochs if self._mixture is None else None
+        self._prefetch, self._worker, self._workers = prefetch, worker, workers
+        self._skip = worker  # steps from the position to this worker's next one
+        self._counters = Counters()
+        self._source = open_source(
+            self._store, self._shards, self.manifest.dtype, corpus=self.corpus, params=source, counters=self._counters
+        )
+        self._stop, self._documents = self._new_documents()
+        self._telemetry = Telemetry()
+        self._usage = Usage(domains)
+        self._epoch = self._position = 0
+        self._plan: Plan | None = None  # of the batch delivered last
+        self._counted = 0  # position up to which `_usage` has counted
+        self._batches: Prefetcher[Made] | None = None
+        self._over = self._closed = False
+        self._taking = False  # still true at the beginning of a `next`: the one before failed
+        self._process = os.getpid()
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Itself: leaving a loop and starting another goes on behind the batch delivered last."""
+        return self
+
+    def __next__(self) -> Batch:
+        if self._closed:
+            raise RuntimeError("stream: closed")
+        if self._over:
+            raise StopIteration
+        self._after_fork()
+        if self._taking:
+            self._begin_again()
+        if self._batches is None:
+            self._batches = self._start()
+        self._taking = True
+        batch = None
+        while batch is None:
+            try:
+                (batch, plan, step, skip, read, assemble), wait, lead = self._batches.take()
+            except StopIteration:
+                self._over, self._taking = True, False
+                if self._plan is not None:
+                    self._move_to(self._plan, self._plan.stop)  # other workers of this rank delivered the rest
+                raise
+            self._move_to(plan, min(plan.start + (step + 1) * plan.step, plan.stop))
+            self._skip = skip
+        self._taking = False
+        self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
+        return batch
+
+    def _start(self) -> Prefetcher[Made]:
+        local = isinstance(self._source, LocalSource)
+        assembler = Assembler(
+            self._schedule,
+            self._source,
+            self._documents,
+            self._batch_params,
+            epochs=self._epochs,
+            skip=self._skip,
+            workers=self._workers,
+            lookahead=None if local else Lookahead(self._source, self._schedule),
+        )
+        return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
+
+    def _new_documents(self) -> tuple[Stop, DocumentStarts]:
+        """Where documents start, and what ends the reading of indexes. Neither refers to the stream."""
+        stop, store, shards = Stop(), self._store, self._shards
+        return stop, DocumentStarts(lambda number: load_index(store, shards[number], stop))
+
+    def _begin_again(self) -> None:
+        """After an error or an interrupt: the next batch is the one behind the batch delivered last."""
+        self._halt()
+        self._count()
+        self._plan, self._taking = None, False
+
+    def _after_fork(self) -> None:
+        """Only in a child: threads and locks are the parent's, connections are shared with it."""
+        if self._process == os.getpid():
+            return
+        self._process = os.getpid()
+        self._batches, self._taking, self._own_store = None, True, False
+        self._stop, self._documents = self._new_documents()
+        self._counters.after_fork()
+
+    def _halt(self) -> None:
+        if self._batches is not None:
+            self._batches.close()
+            self._batches = None
+
+    def _move_to(self, plan: Plan, position: int) -> None:
+        """Everything before `position` has been delivered."""
+        if plan is not self._plan:
+            if self._plan is not None:
+                self._position = self._plan.stop  # the rest of it was for other workers of this rank
+                self._count()
+            self._plan, self._counted = plan, plan.start
+            self._telemetry.total(self._counters.snapshot())
+        self._epoch, self._position = plan.epoch, position
+        if position == plan.stop:
+            self._count()
+
+    def _count(self) -> None:
+        """Bring the usage counters up to the position."""
+        plan = self._plan
+        if plan is not None:
+            part = slice(self._counted - plan.start, self._position - plan.start)
+            self._counted = self._position
+            self._usage.add(plan.domains[part], plan.epochs[part], plan.samples[part])
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Times of every step, and what reading has cost (refinery.loader.storage.fetch.Counters)."""
+        self._after_fork()
+        self._telemetry.total(self._counters.snapshot())
+        return self._telemetry
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the stream stands after the batch delivered last: JSON-able, at most 1 KiB.
+
+        280 to 340 bytes; with weights 20 more for each domain, but none of these for more than 24
+        (loader.stream.usage). The same on all ranks. Batches made ahead and not delivered do not count.
+        """
+        self._count()
+        epoch, position = self._epoch, self._position
+        if self._mixture is None and position == self._schedule.length:
+            epoch, position = epoch + 1, 0
+        return self._identity() | {
+            "mix": None if self._mixture is None else self._mixture.history(position),
+            "epoch": epoch,
+            "position": position,
+            "usage": self._usage.state(),
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "version": STATE_VERSION,
+            "corpus": self.corpus,
+            "split": self.split,
+            "sequence_length": self.sequence_length,
+            "seed": self.seed,
+            "shards": self._part,
+            "order": {"version": order_module.VERSION} | asdict(self.order_params),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on behind the batch after which `state` was made, whatever the number of ranks, workers or rows was.
+
+        Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
+        or of a mixture with another past; for one beyond this stream's end; and for what is no state. The stream is
+        then as before.
+        """
+        check_identity(state, self._identity())
+        epoch, position = count_in(state, "epoch"), count_in(state, "position")
+        length = self._schedule.length
+        most = 0 if self._mixture is not None else 2**62 // (length or 1)
+        if epoch > most:
+            raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
+        if length is not None and position > length:
+            raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
+        mix = None if self._mixture is None else self._mixture.history(position)
+        if state.get("mix") != mix:
+            raise StateError(
+                f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
+            )
+        digests = digests_in(state, len(self._schedule.domains))
+        self._halt()
+        sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
+        reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
+        self._usage.restore([e for e, _ in reached], [count for _, count in reached], digests)
+        self._plan, self._epoch, self._position, self._skip = None, epoch, position, self._worker
+        self._over = self._taking = False
+
+    @property
+    def mix(self) -> dict[str, dict[str, float]]:
+        """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
+        return {} if self._mixture is None else self._mixture.achieved(self._position)
+
+    @property
+    def tokens_per_shard(self) -> dict[str, int]:
+        """Input tokens that all ranks were delivered of each shard in the current epoch, by the name of its .bin.
+
+        Without those of domains that were resumed inside an epoch.
+        """
+        self._count()
+        return {self._shards[number].bin.path: count for number, count in self._usage.tokens().items()}
+
+    def receipt(self) -> dict[str, Any]:
+        """What to store with a checkpoint to say what the model was trained on: JSON-able, 150 bytes per shard."""
+        masks = asdict(self._batch_params.masks)
+        infill = self._batch_params.fill_in_middle
+        return {
+            "state": self.state_dict(),
+            "name": self.manifest.name,
+            "fingerprint": self.manifest.fingerprint,
+            "world_size": self.world_size,
+            "batch_size": self.batch_size,
+            "mix": self.mix,
+            "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
+            "fill_in_middle": None if infill is None else asdict(infill),
+            "shards": [
+                {"path": entry.bin.path, "tokens": entry.tokens, "sha256": entry.bin.sha256} for entry in self._shards
+            ],
+            "code": code_version(),
+        }
+
+    def close(self) -> None:
+        """Stop the threads and free files. The state can still be asked for."""
+        self._after_fork()
+        self._closed = True
+        self._stop.set()  # first: a thread that waits for the network gives up
+        self._source.close()
+        self._halt()
+        if self._own_store:
+            self._store.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "TokenStream: cannot be pickled or copied; make one from the same arguments, load its state_dict"
+        )
+
+    def __enter__(self) -> "TokenStream":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _open_store(prefix: str | Path, params: SourceParams | None) -> Store:
+    store = open_store(prefix)
+    if isinstance(store, RemoteStore) and params is not None:
+        store.params = params.fetch  # for manifest and indexes as for tokens
+    return store

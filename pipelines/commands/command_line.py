@@ -1,0 +1,321 @@
+"""The command line: `refinery COMMAND …`, the same as `python -m pipelines COMMAND …`."""
+
+import argparse
+import contextlib
+import difflib
+import io
+import os
+import re
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+
+from refinery import DISTRIBUTION
+from refinery.loader.storage.store import StorageConflict
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+TRACEBACK = "Traceback (most recent call last):"
+
+REFINE_EXAMPLES = """examples:
+  refinery refine recipes/demo.yaml --output out/demo/corpus
+  refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
+  refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
+  refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner …    (docs/operations.md)
+Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
+On Dataflow the jobs go on without this command; the same command finds them again."""
+
+TRACE_EXAMPLES = """examples:
+  refinery trace out/web --url https://example.org/page
+  refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
+  refinery trace gs://bucket/corpus --urls addresses.txt --json
+exit code 0: everything was found; 1: something was not; 2: the command is wrong, or there is no corpus."""
+
+INSPECT_EXAMPLES = """examples:
+  refinery inspect out/web
+  refinery inspect gs://bucket/corpus --work gs://work-bucket/corpus
+  refinery inspect gs://bucket/corpus --live --json
+It reads small files alone, and writes nothing.
+exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command is wrong, or there is no run."""
+
+
+def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every command that reads through a recipe's sources takes."""
+    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a recipe key, e.g. language.threshold=0.5",
+    )
+    parser.add_argument(
+        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes of the local runner (default: cores)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = argparse.ArgumentParser(prog="refinery", description="Raw crawl in, training shards out.")
+    parser.add_argument("--version", action="version", version=f"refinery {version(DISTRIBUTION)}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    refine = commands.add_parser(
+        "refine", help="run a recipe", epilog=REFINE_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_recipe_arguments(refine)
+    refine.add_argument("--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder or gs://…")
+    refine.add_argument("--reuse", default="", metavar="PREFIX", help="take over finished phases of another run")
+    refine.add_argument(
+        "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
+    )
+    refine.add_argument(
+        "--discard-work", action="store_true", help="remove the phases' parts when the corpus is complete"
+    )
+    refine.set_defaults(run=run_refine)
+
+    verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if everything holds")
+    verify.add_argument("prefix", metavar="PREFIX")
+    verify.set_defaults(run=run_verify)
+
+    inspect = commands.add_parser(
+        "inspect",
+        help="where a run stands: phases, jobs, counts, what to do next",
+        epilog=INSPECT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    inspect.add_argument("prefix", metavar="PREFIX")
+    inspect.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    inspect.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
+    inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
+    inspect.set_defaults(run=run_inspect)
+
+    trace = commands.add_parser(
+        "trace",
+        help="what became of a page: in the corpus, removed, dropped, failed",
+        epilog=TRACE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    trace.add_argument("prefix", metavar="PREFIX")
+    for name, form, what in (
+        ("url", "URL", "address of a page, letter for letter as the input has it"),
+        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
+        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
+    ):
+        trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    trace.add_argument("--urls", metavar="FILE", help="a local file of addresses, one a line")
+    trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    trace.add_argument("--json", action="store_true", help="a JSON object a line instead of text")
+    trace.set_defaults(run=run_trace)
+
+    tokenizer = commands.add_parser("train-tokenizer", help="learn a BPE model from a sample of a recipe's sources")
+    add_recipe_arguments(tokenizer)
+    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
+    tokenizer.add_argument("--vocab-size", type=int, default=32_000)
+    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to learn from (default 100 MB)")
+    tokenizer.add_argument("--seed", type=int, default=1)
+    tokenizer.set_defaults(run=run_train_tokenizer)
+
+    quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
+    quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
+    quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
+    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
+    quality.add_argument("--seed", type=int, default=1)
+    quality.set_defaults(run=run_train_quality)
+    return parser
+
+
+def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Start the worker processes first: their imports then run beside the launcher's own."""
+    from refinery.pipelines.runners.runner import Runner, launch_flags
+
+    check_beam_flags(flags)
+    flags = launch_flags(args.runner, flags, args.output, args.work or f"{args.output.rstrip('/')}/work")
+    with Runner(args.runner, args.workers, flags, args.quiet, args.traceback, say).open() as runner:
+        from refinery.pipelines.run.recipe import load_recipe
+        from refinery.pipelines.run.refine import Refinement
+
+        recipe = load_recipe(args.recipe, args.set, args.input)
+        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
+        totals = run.run().totals
+    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    say(f"check it:   refinery verify {args.output}")
+    return 0
+
+
+def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what was checked and every failure."""
+    from refinery.pipelines.commands.verify import verify
+
+    refuse_flags(flags)
+    report = verify(args.prefix)
+    for line in report.summary_lines():
+        say(line)
+    return EXIT_FAILED if report.failures else 0
+
+
+def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print where the run stands. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
+    from refinery.pipelines.commands.inspection import inspect
+    from refinery.pipelines.commands.inspection_text import json_line, text_lines
+
+    ask = None
+    if args.live:
+        from refinery.pipelines.runners.runner import ask_dataflow
+
+        check_beam_flags(flags)
+        ask = ask_dataflow(flags)
+    else:
+        refuse_flags(flags)
+    found = inspect(args.prefix, args.work, ask)
+    for line in [json_line(found)] if args.json else text_lines(found):
+        say(line)
+    return {"complete": 0, "empty": EXIT_USAGE, "foreign": EXIT_USAGE}.get(found.state, EXIT_FAILED)
+
+
+def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print every answer; 1 if something was not found."""
+    from refinery.pipelines.commands.trace_documents import Query, trace
+    from refinery.pipelines.commands.trace_text import json_lines, text_lines
+
+    refuse_flags(flags)
+    urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
+    asked = (("url", urls), ("id", args.id), ("origin", args.origin))
+    found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
+    for line in json_lines(found) if args.json else text_lines(found):
+        say(line)
+    return 0 if found.complete else EXIT_FAILED
+
+
+def read_lines(path: str) -> list[str]:
+    """Lines of a local file without their ends or a byte order mark; empty ones are left out."""
+    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
+        lines = (line.rstrip("\r\n") for line in stream)
+        return [line for line in lines if line]
+
+
+def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Learn from what the recipe's own cleaning keeps of its sources."""
+    from refinery.pipelines.runners.runner import Runner
+
+    check_beam_flags(flags)
+    with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
+        from refinery.pipelines.commands.sample import sample_texts
+        from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+        from refinery.pipelines.run.recipe import load_recipe
+
+        recipe = load_recipe(args.recipe, args.set, args.input)
+        texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)
+    train_tokenizer(texts, args.output, TrainTokenizerParams(vocab_size=args.vocab_size, seed=args.seed))
+    return 0
+
+
+def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Positive and negative texts come through the same readers as any source."""
+    from refinery.pipelines.commands.sample import read_texts
+    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+
+    refuse_flags(flags)
+    positive, negative = read_texts("positive", args.positive), read_texts("negative", args.negative)
+    train_quality(positive, negative, args.output, TrainQualityParams(seed=args.seed))
+    return 0
+
+
+def say(line: str) -> None:
+    """A line for the user, who may have stopped listening (`| head`): that must not stop a run."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """For commands that run no Beam job."""
+    if flags:
+        raise ValueError(f"unknown argument: {flags[0]}")
+
+
+def check_beam_flags(flags: Sequence[str]) -> None:
+    """Refuse what neither we nor Beam know, with a did-you-mean: Beam itself would only warn, then ignore it."""
+    if not flags:
+        return
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    beam_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(beam_parser)
+    known = [text for action in beam_parser._actions for text in action.option_strings]
+    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
+    known += ["--discard-work"]
+    for flag in flags:
+        name = flag.split("=")[0]
+        if name.startswith("-") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # what is wrong for Beam, it says
+        stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
+        if stray:  # a shell has made several words of a pattern: all but the first would be ignored
+            raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")
+
+
+def execute(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Exit code 0: done; 1: failed; 2: the command or the recipe is wrong; 130: interrupted."""
+    args, flags = build_parser().parse_known_args(argv)
+    run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
+    try:
+        return run(args, flags)
+    except KeyboardInterrupt as error:  # a job that goes on elsewhere has more to say
+        said = str(error) or "interrupted; run the same command again and it goes on where it stopped"
+        print(f"\n{said}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except ValueError as error:  # recipes, inputs and flags say what is wrong in their own words
+        print(f"refinery: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except (RuntimeError, OSError, StorageConflict) as error:
+        print(f"refinery: {last_words(str(error))}", file=sys.stderr)
+        if getattr(args, "traceback", False):
+            traceback.print_exc()
+        elif TRACEBACK in str(error):
+            print("(the same command with --traceback shows where)", file=sys.stderr)
+        return EXIT_FAILED
+
+
+def last_words(text: str) -> str:
+    """What an error says, without the traceback of the worker that Beam puts before it.
+
+    >>> last_words("Traceback (most recent call last):\\n  File x\\nrefinery.loader.errors.FormatError: a.bin: damaged")
+    'a.bin: damaged'
+    """
+    if TRACEBACK not in text:
+        return text
+    lines = text.rstrip().splitlines()
+    frames = [number for number, line in enumerate(lines) if line.startswith((" ", TRACEBACK))]
+    return re.sub(r"^refinery\.[\w.]+: ", "", "\n".join(lines[frames[-1] + 1 :]).strip())
+
+
+def main() -> None:
+    """The console command."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same clean end as Ctrl-C
+    code = execute()
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    # Threads of an interrupted Beam job cannot be joined; nothing of ours needs them any more.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""`refinery inspect`: where a run stands, from the small sealed files that it leaves. Reads no data, writes nothing.
+
+A pure core: `inspect` returns data; pipelines/commands/inspection_text.py puts it into words. (Not called inspect.py,
+like a module of Python's own.)
+"""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.fields import MOST
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest, unseal
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
+from refinery.pipelines.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
+from refinery.pipelines.run.funnel import build_funnel
+from refinery.pipelines.run.phases import STAGES, Phase, merge_reports, read_phase, read_waves
+
+PHASES = ("clean", "dedup", "shards")
+ASK_LIVE = "launched"  # of a job that was not seen to end
+# FormatError is a ValueError.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
+
+T = TypeVar("T")
+Ask = Callable[[JobRecord], JobState | None]
+
+
+@dataclass(frozen=True)
+class PhaseState:
+    """A phase. state: "done", "begun" (some of its jobs are done), "to do". root: where its parts are, if elsewhere.
+
+    waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}.
+    """
+
+    name: str
+    state: str
+    root: str = ""
+    waves: int = 0
+    waves_left: int | None = None
+    parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """Where a run stands.
+
+    state: "empty"; "foreign": not of Refinery; "damaged": see `problems`; "started"; "running": a job on Dataflow was
+    launched and not seen to end; "complete". jobs: with their states as last seen, or as asked for. funnel: as in the
+    manifest, of what is done so far; seconds: of work per stage. manifest: None until the corpus is complete. notes:
+    what could not be looked at, and why, without harm to the run.
+    """
+
+    prefix: str
+    work: str
+    state: str
+    name: str = ""
+    fingerprint: str = ""
+    inputs: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    phases: tuple[PhaseState, ...] = ()
+    jobs: tuple[JobRecord, ...] = ()
+    funnel: tuple[Mapping[str, Any], ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    manifest: Manifest | None = None
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dead(self) -> dict[str, dict[str, int]]:
+        """Stage -> error -> dead letters."""
+        found: dict[str, Counter[str]] = {}
+        for row in self.funnel:
+            for error, count in row["dead"].items():
+                found.setdefault(row["stage"], Counter())[error] += count["documents"]
+        return {stage: dict(sorted(errors.items(), key=lambda e: (-e[1], e[0]))) for stage, errors in found.items()}
+
+
+def inspect(prefix: str, work: str = "", ask: Ask | None = None) -> Inspection:
+    """Where the run at `prefix` (a local folder, gs://bucket/prefix, https://…) stands.
+
+    work: the work location (default: PREFIX/work). ask: gives the live state of a job. Raises ValueError for an address
+    of another kind, and as the store does where the storage cannot be reached; damage is part of the answer. Cost: a
+    read for each of the run's reports and job records, and a listing of the latter.
+    """
+    return _Inspector(prefix, work or f"{prefix.rstrip('/')}/work", ask).inspect()
+
+
+class _Inspector:
+    def __init__(self, prefix: str, work: str, ask: Ask | None) -> None:
+        self.prefix, self.work, self.ask = prefix, work, ask
+        self.store, self.work_store = open_store(prefix), open_store(work)
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+
+    def inspect(self) -> Inspection:
+        if self.store.size(RUN) is None and self.store.size(MANIFEST) is None:
+            return Inspection(self.prefix, self.work, "empty" if is_empty(self.store) else "foreign")
+        run = self._look(RUN, self._read_run) or {}
+        manifest = None
+        if self.store.size(MANIFEST) is not None:
+            manifest = self._look(MANIFEST, lambda: read_manifest(self.store))
+            if manifest and run and manifest.fingerprint != run["fingerprint"]:
+                self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
+        done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
+        jobs = self._jobs({phase.name for phase in done}, {wave["number"] for wave in waves})
+        reports = [*(phase.report for phase in done), *waves]
+        merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
+        funnel: Sequence[Mapping[str, Any]] = manifest.funnel if manifest is not None else ()
+        if manifest is None and (sources := run.get("sources")):
+            funnel = self._look("the counts", lambda: build_funnel(merged["tallies"], STAGES, sources)) or ()
+        return Inspection(
+            self.prefix,
+            self.work,
+            self._state(manifest, jobs),
+            run.get("name", manifest.name if manifest else ""),
+            run.get("fingerprint", manifest.fingerprint if manifest else ""),
+            run.get("inputs", {}),
+            tuple(self._phase(name, done, waves) for name in PHASES) if run else (),
+            tuple(jobs),
+            tuple(funnel),
+            merged["seconds"],
+            manifest,
+            tuple(dict.fromkeys(self.problems)),
+            tuple(self.notes),
+        )
+
+    def _look(self, what: str, look: Callable[[], T]) -> T | None:
+        """What `look` returns; None, and a problem, for what is damaged."""
+        try:
+            return look()
+        except UNREADABLE as error:
+            told = str(error) if what in str(error) else f"{what}: {type(error).__name__}: {error}"
+            self.problems.append(told)
+            return None
+
+    def _read_run(self) -> dict[str, Any]:
+        """The fields of _run.json that are told, each checked for its type."""
+        payload = unseal(self.store.read(RUN), self.store.url(RUN))
+        inputs: dict[str, Counter[str]] = {}
+        for entry in payload["inputs"]:
+            inputs.setdefault(_text(entry["source"]), Counter()).update(files=1, bytes=_count(entry["size"]))
+        return {
+            "name": _text(payload["name"]),
+            "fingerprint": _text(payload["fingerprint"]),
+            "phases": {name: _text(payload["phases"][name]) for name in PHASES},
+            "sources": [_text(source["name"]) for source in payload["recipe"]["sources"]],
+            "inputs": {source: dict(count) for source, count in inputs.items()},
+        }
+
+    # --- phases and jobs ----------------------------------------------------------------------------------------
+
+    def _phases(self, fingerprints: Mapping[str, str], complete: bool) -> tuple[list[Phase], list[dict[str, Any]]]:
+        """The finished phases, and the reports of finished waves while clean is not finished."""
+        found = (self._look(f"{name}.json", partial(self._finished, name, f)) for name, f in fingerprints.items())
+        done = [phase for phase in found if phase is not None]
+        waves: list[dict[str, Any]] = []
+        if fingerprints and not any(phase.name == "clean" for phase in done) and not complete:
+            waves = self._look("clean", partial(self._waves, fingerprints["clean"])) or []
+            if self._look("clean", lambda: [_parts(wave) for wave in waves]) is None:
+                waves = []
+            if not waves and not self._claimed():
+                self.notes.append(
+                    f"nothing of this run in {self.work}; if its --work is another one, give it here, too"
+                )
+        return done, waves
+
+    def _finished(self, name: str, fingerprint: str) -> Phase | None:
+        phase = read_phase(self.work, name, fingerprint)
+        if phase is not None:
+            _parts(phase.report)
+        elif self.work_store.size(f"{name}.json") is not None:
+            raise FormatError(f"{self.work_store.url(f'{name}.json')} is of another run")
+        return phase
+
+    def _waves(self, fingerprint: str) -> list[dict[str, Any]]:
+        waves = read_waves(self.work_store, "clean")
+        for wave in waves:
+            if wave.get("fingerprint") != fingerprint:
+                place = self.work_store.url(f"clean/wave-{wave['number']:05d}.json")
+                raise FormatError(f"{place} is of another run")
+        return waves
+
+    def _claimed(self) -> bool:
+        inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")
+        return inside or self.work_store.size(RUN) is not None
+
+    def _phase(self, name: str, done: Sequence[Phase], waves: Sequence[Mapping[str, Any]]) -> PhaseState:
+        for phase in done:
+            if phase.name == name:
+                root = "" if phase.root == self.work else phase.root
+                return PhaseState(name, "done", root, parts=_parts(phase.report))
+        if name == "clean" and waves:
+            left = waves[-1].get("waves_left")
+            return PhaseState(name, "begun", "", len(waves), left if isinstance(left, int) else None, _parts(*waves))
+        return PhaseState(name, "to do")
+
+    def _jobs(self, phases: set[str], waves: set[int]) -> list[JobRecord]:
+        """Records with the best known state of each job."""
+        if self.work.startswith(("http://", "https://")):
+            return []  # such a place cannot be listed
+        jobs = []
+        for job in self._look("jobs", lambda: read_jobs(self.work_store)) or []:
+            phase, _, wave = job.key.partition("-")
+            if not job.state and self.ask is not None:
+                job = replace(job, state=self._ask(job, self.ask))
+            if not job.state and (phase in phases or (wave.isdecimal() and int(wave) in waves)):
+                job = replace(job, state="DONE")  # nobody saw it end, but its work is done
+            jobs.append(replace(job, state=job.state or ASK_LIVE))
+        return jobs
+
+    def _ask(self, job: JobRecord, ask: Ask) -> str:
+        try:
+            found = ask(job)
+            return found.state if found else "UNKNOWN"
+        except (ServiceTrouble, ServiceRefusal) as error:
+            self.notes.append(f"job {job.id}: no answer from Dataflow: {error}")
+            return ""
+
+    def _state(self, manifest: Manifest | None, jobs: Sequence[JobRecord]) -> str:
+        if self.problems:
+            return "damaged"
+        if manifest is not None:
+            return "complete"
+        return "running" if any(job.state not in (*ENDED, "UNKNOWN") for job in jobs) else "started"
+
+
+def is_empty(store: Store) -> bool:
+    """Whether there is nothing at a location. A local folder is not walked."""
+    if "://" in store.root:
+        return store.is_empty()
+    path = Path(store.root)
+    if not path.is_dir():
+        return not path.exists()
+    with os.scandir(path) as entries:
+        return next(entries, None) is None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} found, a text expected")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or not 0 <= value <= MOST:
+        raise TypeError(f"{value!r:.80} found, a count expected")
+    return value
+
+
+def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Their sum. Raises TypeError for one that no table can show."""
+    merged = merge_reports(reports)
+    for tally in merged["tallies"]:
+        _count(tally["documents"]), _count(tally["bytes"])
+    return merged
+
+
+def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Files, rows and bytes of each folder of some reports."""
+    found: dict[str, Counter[str]] = {}
+    for folder, entries in (item for report in reports for item in report["parts"].items()):
+        for entry in entries:
+            count = {"files": 1, "rows": _count(entry["rows"]), "bytes": _count(entry["size"])}
+            found.setdefault(_text(folder), Counter()).update(count)
+    return {folder: dict(count) for folder, count in found.items()}

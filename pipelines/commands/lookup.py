@@ -1,0 +1,172 @@
+"""Finding rows in the Parquet files of a corpus by url, id or origin, reading no more of them than needed."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.commands.verify import read_plan
+from refinery.pipelines.run.phases import Phase
+from refinery.transforms.core.document import hash64
+
+Row = dict[str, Any]
+
+PROVENANCE = (
+    *("id", "url", "source", "origin", "language", "language_score", "quality", "copies", "sources"),
+    *("text_bytes", "token_offset", "token_count"),
+)
+DOCUMENTS = ("id", "url", "source", "origin")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to look for: a row is found if any of its columns has one of these values."""
+
+    url: frozenset[str] = field(default=frozenset())
+    id: frozenset[bytes] = field(default=frozenset())
+    origin: frozenset[str] = field(default=frozenset())
+
+    def columns(self, names: Iterable[str]) -> dict[str, frozenset[Any]]:
+        """Column -> values, of those columns that a file has and that values are wanted of."""
+        return {name: getattr(self, name) for name in ("url", "id", "origin") if name in names and getattr(self, name)}
+
+
+def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    """(number, row of these columns) of every row found in a Parquet file, in order.
+
+    Row groups whose statistics rule out every value are skipped; of the others only the columns looked at are read,
+    and the rest where something was found. Memory: a row group of these columns. Raises OSError for a damaged file.
+    """
+    with (
+        _damage_named(store.url(path)),
+        store.open(path) as stream,
+        pq.ParquetFile(stream, page_checksum_verification=True) as file,
+    ):
+        missing = [name for name in columns if name not in file.schema_arrow.names]
+        if missing:
+            raise LookupError(f"no column {missing[0]}")
+        yield from _find(file, wanted, columns)
+
+
+@contextmanager
+def _damage_named(url: str) -> Iterator[None]:
+    """What a damaged file makes pyarrow raise becomes an OSError with its name."""
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError, LookupError) as error:
+        raise OSError(f"{url}: cannot be read ({error}); refinery verify tells what is damaged") from None
+
+
+def _find(file: pq.ParquetFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
+    values = wanted.columns(file.schema_arrow.names)
+    known = {name: _Values(chosen, file.schema_arrow.field(name).type) for name, chosen in values.items()}
+    start = 0
+    for group in range(file.metadata.num_row_groups):
+        facts = file.metadata.row_group(group)
+        chunks = {facts.column(i).path_in_schema: facts.column(i) for i in range(facts.num_columns)}
+        possible = [name for name, chosen in known.items() if chosen.may_be_in(chunks[name].statistics)]
+        found = np.zeros(facts.num_rows, np.bool_)
+        if possible:
+            table = file.read_row_group(group, columns=possible, use_threads=False)
+            for name in possible:
+                found |= pc.is_in(table[name], value_set=known[name].array).to_numpy()
+        rows = np.flatnonzero(found)
+        if len(rows):
+            table = file.read_row_group(group, columns=list(columns), use_threads=False).take(rows)
+            yield from zip((start + rows).tolist(), table.to_pylist(), strict=True)
+        start += facts.num_rows
+
+
+class _Values:
+    """Values of one column, comparable with the statistics of a row group."""
+
+    def __init__(self, values: Iterable[Any], kind: pa.DataType) -> None:
+        chosen = list(values)
+        self.array = pa.array(chosen, kind)
+        self.sorted = sorted(_bytes(value) for value in chosen)
+
+    def may_be_in(self, statistics: Any) -> bool:
+        """False only where no value lies between the least and the greatest of the row group."""
+        if statistics is None or not statistics.has_min_max:
+            return True
+        place = bisect_left(self.sorted, _bytes(statistics.min))
+        return place < len(self.sorted) and self.sorted[place] <= _bytes(statistics.max)
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
+def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tuple[ShardEntry, int, Row]]:
+    """(shard, document, provenance row) of what is found. An id is looked for only in the shards that may hold it."""
+    plan = read_plan(manifest.recipe)
+    places: dict[bytes, tuple[str, int]] = {}
+    if plan:
+        for id_ in wanted.id:
+            held_out = hash64("validation", id_) < plan.validation * 2**64
+            places[id_] = ("validation" if held_out else "train", hash64("order", plan.seed, id_))
+    for shard in manifest.shards:
+        here = frozenset(
+            id_
+            for id_ in wanted.id
+            if id_ not in places
+            or (places[id_][0] == shard.split and places[id_][1] * shard.count >> 64 == shard.index)
+        )
+        chosen = Wanted(wanted.url, here, wanted.origin)
+        if here or wanted.url or wanted.origin:
+            for number, row in find_rows(store, shard.provenance.path, chosen, PROVENANCE):
+                yield shard, number, row
+
+
+def find_removed(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[Row]:
+    """Removals found. An id is looked for only in the file that may hold it."""
+    files = manifest.removals
+    by_file: dict[int, set[bytes]] = {}
+    if files and wanted.id:
+        ids = sorted(wanted.id)
+        raw = np.frombuffer(b"".join(ids), np.uint8).reshape(-1, ID_BYTES)
+        for id_, index in zip(ids, removals_file(raw, len(files)).tolist(), strict=True):
+            by_file.setdefault(index, set()).add(id_)
+    for index, file in enumerate(files):
+        chosen = Wanted(wanted.url, frozenset(by_file.get(index, ())), wanted.origin)
+        if chosen != Wanted():
+            for _, row in find_rows(store, file.path, chosen, REMOVALS_SCHEMA.names):
+                yield row
+
+
+def find_records(store: Store, manifest: Manifest, folder: str, wanted: Wanted, columns: Sequence[str]) -> list[Row]:
+    """Rows of rejects/ or dead_letters/."""
+    paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")]
+    return [row for path in paths for _, row in find_rows(store, path, wanted, columns)]
+
+
+def find_documents(clean: Phase, dedup: Phase, wanted: Wanted) -> Iterator[Row]:
+    """Cleaned documents in the work location, of all that were found those that deduplication kept."""
+    documents, verdicts = open_store(clean.root), open_store(dedup.root)
+    names = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
+    for part in clean.parts("documents"):
+        found = list(find_rows(documents, part["path"], wanted, DOCUMENTS))
+        judged = names.get(part["path"].rpartition("/")[2])
+        if found and judged:
+            with _damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
+                removed = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)["removed"]
+                found = [(number, row) for number, row in found if not removed[number].as_py()]
+        yield from (row for _, row in found)
+
+
+def input_files(run: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Source -> the files that were read, as _run.json lists them."""
+    files: dict[str, list[str]] = {}
+    for entry in run.get("inputs", ()):
+        files.setdefault(str(entry["source"]), []).append(str(entry["path"]))
+    return files

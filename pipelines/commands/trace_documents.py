@@ -1,0 +1,366 @@
+"""`refinery trace`: what became of a page, by the published files of a corpus, and by work/ where it is still there.
+
+A pure core: `trace` takes queries and returns answers as data; pipelines/commands/trace_text.py puts them into words.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.removals import AGAINST, ID_BYTES
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.commands.lookup import (
+    Row,
+    Wanted,
+    find_documents,
+    find_kept,
+    find_records,
+    find_removed,
+    input_files,
+)
+from refinery.pipelines.run.phases import Phase, read_phase
+
+REJECTS = ("stage", "reason", "source", "url", "origin")
+DEAD = ("stage", "error", "source", "origin", "sha256", "size")
+SHOWN = 80  # characters of a wrong value that a message repeats
+
+
+@dataclass(frozen=True)
+class Query:
+    """What was asked: field is "url", "id" (32 hexadecimal digits) or "origin" (file@offset)."""
+
+    field: str
+    value: str
+
+    def __post_init__(self) -> None:
+        if self.field not in ("url", "id", "origin"):
+            raise ValueError(f"field: {self.field!r} given, url, id or origin is allowed")
+        if not self.value:  # many documents have no address: that is no question about one of them
+            raise ValueError(f"--{self.field}: '' given, one or more characters are allowed")
+        try:
+            self.value.encode()
+        except UnicodeEncodeError:
+            raise ValueError(f"--{self.field} {self.value[:SHOWN]!a}: valid UTF-8 is allowed") from None
+        if self.field == "id":
+            digits = self.value.lower()
+            if len(digits) != 2 * ID_BYTES or set(digits) - set("0123456789abcdef"):
+                raise ValueError(f"--id {self.value[:SHOWN]!a}: {2 * ID_BYTES} hexadecimal digits are allowed")
+            object.__setattr__(self, "value", digits)
+
+
+@dataclass(frozen=True)
+class Doc:
+    """A document. id in hexadecimal; id and url are "" where the files at hand do not tell them."""
+
+    id: str = ""
+    url: str = ""
+    source: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """In the corpus. Tokens token_offset to token_offset + token_count of the shard are its; copies counts itself."""
+
+    doc: Doc
+    shard: str
+    document: int
+    token_offset: int
+    token_count: int
+    text_bytes: int
+    language: str
+    language_score: float | None
+    quality: float | None
+    copies: int
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """Dropped by a rule, and in the sample of these."""
+
+    doc: Doc
+    stage: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dead:
+    """Failed: a dead letter. sha256 and size are of the record, or of what could be read of it."""
+
+    doc: Doc
+    stage: str
+    error: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Passed:
+    """Kept by deduplication, dropped by a later stage, not listed: rejects/ has this share (rate) of the dropped."""
+
+    doc: Doc
+    rate: float | None
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """The survivor of a chain is a document of another, already published corpus."""
+
+    doc: Doc
+    prefix: str
+
+
+@dataclass(frozen=True)
+class Circle:
+    """The survivors of a chain lead back to one that was met before: the corpus is damaged."""
+
+    doc: Doc
+
+
+@dataclass(frozen=True)
+class Step:
+    """One removal of a chain: why, and which document was kept instead."""
+
+    reason: str
+    scope: str
+    similarity: float
+    survivor: Doc
+
+
+Record = Rejected | Dead | Passed
+End = Kept | Rejected | Dead | Passed | Elsewhere | Circle
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Removed by deduplication. steps: its own removal, its survivor's, …; end: what became of the last survivor."""
+
+    doc: Doc
+    steps: tuple[Step, ...]
+    end: End
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Not found, and what that may mean.
+
+    rate: share of dropped documents that rejects/ lists (None: unknown). dead: dead letters, which have no address.
+    file_read: for an origin, whether its file was among the inputs. work: whether cleaned documents were searched, too.
+    """
+
+    rate: float | None
+    dead: int
+    file_read: bool | None
+    work: bool
+
+
+Answer = Kept | Removed | Rejected | Dead | Passed | Missing
+
+
+@dataclass(frozen=True)
+class Trace:
+    """(query, answer) in the order of the queries. inputs: source -> files. notes: what was not searched, and why."""
+
+    answers: tuple[tuple[Query, Answer], ...]
+    inputs: Mapping[str, Sequence[str]]
+    notes: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that was asked for was found."""
+        return not any(isinstance(answer, Missing) for _, answer in self.answers)
+
+
+def trace(prefix: str, queries: Sequence[Query], work: str = "") -> Trace:
+    """What became of the documents asked for in the corpus at `prefix` (a local folder or gs://bucket/prefix).
+
+    work: the work location (default: PREFIX/work), searched where it belongs to this corpus. Raises FormatError where
+    there is no corpus, OSError for a file that cannot be read, ValueError without a query. Cost: one pass over the
+    columns asked for in every file, by id alone in few; memory: one row group of them, and what was found.
+    """
+    if not queries:
+        raise ValueError("nothing to trace: give --url, --id, --origin or --urls")
+    return _Tracer(prefix, work or f"{prefix.rstrip('/')}/work").trace(tuple(dict.fromkeys(queries)))
+
+
+class _Tracer:
+    def __init__(self, prefix: str, work: str) -> None:
+        self.store: Store = open_store(prefix)
+        self.manifest: Manifest = read_manifest(self.store)
+        self.run: dict[str, Any] = unseal(self.store.read(RUN), self.store.url(RUN))
+        self.notes: list[str] = []
+        self.phases = self._open_work(work)
+        rejects = self.manifest.recipe.get("rejects")
+        rate = rejects.get("rate") if isinstance(rejects, dict) else None
+        self.rate: float | None = rate if isinstance(rate, (int, float)) else None
+        self.kept: dict[str, list[Kept]] = {}  # by id: every document met on the way
+        self.moved: dict[str, Row] = {}  # by id: its removal in favour of another id, or of another corpus
+        self.lost: dict[str, End] = {}  # by id: survivors that are not in the corpus
+
+    def _open_work(self, work: str) -> tuple[Phase, Phase] | None:
+        try:
+            clean, dedup = (read_phase(work, name, self.run["phases"][name]) for name in ("clean", "dedup"))
+        except (FormatError, OSError, KeyError, TypeError) as error:
+            self.notes.append(f"{work} was not searched: {error}")
+            return None
+        return (clean, dedup) if clean and dedup else None
+
+    def trace(self, queries: tuple[Query, ...]) -> Trace:
+        wanted = Wanted(
+            frozenset(q.value for q in queries if q.field == "url"),
+            frozenset(bytes.fromhex(q.value) for q in queries if q.field == "id"),
+            frozenset(q.value for q in queries if q.field == "origin"),
+        )
+        kept = self._find_kept(wanted)
+        removed = list(find_removed(self.store, self.manifest, wanted))
+        self._follow({row["survivor"] for row in removed if not row["scope"].startswith(AGAINST)})
+        ends = {id_ for row in removed if (id_ := self._last(row)) is not None}
+
+        survivors = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
+        origins = wanted.origin | {doc.origin for doc in survivors}
+        records: list[Record] = [
+            Rejected(_doc(row), row["stage"], row["reason"])
+            for row in find_records(self.store, self.manifest, "rejects", Wanted(wanted.url, origin=origins), REJECTS)
+        ]
+        records += [
+            Dead(_doc(row), row["stage"], row["error"], row["sha256"], row["size"])
+            for row in find_records(self.store, self.manifest, "dead_letters", Wanted(origin=origins), DEAD)
+        ]
+        records = _name_documents(records, survivors)
+        seen = {(r.doc.source, r.doc.origin) for r in records}
+        records += [Passed(doc, self.rate) for doc in survivors if (doc.source, doc.origin) not in seen]
+        for record in records:
+            self.lost.setdefault(record.doc.id, record)
+
+        answers: list[Answer] = [*kept, *(self._chain(row) for row in removed), *records]
+        return Trace(tuple(self._sort_out(queries, answers)), input_files(self.run), tuple(self.notes))
+
+    def _find_kept(self, wanted: Wanted) -> list[Kept]:
+        found = [
+            Kept(
+                doc=_doc(row),
+                shard=shard.bin.path.removesuffix(".bin"),
+                document=number,
+                token_offset=row["token_offset"],
+                token_count=row["token_count"],
+                text_bytes=row["text_bytes"],
+                language=row["language"],
+                language_score=_round(row["language_score"]),
+                quality=_round(row["quality"]),
+                copies=row["copies"],
+                sources=tuple(row["sources"]),
+            )
+            for shard, number, row in find_kept(self.store, self.manifest, wanted)
+        ]
+        for one in found:
+            self.kept.setdefault(one.doc.id, []).append(one)
+        return found
+
+    def _follow(self, ids: set[bytes]) -> None:
+        """Read what stands for these ids, and for those in turn, until nothing new comes up."""
+        seen: set[bytes] = set()
+        while ids := ids - seen:
+            seen |= ids
+            self._find_kept(Wanted(id=frozenset(ids)))
+            rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
+            ids = set()
+            for row in find_removed(self.store, self.manifest, Wanted(id=rest)):
+                against = row["scope"].startswith(AGAINST)
+                if against or row["survivor"] != row["id"]:
+                    self.moved.setdefault(row["id"].hex(), row)
+                if not against:
+                    ids.add(row["survivor"])
+
+    def _walk(self, row: Row) -> tuple[list[Row], bool]:
+        """A removal and those of its survivors in turn; True where they lead in a circle."""
+        rows, seen = [row], set()
+        while not row["scope"].startswith(AGAINST):
+            id_ = row["survivor"].hex()
+            if id_ in self.kept or id_ not in self.moved:
+                return rows, False
+            if id_ in seen:
+                return rows, True
+            seen.add(id_)
+            row = self.moved[id_]
+            rows.append(row)
+        return rows, False
+
+    def _last(self, row: Row) -> str | None:
+        """The id at the end of a chain, if the published files do not tell what became of it."""
+        rows, circle = self._walk(row)
+        id_ = str(rows[-1]["survivor"].hex())
+        known = circle or rows[-1]["scope"].startswith(AGAINST) or id_ in self.kept
+        return None if known else id_
+
+    def _chain(self, row: Row) -> Removed:
+        rows, circle = self._walk(row)
+        last, id_ = rows[-1], rows[-1]["survivor"].hex()
+        end: End
+        if circle:
+            end = Circle(Doc(id_))
+        elif last["scope"].startswith(AGAINST):
+            end = Elsewhere(Doc(id_), last["scope"].removeprefix(AGAINST))
+        elif id_ in self.kept:
+            end = self.kept[id_][0]
+        else:
+            end = self.lost.get(id_, Passed(Doc(id_), self.rate))
+        survivors = [*(_doc(after) for after in rows[1:]), end.doc]
+        steps = (
+            Step(r["reason"], r["scope"], _round(r["similarity"]) or 0.0, doc)
+            for r, doc in zip(rows, survivors, strict=True)
+        )
+        return Removed(_doc(row), tuple(steps), end)
+
+    def _find_documents(self, wanted: Wanted) -> list[Doc]:
+        """Documents that deduplication kept and that did not reach the corpus, from the work location."""
+        if not self.phases:
+            return []
+        try:
+            found = [_doc(row) for row in find_documents(*self.phases, wanted)]
+        except OSError as error:
+            self.notes.append(f"work/ was not searched: {error}")
+            self.phases = None
+            return []
+        reached = {one.doc for many in self.kept.values() for one in many}
+        return [doc for doc in found if doc not in reached]
+
+    def _sort_out(self, queries: Iterable[Query], answers: Sequence[Answer]) -> Iterable[tuple[Query, Answer]]:
+        """The answers to each query, and a Missing for each without any."""
+        by_value: dict[tuple[str, str], list[Answer]] = {}
+        for answer in answers:
+            if not isinstance(answer, Missing):
+                for field in ("url", "id", "origin"):
+                    by_value.setdefault((field, getattr(answer.doc, field)), []).append(answer)
+        dead = sum(count["documents"] for row in self.manifest.funnel for count in row["dead"].values())
+        paths = {path for files in input_files(self.run).values() for path in files}
+        sources = self.manifest.recipe.get("sources") or ()
+        # Documents of another run keep their origins, which are no inputs of this one.
+        earlier = any(isinstance(s, dict) and s.get("format") == "documents" for s in sources)
+        for query in queries:
+            found = by_value.get((query.field, query.value), [])
+            yield from ((query, answer) for answer in found)
+            if not found:
+                file_read = query.value.rpartition("@")[0] in paths if query.field == "origin" else None
+                if file_read is False and earlier:
+                    file_read = None
+                yield query, Missing(self.rate, dead, file_read, self.phases is not None)
+
+
+def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Record]:
+    """Records with the ids and addresses that only the work location knows."""
+    known = {(doc.source, doc.origin): doc for doc in docs}
+    return [replace(r, doc=known.get((r.doc.source, r.doc.origin), r.doc)) for r in records]
+
+
+def _doc(row: Row) -> Doc:
+    return Doc(row["id"].hex() if "id" in row else "", row.get("url", ""), row["source"], row["origin"])
+
+
+def _round(value: float | None) -> float | None:
+    """A float32 without the digits that it does not have; None, too, for what is no number, which JSON cannot hold."""
+    return None if value is None or not isfinite(value) else float(f"{value:.6g}")

@@ -1,0 +1,188 @@
+"""What `refinery trace` found, in words and as JSON. Addresses are a stranger's: what is unprintable gets escaped."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from refinery.pipelines.commands.trace_documents import (
+    Answer,
+    Circle,
+    Dead,
+    Doc,
+    Elsewhere,
+    End,
+    Kept,
+    Missing,
+    Passed,
+    Query,
+    Rejected,
+    Removed,
+    Step,
+    Trace,
+)
+
+NAMES = {
+    Kept: "kept",
+    Removed: "removed",
+    Rejected: "rejected",
+    Dead: "dead",
+    Passed: "passed",
+    Elsewhere: "elsewhere",
+    Circle: "circle",
+    Missing: "missing",
+}
+SHOWN_FILES = 5  # of the inputs of a source
+
+
+def safe(text: str) -> str:
+    """`text` with everything unprintable escaped: line breaks, terminal codes, marks that turn the direction of text.
+
+    >>> safe("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def json_lines(found: Trace) -> Iterator[str]:
+    """One ASCII JSON object per query and answer."""
+    for query, answer in found.answers:
+        fields = {"query": {query.field: query.value}, **_plain(answer)}
+        if isinstance(answer, Missing):
+            fields["inputs"] = {source: len(files) for source, files in found.inputs.items()}
+            fields["notes"] = list(found.notes)
+        yield json.dumps(fields)
+
+
+def _plain(answer: Answer | End) -> dict[str, Any]:
+    """{"answer": …} and the fields of the answer; those of its document stand beside them."""
+    fields = {"answer": NAMES[type(answer)], **asdict(answer)}
+    if "doc" in fields:
+        fields |= fields.pop("doc")
+    if isinstance(answer, Removed):
+        fields["end"] = _plain(answer.end)
+    return fields
+
+
+# --- words ----------------------------------------------------------------------------------------------------------
+
+
+def text_lines(found: Trace) -> Iterator[str]:
+    """What was asked, flush left, with every answer below it; at the end, where something is missing, what was read."""
+    last: Query | None = None
+    for query, answer in found.answers:
+        if query != last:
+            yield f"{query.field} {safe(query.value)}"
+        last = query
+        yield from (f"  {line}" for line in _describe(query, answer))
+    if not found.complete:
+        yield from _searched(found.inputs)
+    yield from (f"note: {safe(note)}" for note in found.notes)
+
+
+def _describe(query: Query, answer: Answer) -> Iterator[str]:
+    if isinstance(answer, Missing):
+        yield from _missing(query.field, answer)
+        return
+    if isinstance(answer, Removed):
+        yield from _removed(answer)
+        return
+    yield _outcome(answer)
+    yield f"  {_document(answer.doc)}"
+    if isinstance(answer, Kept):
+        yield f"  {_scores(answer)}"
+
+
+def _removed(answer: Removed) -> Iterator[str]:
+    step, *later = answer.steps
+    yield f"removed: {_why(step)}"
+    yield f"  {_document(answer.doc)}"
+    yield f"  kept instead: {_document(step.survivor)}"
+    for step in later:
+        yield f"    which was itself removed: {_why(step)}"
+        yield f"    kept instead: {_document(step.survivor)}"
+    yield f"  {'the last of these' if later else 'that one'}: {_outcome(answer.end)}"
+
+
+def _why(step: Step) -> str:
+    where = {"source": "among the documents of its source", "corpus": "among all documents"}
+    place = where.get(step.scope, safe(step.scope))
+    return f"{safe(step.reason)}, {place}, similarity {step.similarity:.3f}"
+
+
+def _outcome(answer: Answer | End) -> str:
+    if isinstance(answer, Kept):
+        end = answer.token_offset + answer.token_count
+        return (
+            f"in the corpus: {safe(answer.shard)}, document {answer.document}, "
+            f"tokens {answer.token_offset} to {end} ({answer.token_count})"
+        )
+    if isinstance(answer, Rejected):
+        return f"dropped by {safe(answer.stage)}: {safe(answer.reason)}"
+    if isinstance(answer, Dead):
+        return (
+            f"failed in {safe(answer.stage)}: {safe(answer.error)} ({answer.size} bytes, sha256 {safe(answer.sha256)})"
+        )
+    if isinstance(answer, Passed):
+        return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer.rate)}"
+    if isinstance(answer, Elsewhere):
+        return f"in the published corpus {safe(answer.prefix)}; ask there for --id {answer.doc.id}"
+    return "the survivors lead round in a circle: the corpus is damaged, see refinery verify"
+
+
+def _unlisted(rate: float | None) -> str:
+    return "" if rate is None else f"; which one is not listed (rejects.rate is {rate:g})"
+
+
+def _scores(answer: Kept) -> str:
+    told = [f"language {safe(answer.language)}" if answer.language else ""]
+    if answer.language_score is not None:
+        told.append(f"language score {answer.language_score:g}")
+    if answer.quality is not None:
+        told.append(f"quality {answer.quality:g}")
+    told.append(f"{answer.text_bytes} bytes of text")
+    told.append(f"stands for {answer.copies} documents of {safe(', '.join(answer.sources))}")
+    return ", ".join(part for part in told if part)
+
+
+def _document(doc: Doc) -> str:
+    parts = [f"id {doc.id}" if doc.id else "", safe(doc.url), f"source {safe(doc.source)}" if doc.source else ""]
+    return ", ".join(part for part in (*parts, safe(doc.origin)) if part)
+
+
+def _missing(field: str, answer: Missing) -> Iterator[str]:
+    left_out = "a source's sample or cap left it out"
+    if answer.file_read is False:
+        reasons = ["it was never read: its file is not among the inputs"]
+    elif answer.file_read:
+        reasons = [f"its file was read, but has no record at this place, or {left_out}"]
+    else:
+        reasons = [f"it was never read: no input has exactly this {field}, or {left_out}"]
+    if field == "id":
+        reasons.append("it was dropped or failed: rejects/ and dead_letters/ list no ids, work/documents/ does")
+    else:
+        if answer.rate is None or answer.rate < 1:
+            rate = "unknown" if answer.rate is None else f"{answer.rate:g}"
+            reasons.append(
+                f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped page is"
+            )
+        if field == "url" and answer.dead:
+            reasons.append(f"it failed: {answer.dead} dead letters have no address, only an origin")
+        if field == "url":
+            reasons.append("it was dropped as soon as read: not every format knows an address by then")
+    yield "not found; this can mean:"
+    yield from (f"- {reason}" for reason in reasons)
+    if not answer.work:
+        yield "work/ is not there, or not of this corpus: its documents were not searched"
+
+
+def _searched(inputs: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    yield "read were:"
+    for source, files in inputs.items():
+        yield f"  source {safe(source)}: {len(files)} files"
+        yield from (f"    {safe(path)}" for path in files[:SHOWN_FILES])
+        if len(files) > SHOWN_FILES:
+            yield f"    and {len(files) - SHOWN_FILES} more, listed in _run.json"

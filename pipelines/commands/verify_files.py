@@ -1,0 +1,137 @@
+"""Checks of the files beside the shards: records, foreign files, links, and the parts that were kept under work/."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
+from refinery.loader.storage.store import Store, check_name, size_and_crc32c
+from refinery.pipelines.commands.verify_shard import BATCH_ROWS
+
+# Ours alone: nothing that the manifest does not list.
+FOLDERS = (*SPLITS, "tokenizer", "removals", "rejects", "dead_letters")
+
+# Columns, repeated here because the module that owns them loads Beam; a test holds them equal.
+RECORDS: Mapping[str, tuple[str, ...]] = {
+    "dead_letters": ("stage", "error", "source", "origin", "sha256", "size"),
+    "rejects": ("stage", "reason", "source", "url", "origin", "excerpt"),
+}
+
+
+def collect(what: str, check: Iterable[str]) -> list[str]:
+    """All failures of a check. An exception becomes one more: on foreign bytes any library may raise anything."""
+    failures = []
+    try:
+        for failure in check:
+            failures.append(failure)
+    except Exception as error:  # noqa: BLE001 - see above; nothing may stop the other checks
+        failures.append(f"{what}: {type(error).__name__}: {error}")
+    return failures
+
+
+def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[str]) -> Iterator[str]:
+    """dead_letters/ has a row for every dead record of the funnel, rejects/ no row for what it did not drop."""
+    outcome, reason = ("dead", "error") if folder == "dead_letters" else ("dropped", "reason")
+    keys = ["stage", "source", reason]
+    found: Counter[tuple[Any, ...]] = Counter()
+    paths = [entry.path for entry in manifest.files if entry.path.startswith(f"{folder}/")]
+    for path in paths:
+        if path in damaged:
+            return  # has a failure already
+        with store.open(path) as stream, pq.ParquetFile(stream) as file:
+            if tuple(file.schema_arrow.names) != RECORDS[folder]:
+                yield f"{path}: columns {file.schema_arrow.names} found, {list(RECORDS[folder])} expected"
+                return
+            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+                groups = pa.Table.from_batches([batch]).group_by(keys).aggregate([([], "count_all")])
+                for row in groups.to_pylist():
+                    found[tuple(row[key] for key in keys)] += row["count_all"]
+    funnel = {
+        (entry["stage"], entry["source"], name): count["documents"]
+        for entry in manifest.funnel
+        for name, count in entry[outcome].items()
+    }
+    for key in sorted(found.keys() | funnel.keys(), key=repr):
+        rows, documents = found[key], funnel.get(key, 0)
+        if rows > documents or (outcome == "dead" and rows < documents):
+            what = ", ".join(f"{name} {value!r}" for name, value in zip(keys, key, strict=True))
+            yield f"{folder}/: {rows} rows of {what} found, the funnel has {documents} {outcome}"
+
+
+def check_unlisted(store: Store, manifest: Manifest, folder: str) -> Iterator[str]:
+    listed = {entry.path for entry in manifest.all_files}
+    yield from (f"{name}: not in {MANIFEST}" for name in store.list(folder) if name not in listed)
+
+
+def check_links(store: Store, manifest: Manifest) -> Iterator[str]:
+    """No link leads out of a local corpus, and none to a folder, behind which files could hide."""
+    place = store.local_path(MANIFEST)
+    if place is None:
+        return
+    root, home = place.parent, Path(os.path.realpath(place.parent))
+    names = dict.fromkeys([MANIFEST, *(entry.path for entry in manifest.all_files), *FOLDERS])
+    for base, folders, files in (step for folder in FOLDERS for step in os.walk(root / folder)):
+        inside = Path(base).relative_to(root)
+        names |= dict.fromkeys((inside / name).as_posix() for name in (*folders, *files))
+    for name in names:
+        target = Path(os.path.realpath(root / name))
+        if not target.is_relative_to(home):
+            yield f"{name}: leads to {target}, outside of the corpus"
+        elif (root / name).is_symlink() and target.is_dir():
+            yield f"{name}: a link to the folder {target}, a folder expected"
+
+
+def check_work(store: Store, pool: ThreadPoolExecutor) -> Iterator[str]:
+    """Phase manifests that were kept under work/ are whole, and so are the parts they list (paths below work/)."""
+
+    def check(part: tuple[str, Any]) -> list[str]:
+        return collect(part[0], _check_part(store, *part))
+
+    for name in store.list("work"):
+        if name.endswith(".json") and name.count("/") == 1:
+            try:
+                parts = [(name, part) for part in _parts(unseal(store.read(name), name))]
+            except (FormatError, OSError) as error:
+                yield f"{name}: {error}" if isinstance(error, OSError) else str(error)
+                continue
+            for failures in pool.map(check, parts):
+                yield from failures
+
+
+def _parts(payload: Any) -> Iterator[Any]:
+    """Every entry with a path in the lists under any key "parts", at any depth of JSON."""
+    todo = [(payload, False)]
+    while todo:
+        value, inside = todo.pop()
+        if isinstance(value, dict):
+            if inside and "path" in value:
+                yield value
+            else:
+                todo += [(inner, inside or key == "parts") for key, inner in value.items()]
+        elif isinstance(value, list):
+            todo += [(inner, inside) for inner in value]
+
+
+def _check_part(store: Store, listed_in: str, part: dict[str, Any]) -> Iterator[str]:
+    name = check_name(f"work/{part['path']}")
+    try:
+        with store.open(name) as stream:
+            size, crc32c = size_and_crc32c(stream)
+    except FileNotFoundError:
+        yield f"{name}: missing, listed in {listed_in}"
+        return
+    except OSError as error:
+        yield f"{name}: {type(error).__name__}: {error}"
+        return
+    if (size, crc32c) != (part["size"], part["crc32c"]):
+        yield (
+            f"{name}: {size} bytes, crc32c {crc32c} found; {part['size']} bytes, crc32c {part['crc32c']} expected "
+            f"from {listed_in}"
+        )

@@ -1,0 +1,154 @@
+"""What is written down of jobs that outlive their launcher: their names, and their records in the work location.
+
+Two small sealed files a job, both created exclusively: jobs/SLOT.ID.json when it is launched or found, and
+jobs/SLOT.ID.end.json when it is seen to have ended. Nothing is ever overwritten: two launchers write the same bytes,
+nobody needs the right to delete, and earlier attempts stay to be seen. They only help to find a job again and to tell
+of it. What a job has done is told by its report alone.
+"""
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import seal, unseal
+from refinery.loader.storage.store import StorageConflict, Store
+from refinery.pipelines.run.phases import JOB, SCHEMA_VERSION
+
+NAME_CHARS = 63  # Dataflow: [a-z]([-a-z0-9]{0,61}[a-z0-9])?
+DIGEST_CHARS = 10
+
+_RECORD = ("id", "name", "project", "region", "link")
+# What a command line and an address may take from a record as it is.
+_PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.compile(r"[a-z0-9-]{1,63}")}
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One job's place in a run: the next job for the same place has the same name.
+
+    recipe: the recipe's name, of any characters. phase: clean, dedup or shards; wave: number of a wave of clean.
+    identity: all that tells this job from those of other runs: the phase's fingerprint, prefix and work location.
+    work: the work location, which holds the records. report: the file there that the job writes last.
+    """
+
+    recipe: str
+    phase: str
+    wave: int | None
+    identity: tuple[str, ...]
+    work: str
+    report: str
+
+    @property
+    def key(self) -> str:
+        """How records name the slot: clean-00003, dedup, shards."""
+        return self.phase if self.wave is None else f"{self.phase}-{self.wave:05d}"
+
+    @property
+    def digest(self) -> str:
+        """Ten hexadecimal digits of the identity."""
+        return hashlib.sha256("\0".join(self.identity).encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_CHARS]
+
+    @property
+    def name(self) -> str:
+        """The job's name, of Dataflow's characters and length; a long recipe name is cut.
+
+        >>> Slot("Größe 1", "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name
+        'refinery-gr-e-1-clean-00003-e09feb9f9d'
+        """
+        tail = f"-{self.key}-{self.digest}"
+        recipe = re.sub("[^a-z0-9]+", "-", self.recipe.lower()).strip("-")
+        return f"refinery-{recipe}"[: NAME_CHARS - len(tail)].rstrip("-") + tail
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Labels of the job, for bills and searches. Dataflow: up to 63 of a-z 0-9 _ - each."""
+        return {"refinery-phase": self.phase, "refinery-run": self.digest}
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """A job that was launched for a slot. state: as in Dataflow's API without JOB_STATE_; "" until it was seen to end.
+
+    errors: the job's own error messages, shortened (pipelines/dataflow/service.py).
+    """
+
+    key: str
+    id: str
+    name: str
+    project: str
+    region: str
+    link: str
+    state: str = ""
+    errors: tuple[str, ...] = ()
+
+
+def console_link(project: str, region: str, job_id: str) -> str:
+    """The job's page in Google's console."""
+    return f"https://console.cloud.google.com/dataflow/jobs/{region}/{job_id}?project={project}"
+
+
+def cancel_command(job: JobRecord) -> str:
+    """What a user types to cancel the job."""
+    return f"gcloud dataflow jobs cancel {job.id} --region={job.region} --project={job.project}"
+
+
+def record_job(store: Store, slot: Slot, job_id: str, project: str, region: str) -> JobRecord:
+    """Write down that the slot has this job. Raises ValueError for an id that is none."""
+    path = f"jobs/{slot.key}.{job_id}.json"
+    if not JOB.fullmatch(path):
+        raise ValueError(
+            f"{slot.name}: the service calls the job {job_id[:200]!r}, letters, digits, _ and - are allowed"
+        )
+    job = JobRecord(slot.key, job_id, slot.name, project, region, console_link(project, region, job_id))
+    payload = {"schema_version": SCHEMA_VERSION, "kind": "refinery-job"}
+    store.create(path, seal(payload | {name: getattr(job, name) for name in _RECORD}))
+    return job
+
+
+def record_end(store: Store, job: JobRecord, state: str, errors: Sequence[str] = ()) -> None:
+    """Write down how the job ended; the first launcher that sees it has the word."""
+    payload = {"schema_version": SCHEMA_VERSION, "kind": "refinery-job-end", "state": state, "errors": list(errors)}
+    with contextlib.suppress(StorageConflict):  # another launcher saw the end before all of its messages had come
+        store.create(f"jobs/{job.key}.{job.id}.end.json", seal(payload))
+
+
+def read_jobs(store: Store, key: str = "") -> list[JobRecord]:
+    """The records of all jobs, or of one slot's, in order of slot and time (ids of Dataflow start with their time).
+
+    Raises FormatError for a damaged record. Cost: a listing, one or two small reads a job.
+    """
+    places = {name: match for name in store.list("jobs") if (match := JOB.fullmatch(name))}
+    found = []
+    for name, match in sorted(places.items(), key=lambda place: (place[1]["key"], place[1]["id"])):
+        if match["end"] or (key and match["key"] != key):
+            continue
+        fields = _read(store, name, _RECORD)
+        if fields["id"] != match["id"]:
+            raise FormatError(f"{store.url(name)}: it tells of another job, {fields['id']!r:.80}")
+        for text, shape in _PLAIN.items():
+            if not shape.fullmatch(fields[text]):
+                raise FormatError(f"{store.url(name)}: {text}: {fields[text]!r:.80} found, which is none")
+        record = {text: fields[text] for text in _RECORD}
+        record["link"] = console_link(record["project"], record["region"], record["id"])
+        end = f"{name.removesuffix('.json')}.end.json"
+        if end in places:
+            ended = _read(store, end, ("state",))
+            errors = ended.get("errors")
+            record |= {
+                "state": ended["state"],
+                "errors": tuple(map(str, errors)) if isinstance(errors, list) else (),
+            }
+        found.append(JobRecord(match["key"], **record))
+    return found
+
+
+def _read(store: Store, name: str, texts: Sequence[str]) -> dict[str, Any]:
+    payload = unseal(store.read(name), store.url(name))
+    for text in texts:
+        if not isinstance(payload.get(text), str):
+            raise FormatError(f"{store.url(name)}: {text}: {payload.get(text)!r:.80} found, a text expected")
+    return payload

@@ -1,0 +1,299 @@
+"""Bringing a job of Dataflow to its end, whoever launched it: the launcher may die at any moment and be started again.
+
+A job's name is computed (pipelines/dataflow/job_records.py), and the service runs no two jobs of one name at once.
+That name is the lock: it covers the time between launching a job and recording it, and two launchers at once. A job
+that failed or was cancelled no longer holds its name, so the next attempt has the same one.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.dataflow.job_records import JobRecord, Slot, cancel_command, read_jobs, record_end, record_job
+
+# google.dataflow.v1beta3.JobState: from these no job comes back.
+ENDED = frozenset({"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"})
+AGAIN = "The same command goes on where it stopped: what is finished stays, and a job that has ended is launched again."
+
+T = TypeVar("T")
+
+
+class JobFailed(RuntimeError):
+    """A job of another runner ended in a state that is not DONE, or could not be launched or watched."""
+
+
+class LauncherLeft(KeyboardInterrupt):
+    """Ctrl-C while a job runs elsewhere. The message says that it goes on, and how to wait for it or cancel it."""
+
+
+class ServiceTrouble(Exception):
+    """The service, or the way to it, fails in a way that may pass. The message is one line."""
+
+
+class ServiceRefusal(Exception):
+    """The service says no, and will again. The message is one line."""
+
+
+class NameTaken(Exception):
+    """A job of that name is running already."""
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What the service says of a job. state: as in the API, without JOB_STATE_. created: seconds since 1970, 0 unknown.
+
+    replaced_by: id of the job that took over from an UPDATED one.
+    """
+
+    id: str
+    name: str
+    state: str
+    created: float = 0.0
+    replaced_by: str = ""
+
+    @property
+    def ended(self) -> bool:
+        return self.state in ENDED
+
+
+class Service(Protocol):
+    """Jobs of one project and region. Every method raises ServiceTrouble and ServiceRefusal."""
+
+    project: str
+    region: str
+
+    def get(self, job_id: str) -> JobState | None:
+        """State of a job; None where the service does not know it (it denies new jobs now and then)."""
+
+    def list(self, name: str) -> Iterator[JobState]:
+        """Every job of that name, running or ended, of the last weeks."""
+
+    def totals(self, job_id: str) -> Counter[str]:
+        """Running totals as pipelines/runners/progress.py takes them: "stage outcome" -> documents. For display
+        only.
+        """
+
+    def errors(self, job_id: str) -> tuple[str, ...]:
+        """The job's own error messages as short lines without any document's content, oldest first."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How a job is watched, in seconds. now, sleep: the clock, for tests.
+
+    first_poll, max_poll: pauses between two questions for the state; they grow by half. tallies: between two questions
+    for the tallies. give_up: how long the service may be out of reach. denied: how long it may deny what
+    it must have, or not take a job. last_words: how long to wait for a failed job's error messages, which come late.
+    """
+
+    first_poll: float = 1.0
+    max_poll: float = 20.0
+    tallies: float = 30.0
+    give_up: float = 3600.0
+    denied: float = 120.0
+    last_words: float = 40.0
+    now: Callable[[], float] = time.time
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Watch:
+    """What the wait tells as it goes on, for a display to read."""
+
+    state: str = ""
+    totals: Counter[str] = field(default_factory=Counter)
+
+
+Show = Callable[[float], AbstractContextManager[Watch]]  # of the seconds that the job has run already
+Submit = Callable[[str, Mapping[str, str]], str]  # name, labels -> id of the launched job
+
+
+def no_show(seconds: float) -> AbstractContextManager[Watch]:
+    """Show nothing."""
+    return nullcontext(Watch())
+
+
+@dataclass
+class JobRunner:
+    """Brings jobs to their ends, one after the other.
+
+    connect: the service in a project and region; "" stands for those of this command. say: receives lines.
+    """
+
+    connect: Callable[[str, str], Service]
+    say: Callable[[str], None] = print
+    patience: Patience = field(default_factory=Patience)
+
+    def run(self, slot: Slot, label: str, submit: Submit, show: Show = no_show) -> None:
+        """Return when the slot's job is DONE or its report is there: one that runs already is waited for; only where
+        there is none, `submit` launches one (it raises NameTaken, ServiceTrouble, ServiceRefusal).
+
+        Raises JobFailed with the job's own errors, LauncherLeft for Ctrl-C while it runs.
+        """
+        store = open_store(slot.work)
+        job = self._find(slot, store) or self._launch(slot, store, submit)
+        while job is not None:
+            end = self._wait(job, label, show)
+            errors = self._note_end(store, job, end)
+            if end.state == "UPDATED" and end.replaced_by:
+                job = record_job(store, slot, end.replaced_by, job.project, job.region)
+                continue
+            if end.state == "DONE":
+                return
+            if store.size(slot.report) is None:
+                raise JobFailed(
+                    "\n  ".join([f"{label}: the job ended as {end.state}: {job.link}", *errors]) + f"\n{AGAIN}"
+                )
+            self.say(f"job {job.id} ended as {end.state}, but its report is there: all of its work is done")
+            return
+
+    # --- which job ----------------------------------------------------------------------------------------------
+
+    def _find(self, slot: Slot, store: Store) -> JobRecord | None:
+        """The slot's running job, by its record or else by its name. Notes the ends of those that have ended."""
+        for job in reversed([job for job in read_jobs(store, slot.key) if not job.state]):
+            found = self._state(job)
+            if found is None:
+                self.say(f"{job.project} does not know job {job.id} any more")
+                record_end(store, job, "UNKNOWN")
+            elif found.ended:
+                errors = self._note_end(store, job, found)
+                self.say("\n  ".join([f"job {job.id} has ended as {found.state}: {job.link}", *errors]))
+                if found.state == "UPDATED" and found.replaced_by:
+                    return record_job(store, slot, found.replaced_by, job.project, job.region)
+            else:
+                return self._adopt(store, job, found.state)
+        return self._find_by_name(slot, store)
+
+    def _find_by_name(self, slot: Slot, store: Store) -> JobRecord | None:
+        service = self.connect("", "")
+        running = [job for job in self._ask(None, lambda: list(service.list(slot.name))) if not job.ended]
+        if not running:
+            return None
+        job = record_job(store, slot, running[0].id, service.project, service.region)
+        return self._adopt(store, job, running[0].state)
+
+    def _adopt(self, store: Store, job: JobRecord, state: str) -> JobRecord | None:
+        if state != "CANCELLING":
+            self.say(f"job {job.id} was launched before and is {state}; waiting for it: {job.link}")
+            return job
+        # Nobody wants its result; but only when it has ended is its name free again.
+        self.say(f"job {job.id} is being cancelled; waiting for its end: {job.link}")
+        self._note_end(store, job, self._wait(job, "cancelling", no_show))
+        return None
+
+    def _launch(self, slot: Slot, store: Store, submit: Submit) -> JobRecord | None:
+        """Launch a job, or find one that another launcher has just launched; None: the report has come meanwhile."""
+        service, unlisted, failed = self.connect("", ""), 0.0, 0.0
+        while store.size(slot.report) is None:  # asked after every look at the jobs: one of them may just have ended
+            try:
+                job_id = submit(slot.name, slot.labels)
+            except NameTaken:
+                # Launched by somebody else between our look and our launch. It may be listed late, or be gone again.
+                if (found := self._find_by_name(slot, store)) is not None:
+                    return found
+                if unlisted > self.patience.denied:
+                    place = f"{service.project} in {service.region}"
+                    raise JobFailed(f"{slot.name}: {place} runs a job of that name, but does not list it") from None
+                unlisted += self.patience.max_poll
+                self.patience.sleep(self.patience.max_poll)
+            except (ServiceTrouble, ServiceRefusal) as error:
+                # Safe to try again whatever has become of the request: if it made a job, the name is taken.
+                if isinstance(error, ServiceRefusal) or failed > self.patience.denied:
+                    raise JobFailed(f"{slot.name}: the job could not be launched: {error}\n{AGAIN}") from error
+                failed += self.patience.max_poll
+                self.say(f"{slot.name}: not launched yet, trying again: {error}")
+                self.patience.sleep(self.patience.max_poll)
+            else:
+                job = record_job(store, slot, job_id, service.project, service.region)
+                self.say(f"job {job.id} is launched: {job.link}")
+                return job
+        return None
+
+    # --- waiting ------------------------------------------------------------------------------------------------
+
+    def _wait(self, job: JobRecord, label: str, show: Show) -> JobState:
+        try:
+            return self._watch(job, label, show)
+        except KeyboardInterrupt:
+            raise LauncherLeft(
+                f"{label}: the launcher stops; job {job.id} goes on: {job.link}\n{how_to(job)}"
+            ) from None
+
+    def _watch(self, job: JobRecord, label: str, show: Show) -> JobState:
+        patience = self.patience
+        pause, told = patience.first_poll, 0.0
+        found = self._state(job)
+        ran = max(0.0, patience.now() - found.created) if found and found.created else 0.0
+        with show(ran) as watch:
+            while found is not None:
+                watch.state = found.state
+                if found.ended or patience.now() >= told + patience.tallies:
+                    watch.totals = self._totals(job) or watch.totals
+                    told = patience.now()
+                if found.ended:
+                    return found
+                patience.sleep(pause)
+                pause = min(pause * 1.5, patience.max_poll)
+                found = self._state(job, watch)
+        raise JobFailed(f"{label}: {job.project} does not know job {job.id}: {job.link}\n{AGAIN}")
+
+    def _note_end(self, store: Store, job: JobRecord, end: JobState) -> tuple[str, ...]:
+        """Record the end; returns the error messages of a job that failed."""
+        errors = self._last_words(job) if end.state == "FAILED" else ()
+        record_end(store, job, end.state, errors)
+        return errors
+
+    def _state(self, job: JobRecord, watch: Watch | None = None) -> JobState | None:
+        """The job's state; None only after the service has denied the job for a while."""
+        service = self.connect(job.project, job.region)
+        deadline, pause = self.patience.now() + self.patience.denied, self.patience.first_poll
+        while (found := self._ask(job, lambda: service.get(job.id), watch)) is None and self.patience.now() < deadline:
+            self.patience.sleep(pause)
+            pause = min(pause * 2, self.patience.max_poll)
+        return found
+
+    def _totals(self, job: JobRecord) -> Counter[str]:
+        try:
+            return self.connect(job.project, job.region).totals(job.id)
+        except (ServiceTrouble, ServiceRefusal):
+            return Counter()  # they are only shown
+
+    def _last_words(self, job: JobRecord) -> tuple[str, ...]:
+        deadline = self.patience.now() + self.patience.last_words
+        while True:
+            try:
+                errors = self.connect(job.project, job.region).errors(job.id)
+            except ServiceTrouble:
+                errors = ()
+            except ServiceRefusal as error:
+                return (f"its messages cannot be read: {error}",)
+            if errors or self.patience.now() >= deadline:
+                return errors
+            self.patience.sleep(5 * self.patience.first_poll)
+
+    def _ask(self, job: JobRecord | None, ask: Callable[[], T], watch: Watch | None = None) -> T:
+        """What `ask` returns, asked again with longer and longer pauses as long as that may help."""
+        start, pause = self.patience.now(), self.patience.first_poll
+        while True:
+            try:
+                return ask()
+            except (ServiceTrouble, ServiceRefusal) as error:
+                waited = self.patience.now() - start
+                if isinstance(error, ServiceRefusal) or waited > self.patience.give_up:
+                    goes_on = f"job {job.id} may go on: {job.link}\n{how_to(job)}" if job else AGAIN
+                    raise JobFailed(f"no answer from Dataflow: {error}\n{goes_on}") from error
+                if watch is not None:
+                    watch.state = f"no answer for {waited:.0f} s, asking on ({error})"
+            self.patience.sleep(pause)
+            pause = min(pause * 2, self.patience.max_poll)
+
+
+def how_to(job: JobRecord) -> str:
+    """How to wait for a running job again, and how to cancel it."""
+    return f"wait for it:  the same command again finds it\ncancel it:    {cancel_command(job)}"

@@ -1,0 +1,55 @@
+"""The published corpora that a recipe is deduplicated against: found, checked, and put as phase 2 takes them."""
+
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.run.params import RecipeError, to_plain
+from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.pipelines.run.recipe import Recipe
+from refinery.transforms.dedup.reference_corpora import AgainstParams, PublishedCorpus
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+
+
+def load_against(recipe: Recipe) -> tuple[PublishedCorpus, ...]:
+    """Every corpus of the recipe's `against`, in its order.
+
+    Raises RecipeError, one line, for a prefix that is no published corpus, for signatures made otherwise than ours
+    (they could not be compared), and where the work location with its signatures is gone.
+    """
+    found = []
+    for index, corpus in enumerate(recipe.against):
+        try:
+            found.append(_load(corpus, recipe))
+        except (FormatError, OSError, ValueError) as error:
+            raise RecipeError(f"against[{index}]: {error}") from error
+    return tuple(found)
+
+
+def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
+    store = open_store(corpus.prefix)
+    manifest: Manifest = read_manifest(store)
+    payload: dict[str, Any] = unseal(store.read(RUN), store.url(RUN))
+    theirs, ours = payload["recipe"]["signature"], to_plain(recipe.signature)
+    scheme = manifest.versions.get("signatures", "")
+    if (scheme, theirs) != (SIGNATURE_SCHEME, ours):
+        raise ValueError(
+            f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected: "
+            "give this recipe the same signature section"
+        )
+    work = corpus.work or store.url("work")
+    clean: Phase | None = read_phase(work, "clean", payload["phases"]["clean"])
+    if clean is None:
+        raise ValueError(
+            f"{work}: the signatures of {corpus.prefix} are not there; name its work location with `work`, or make it "
+            "again without --discard-work"
+        )
+    root = open_store(clean.root)
+    return PublishedCorpus(
+        name=corpus.prefix,
+        parts=tuple((root.url(part["path"]), part["rows"]) for part in clean.parts("signatures")),
+        provenance=tuple(
+            (store.url(shard.provenance.path), shard.documents, shard.provenance.crc32c) for shard in manifest.shards
+        ),
+    )

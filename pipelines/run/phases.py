@@ -1,0 +1,159 @@
+"""Phase manifests, wave reports and their bookkeeping in the work location: what is done, and what may be taken over.
+
+A phase is complete when its sealed manifest (clean.json, dedup.json, shards.json) is there with the right fingerprint.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import RUN, seal, unseal
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import StorageError, Store
+
+SCHEMA_VERSION = 1
+
+WAVE = re.compile(r"wave-[0-9]{5}\.json")
+
+# The funnel, in order, as the tallies and the manifest name its stages.
+STAGES: tuple[str, ...] = (
+    *("read", "extract", "url", "language", "heuristics"),
+    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
+    *("lines", "quality", "toxicity", "pii", "encode"),
+)
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse)."""
+
+    name: str
+    fingerprint: str
+    root: str
+    report: Mapping[str, Any]
+
+    def parts(self, folder: str) -> list[dict[str, Any]]:
+        """Parts of a folder: {"path", "rows", "size", "crc32c"}, sorted by path."""
+        return list(self.report["parts"].get(folder, []))
+
+
+def read_phase(work: str, name: str, fingerprint: str, taken_over: bool = False) -> Phase | None:
+    """The phase if it is complete under `work` for this fingerprint, else None. Follows a reuse to where the parts are:
+    one step, since `reuse_phase` names the end, and never to a web server. taken_over: this is that end.
+
+    Raises FormatError when the manifest is damaged, or says anything else.
+    """
+    store = open_store(work)
+    path = f"{name}.json"
+    if store.size(path) is None:
+        return None
+    payload = unseal(store.read(path), store.url(path))
+    if payload["fingerprint"] != fingerprint:
+        return None
+    if payload["reused_from"]:
+        if taken_over or str(payload["reused_from"]).startswith(("http://", "https://")):
+            raise FormatError(f"{store.url(path)}: reused_from is {payload['reused_from']!r}: no run writes that here")
+        phase = read_phase(payload["reused_from"], name, fingerprint, taken_over=True)
+        if phase is None:
+            raise FormatError(
+                f"{store.url(path)}: the phase was taken over from {payload['reused_from']}, which no longer holds it; "
+                "put it back, or choose another --output"
+            )
+        return phase
+    return Phase(name, fingerprint, work, payload)
+
+
+def finish_phase(work: str, name: str, fingerprint: str, report: Mapping[str, Any]) -> Phase:
+    """Write the phase's manifest, exclusively."""
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "refinery-phase",
+        "phase": name,
+        "fingerprint": fingerprint,
+        "reused_from": "",
+        **report,
+    }
+    open_store(work).create(f"{name}.json", seal(payload))
+    return Phase(name, fingerprint, work, payload)
+
+
+def reuse_phase(work: str, phase: Phase) -> None:
+    """Note in this work location that the phase's parts are in another one."""
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "refinery-phase",
+        "phase": phase.name,
+        "fingerprint": phase.fingerprint,
+        "reused_from": phase.root,
+    }
+    open_store(work).create(f"{phase.name}.json", seal(payload))
+
+
+def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
+    """Reports of the waves that are done, in order, each with its "number"."""
+    names = [path for path in store.list(phase) if WAVE.fullmatch(path.removeprefix(f"{phase}/"))]
+    return [{**unseal(store.read(path), store.url(path)), "number": int(path[-10:-5])} for path in names]
+
+
+def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The sum of several jobs' reports (refinery.transforms.core.report.merge_records), in the same form."""
+    tallies: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    seconds: dict[str, float] = defaultdict(float)
+    parts: dict[str, list[Any]] = defaultdict(list)
+    names = ("stage", "source", "outcome", "reason")
+    for report in reports:
+        for tally in report["tallies"]:
+            entry = tallies[tuple(tally[name] for name in names)]
+            entry[0] += tally["documents"]
+            entry[1] += tally["bytes"]
+        for stage, value in report["seconds"].items():
+            seconds[stage] += value
+        for folder, entries in report["parts"].items():
+            parts[folder] += entries
+    return {
+        "tallies": [
+            dict(zip(names, key, strict=True), documents=documents, bytes=size)
+            for key, (documents, size) in sorted(tallies.items())
+        ],
+        "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
+        "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
+    }
+
+
+# Every name that a run writes into a work location. Nothing else there is ever removed.
+PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
+LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
+JOB = re.compile(r"jobs/(?P<key>clean-[0-9]{5}|dedup|shards)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json")
+OWN = re.compile(
+    rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
+    rf"|{LIST.pattern}|{JOB.pattern}"
+)
+
+
+def remove_work(store: Store) -> None:
+    """Delete what a run wrote into its work location, and nothing else."""
+    for path in store.list():
+        if OWN.fullmatch(path):
+            store.delete(path)
+
+
+def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[str]) -> int:
+    """Delete the parts in `folders` that no committed bundle claims; returns how many. Foreign files stay, and so does
+    what this process may not delete (403): nothing reads it.
+    """
+    claimed = {part["path"] for entries in report["parts"].values() for part in entries}
+    listed = [path for folder in folders for path in store.list(folder)]
+    orphans = [path for path in listed if PART.fullmatch(path) and path not in claimed]
+    removed = 0
+    for path in orphans:
+        try:
+            store.delete(path)
+        except StorageError as error:
+            if error.status != 403:
+                raise
+        else:
+            removed += 1
+    return removed

@@ -1,0 +1,159 @@
+"""The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
+from refinery.loader.format.manifest import (
+    KIND,
+    MANIFEST,
+    RUN,
+    SCHEMA_VERSION,
+    SPLITS,
+    Manifest,
+    check_funnel,
+    parse_manifest,
+    seal,
+)
+from refinery.loader.format.removals import FOLDER as REMOVALS
+from refinery.loader.format.removals import REASONS
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.run.params import to_plain
+from refinery.pipelines.run.phases import Phase
+from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
+from refinery.transforms.core.report import RECORD_SCHEMAS
+from refinery.transforms.core.resources import read_resource
+from refinery.transforms.tokenize.encode import TokenizerInfo
+
+ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
+
+
+class CountsDisagree(RuntimeError):
+    """The books do not balance: no manifest is written."""
+
+
+def publish_corpus(
+    store: Store,
+    phases: Sequence[Phase],
+    recipe: Recipe,
+    tokenizer: TokenizerInfo,
+    fingerprint: str,
+    funnel: list[dict[str, Any]],
+    versions: Mapping[str, str],
+) -> Manifest:
+    """Write the manifest, last of all, and return it. Raises CountsDisagree, naming every disagreement."""
+    shards, removals = phases[-1].report["shards"], phases[-1].report["removals"]
+    problems = check_funnel(funnel) + check_shards(funnel, shards) + check_removals(funnel, removals)
+    if problems:
+        raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
+    ours = {file["path"] for shard in shards for file in shard["files"].values()} | {file["path"] for file in removals}
+    found = {path for folder in (*SPLITS, REMOVALS) for path in store.list(folder)}
+    if foreign := sorted(found - ours):
+        raise CountsDisagree(
+            f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
+        )
+    if lost := sorted(ours - found):
+        raise CountsDisagree(
+            f"{store.url(lost[0])} was written by this run and is gone; put it back, or remove shards.json and "
+            "shards/report.json from the work location, and run the command again"
+        )
+    files = [describe(store, RUN), publish_tokenizer(store, recipe), *removals]
+    for folder, schema in RECORD_SCHEMAS.values():
+        files += publish_records(store, phases, folder, schema)
+    dtype = dtype_for(tokenizer.vocab_size)
+    plain = to_plain(recipe)
+    payload = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": KIND,
+        "name": recipe.name,
+        "fingerprint": fingerprint,
+        "dtype": dtype.name,
+        "dtype_code": DTYPE_CODES[dtype],
+        "tokenizer": {
+            "path": files[1]["path"],
+            "vocab_size": tokenizer.vocab_size,
+            "bos_id": tokenizer.bos_id,
+            "eos_id": tokenizer.eos_id,
+        },
+        "shards": shards,
+        "files": sorted(files, key=lambda f: f["path"]),
+        "totals": {
+            "documents": sum(s["documents"] for s in shards),
+            "tokens": sum(s["tokens"] for s in shards),
+            "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == "encode"),
+        },
+        "funnel": funnel,
+        "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
+        "versions": dict(versions),
+    }
+    data = seal(payload)
+    manifest = parse_manifest(data)  # what readers will accept, before it counts
+    store.create(MANIFEST, data)
+    return manifest
+
+
+def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was encoded must be what was written."""
+    encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == "encode")
+    written = sum(shard["documents"] for shard in shards)
+    return [] if encoded == written else [f"encode: {encoded} documents were kept, {written} are in the shards"]
+
+
+def check_removals(funnel: Sequence[Mapping[str, Any]], removals: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What deduplication dropped must be what is listed as removed."""
+    dropped = sum(row["dropped"].get(reason, {"documents": 0})["documents"] for row in funnel for reason in REASONS)
+    listed = sum(file["rows"] for file in removals)
+    return [] if dropped == listed else [f"deduplication dropped {dropped} documents, {listed} are in {REMOVALS}/"]
+
+
+def describe(store: Store, path: str) -> dict[str, Any]:
+    """A published file as the manifest lists it."""
+    with store.open(path) as stream:
+        size, crc32c, sha256 = checksums(stream)
+    return {"path": path, "size": size, "crc32c": crc32c, "sha256": sha256}
+
+
+def publish_tokenizer(store: Store, recipe: Recipe) -> dict[str, Any]:
+    """Copy the exact tokenizer used to tokenizer/."""
+    name = f"tokenizer/{recipe.tokenizer.path.rpartition('/')[2]}"
+    store.create(name, read_resource(recipe.tokenizer.path))
+    return describe(store, name)
+
+
+def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: pa.Schema) -> list[dict[str, Any]]:
+    """Gather the phases' parts of rejects/ or dead_letters/ in PREFIX/folder; returns the files for the manifest.
+
+    Up to ROWS_PER_FILE rows become one sorted file, the same for every layout of parts. Beyond that every part stays a
+    file of its own, so that memory stays that of one part.
+    """
+    parts = [(phase.root, part) for phase in phases for part in phase.parts(folder)]
+    if not parts:
+        return []
+    few = sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE
+    groups = [parts] if few else [[part] for part in parts]
+    files = []
+    with TemporaryDirectory() as scratch:
+        for index, group in enumerate(groups):
+            tables = [read_part(root, part["path"], schema) for root, part in group]
+            table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in schema.names])
+            local = Path(scratch) / "records.parquet"
+            pq.write_table(table, local, compression="zstd")
+            name = f"{folder}/part-{index:05d}.parquet"
+            store.create(name, local)
+            files.append(describe(store, name))
+    return files
+
+
+def read_part(root: str, path: str, schema: pa.Schema) -> pa.Table:
+    """One Parquet part of a work location."""
+    with open_store(root).open(path) as stream:
+        return pq.read_table(stream, schema=schema, page_checksum_verification=True)
+
+
+__all__ = ["CountsDisagree", "publish_corpus"]

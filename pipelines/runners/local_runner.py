@@ -1,0 +1,214 @@
+"""The default runner: Beam's FnApiRunner with one long-lived worker process per core.
+
+Beam's own multi-process mode starts new interpreters for every job; a run is many jobs (waves and phases), so the pool
+here keeps its processes, with their imports and models, and hands each job's control address to them.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import grpc
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
+from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
+    FNAPI_RUNNER_CAPABILITIES,
+    GrpcWorkerHandler,
+    WorkerHandler,
+)
+from apache_beam.transforms import environments
+
+SETTLE_SECONDS = 0.5
+POOL_URN = "refinery:env:pool:v1"
+
+
+def _quieten_channels() -> None:
+    """Keep Beam's channel threads from printing tracebacks when a job ends early: the job's own error is raised."""
+    before = threading.excepthook
+    if getattr(before, "quietens_channels", False):
+        return
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
+            before(args)
+
+    hook.quietens_channels = True  # type: ignore[attr-defined]  # a mark on our own function
+    threading.excepthook = hook
+
+
+def worker_environment() -> dict[str, str]:
+    """The launcher's environment, in which a worker finds this very code, and the launcher without a proxy."""
+    root = str(Path(__file__).parents[3])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+
+
+class WorkerDied(RuntimeError):
+    """A worker process ended while a job ran."""
+
+
+class WorkerPool:
+    """`size` worker processes. Use as a context manager; leaving it ends the processes at once.
+
+    `totals()` sums what the workers last reported: "stage outcome" -> documents.
+    """
+
+    def __init__(self, size: int) -> None:
+        # gRPC would send the control channel between these processes through a proxy that is set for the network.
+        os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
+        self.size = size
+        self._next = 0
+        self._reports: list[dict[str, int]] = [{} for _ in range(size)]
+        self._stopping = False
+        self.died = threading.Event()
+        self.death = ""
+        self._processes = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "refinery.pipelines.runners.worker",
+                ],  # -P: no code from the working directory
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=worker_environment(),
+            )
+            for _ in range(size)
+        ]
+        self._listeners = [threading.Thread(target=self._listen, args=(i,), daemon=True) for i in range(size)]
+        for listener in self._listeners:
+            listener.start()
+        _quieten_channels()
+
+    def __enter__(self) -> "WorkerPool":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping = True
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels that break now are no news
+        for process in self._processes:
+            process.kill()
+        for process, listener in zip(self._processes, self._listeners, strict=True):
+            process.wait()
+            listener.join()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(BrokenPipeError):
+                        stream.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the workers."""
+        return [process.pid for process in self._processes]
+
+    def assign(self, control: str, worker_id: str) -> None:
+        """Hand a job's control address to the next process in turn."""
+        commands = self._processes[self._next % self.size].stdin
+        self._next += 1
+        command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
+        if commands is None or self.died.is_set():
+            raise WorkerDied(self.death)
+        commands.write(json.dumps(command) + "\n")
+        commands.flush()
+
+    def settle(self) -> None:
+        """Wait, briefly, until the workers have told their last totals of the jobs that they were given."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self.totals()["jobs ended"] < self._next and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def totals(self) -> Counter[str]:
+        """Running totals over all workers, for display only."""
+        total: Counter[str] = Counter()
+        for report in self._reports:
+            total.update(report)
+        return total
+
+    def _listen(self, index: int) -> None:
+        process = self._processes[index]
+        for line in process.stdout or ():
+            self._reports[index] = json.loads(line)
+        code = process.wait()
+        if not self._stopping:
+            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+            self.death = (
+                f"worker process {index} ended with {'signal ' + str(-code) if code < 0 else f'exit code {code}'}"
+            )
+            self.died.set()
+
+
+_pool: WorkerPool | None = None  # the pool that POOL_URN stands for while run_local runs
+
+
+@WorkerHandler.register_environment(POOL_URN, bytes)
+class _PooledWorkerHandler(GrpcWorkerHandler):
+    def __init__(self, payload: bytes, state: Any, provision_info: Any, grpc_server: Any) -> None:
+        super().__init__(state, provision_info, grpc_server)
+
+    def start_worker(self) -> None:
+        if _pool is None:
+            raise WorkerDied("the pool of worker processes has gone")
+        _pool.assign(self.control_address, self.worker_id)
+
+    def stop_worker(self) -> None:
+        """The process stays for the next job; closing the control channel ends this job's harness."""
+
+
+@environments.Environment.register_urn(POOL_URN, bytes)
+class _PoolEnvironment(environments.Environment):
+    def to_runner_api_parameter(self, context: Any) -> tuple[str, bytes]:
+        return POOL_URN, b""
+
+    @staticmethod
+    def from_runner_api_parameter(
+        payload: Any, capabilities: Any, artifacts: Any, resource_hints: Any, context: Any
+    ) -> "_PoolEnvironment":
+        return _PoolEnvironment(capabilities, artifacts, resource_hints)
+
+
+def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: PipelineOptions) -> None:
+    """Run a built pipeline to its end, on the pool's processes or (None) inside this process.
+
+    Raises what the job raises; WorkerDied when a worker process ends (killed, out of memory), which Beam itself would
+    wait on for ever. Ctrl-C interrupts the wait; leaving the pool then ends the workers.
+    """
+    global _pool
+    if pool is None:
+        FnApiRunner().run_pipeline(pipeline, options).wait_until_finish()
+        return
+    _pool = pool
+    environment = _PoolEnvironment(artifacts=(), capabilities=environments.python_sdk_capabilities())
+    runner = FnApiRunner(default_environment=environment)
+    outcome: list[BaseException | None] = []
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            runner.run_pipeline(pipeline, options).wait_until_finish()
+            outcome.append(None)
+        except BaseException as error:  # noqa: BLE001 - crosses the thread to the caller
+            outcome.append(error)
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    while not done.wait(0.05):
+        if pool.died.is_set():
+            raise WorkerDied(pool.death)
+    if outcome[0] is not None:
+        raise outcome[0]
+    pool.settle()
+
+
+def local_options(workers: int, flags: list[str]) -> PipelineOptions:
+    """Beam options of the local runner: `workers` processes (0: in this process) and any further Beam flags."""
+    return PipelineOptions([*flags, f"--direct_num_workers={max(1, workers)}"])

@@ -1,0 +1,170 @@
+"""How a built pipeline is run: the local pool by default, any Beam runner by flag."""
+
+import contextlib
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import create_runner
+
+from refinery.pipelines.dataflow.job_records import JobRecord, Slot
+from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, Patience, Watch, no_show
+from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
+from refinery.pipelines.runners.progress import Progress, live_totals
+
+# Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
+# is asked for by its own name.
+BEAM_NAMES = {"DirectRunner": "BundleBasedDirectRunner"}
+DATAFLOW = "DataflowRunner"
+REMOTE_LINE_SECONDS = 60.0  # between progress lines of a job that may run for a day
+
+# Flags of Beam that have no place in a run of several jobs.
+REFUSED = {
+    "--job_name": "a job's name is computed, so that the same command finds its jobs again",
+    "--template_location": "a template is a job that does not run",
+    "--dry_run": "a job that does not run leaves no report for the next one",
+}
+
+Build = Callable[[beam.Pipeline], None]
+
+
+def runner_name(name: str) -> str:
+    """The name as the rest compares it: Beam takes DataflowRunner in any spelling, with or without "Runner"."""
+    return DATAFLOW if name.lower() in ("dataflow", "dataflowrunner") else name
+
+
+def launch_flags(runner: str, flags: Sequence[str], output: str, work: str) -> tuple[str, ...]:
+    """Beam's flags for a run: for Dataflow completed, for other runners as they are.
+
+    Raises ValueError, one line, for what is missing, and for what a run cannot do with.
+    """
+    if runner_name(runner) != DATAFLOW:
+        return tuple(flags)
+    for flag in flags:
+        if (why := REFUSED.get(flag.partition("=")[0])) is not None:
+            raise ValueError(f"{flag.partition('=')[0]}: {why}; leave it out")
+    from refinery.pipelines.dataflow.launch_flags import fill_in
+
+    return tuple(fill_in(flags, output=output, work=work))
+
+
+def ask_dataflow(flags: Sequence[str]) -> Callable[[JobRecord], JobState | None]:
+    """A function that asks Dataflow for a job's state; None where it does not know the job.
+
+    It raises ServiceTrouble and ServiceRefusal. flags: Beam's, for credentials and the address of the service.
+    """
+    from refinery.pipelines.dataflow.service import DataflowService
+
+    options = PipelineOptions(list(flags))
+    return lambda job: DataflowService(options, job.project, job.region).get(job.id)
+
+
+@dataclass
+class Runner:
+    """Runs jobs one after the other.
+
+    name: "local" or a Beam runner's name. workers: processes of the local runner (0: run inside this process, for
+    debugging). flags: Beam flags, passed through. traceback: let Beam log where a failing job failed. say: receives
+    lines about jobs of Dataflow; patience: with these.
+    """
+
+    name: str = "local"
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    flags: tuple[str, ...] = ()
+    quiet: bool = False
+    traceback: bool = False
+    say: Callable[[str], None] = print
+    patience: Patience = field(default_factory=Patience)
+
+    def __post_init__(self) -> None:
+        if self.workers < 0:
+            raise ValueError(f"--workers: {self.workers} given, 0 or more is allowed")
+        self.name = runner_name(self.name)
+        if self.name != "local":
+            create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
+        self.pool: WorkerPool | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether jobs go on without this process."""
+        return self.name == DATAFLOW
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator["Runner"]:
+        """Worker processes live as long as this context. They start at once, while the launcher still prepares."""
+        # What fails in a local job is raised, too; of other runners the log may tell more than the error.
+        told = self.traceback or self.name != "local"
+        logging.getLogger("apache_beam").setLevel(logging.ERROR if told else logging.CRITICAL)
+        if self.name == "local" and self.workers:
+            with WorkerPool(self.workers) as self.pool:
+                yield self
+            self.pool = None
+        else:
+            yield self
+
+    def run(self, label: str, build: Build, files: int = 0, slot: Slot | None = None) -> None:
+        """Build a pipeline, run it to its end with a progress line; raises what the job raises.
+
+        slot: the job's place in a run. On Dataflow a job that runs there already is waited for instead.
+        """
+        if self.remote and slot is not None:
+            self._run_dataflow(label, build, slot)
+            return
+        totals = self.pool.totals if self.pool else live_totals
+        with contextlib.nullcontext() if self.quiet else Progress(label, totals, files):
+            if self.name == "local":
+                pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
+                build(pipeline)
+                run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
+            else:
+                state = self._start(build, self.flags).wait_until_finish()
+                if state != "DONE":
+                    raise JobFailed(f"the job on {self.name} ended as {state}")
+
+    def _start(self, build: Build, flags: Sequence[str]) -> beam.runners.runner.PipelineResult:
+        name = BEAM_NAMES.get(self.name, self.name)
+        pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={name}", *flags], save_main_session=False))
+        build(pipeline)
+        return pipeline.run()
+
+    def _run_dataflow(self, label: str, build: Build, slot: Slot) -> None:
+        from refinery.pipelines.dataflow.service import DataflowService, translated
+        from refinery.pipelines.runners.same_code import CheckWorkers
+
+        options = PipelineOptions(list(self.flags))
+
+        def build_and_check(pipeline: beam.Pipeline) -> None:
+            build(pipeline)
+            pipeline | CheckWorkers()
+
+        def submit(name: str, labels: Mapping[str, str]) -> str:
+            own = [f"--job_name={name}", *(f"--labels={key}={value}" for key, value in labels.items())]
+            with _no_logs(), translated(launch=True):
+                return str(self._start(build_and_check, (*self.flags, *own)).job_id())
+
+        @contextlib.contextmanager
+        def show(elapsed: float) -> Iterator[Watch]:
+            watch = Watch()
+            state, totals = lambda: watch.state, lambda: watch.totals
+            with Progress(label, totals, every=REMOTE_LINE_SECONDS, elapsed=elapsed, state=state):
+                yield watch
+
+        connect = functools.cache(lambda project, region: DataflowService(options, project, region))
+        jobs = JobRunner(connect, self.say, self.patience)
+        jobs.run(slot, label, submit, no_show if self.quiet else show)
+
+
+@contextlib.contextmanager
+def _no_logs() -> Iterator[None]:
+    """Without what Beam's client logs of a failed request: the error that it raises then is told in one line."""
+    logger = logging.getLogger("apache_beam")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

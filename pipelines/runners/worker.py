@@ -1,0 +1,76 @@
+"""One worker process of the local runner: `python -m pipelines.runners.worker`, started and fed by
+pipelines.runners.local_runner.
+
+It lives through all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
+({"control": address, "id": worker id}); totals for the progress display go out as JSON lines on the original standard
+output. It ends with its standard input, so a killed launcher leaves no worker behind.
+"""
+
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from apache_beam.runners.worker import sdk_worker
+
+import refinery.pipelines.lanes.web  # noqa: F401 - what jobs need is loaded while the launcher still prepares
+from refinery.transforms.core.per_document import LIVE
+
+REPORT_SECONDS = 0.1
+STATE_CACHE_BYTES = 100 << 20
+
+# Beam 2.77 can flush its data buffers by time from a second thread, under a lock that writing does not take: an element
+# written between that flush's copy and its clearing of the buffer is lost. (FnApiRunner's own workers do so every
+# second.) Buffers here are flushed by size and at the end of the bundle alone.
+NO_TIMED_FLUSH = 0
+
+
+def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
+    """Work on one job until its runner closes the control channel."""
+    sdk_worker.SdkHarness(
+        control,
+        worker_id=worker_id,
+        state_cache_size=STATE_CACHE_BYTES,
+        data_buffer_time_limit_ms=NO_TIMED_FLUSH,
+        runner_capabilities=frozenset(capabilities),
+    ).run()
+    LIVE["jobs", "ended"] += 1
+
+
+def report(out: Any) -> None:
+    """Send running totals while the launcher listens."""
+    last: dict[str, int] = {}
+    while True:
+        time.sleep(REPORT_SECONDS)
+        totals = {f"{stage} {outcome}": n for (stage, outcome), n in LIVE.copy().items()}
+        if totals != last:
+            last = totals
+            try:
+                print(json.dumps(totals), file=out, flush=True)
+            except OSError:
+                return  # the launcher is gone; the end of standard input ends this process
+
+
+def main() -> None:
+    """Read commands until standard input ends, then leave at once, whatever still runs."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # nothing that a library prints may enter the protocol
+    # The launcher tells of failures and answers Ctrl-C; here both would only add noise. Beam's harness prints, too, the
+    # traceback that it sends to the launcher: pages of it, before the one line that names the cause.
+    logging.basicConfig(level=logging.CRITICAL)
+    sdk_worker.print = lambda *_, **__: None
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=report, args=(out,), daemon=True).start()
+    for line in sys.stdin:
+        command = json.loads(line)
+        arguments = (command["control"], command["id"], command["capabilities"])
+        threading.Thread(target=serve, args=arguments, daemon=True).start()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The import graph of the project, read from its sources: imports at the top of a file or inside a function."""
+
+import ast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("loader", "transforms", "pipelines")
+
+Graph = Mapping[str, set[str]]
+
+
+def module_name(path: Path) -> str:
+    """ "transforms/core/document.py" -> "refinery.transforms.core.document"."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("refinery", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+def source_files(package: str = "") -> list[Path]:
+    """Python files of one package, or of all, sorted."""
+    return sorted(path for name in ([package] if package else PACKAGES) for path in (ROOT / name).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names that a file imports, anywhere in it: modules, and what is taken from them."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def import_graph() -> dict[str, set[str]]:
+    """Module -> modules of the project that it imports."""
+    paths = {module_name(path): path for path in source_files()}
+    return {name: (imported(path) & paths.keys()) - {name} for name, path in paths.items()}
+
+
+def wing_graph(graph: Graph) -> dict[str, set[str]]:
+    """The same between folders: "refinery.transforms.core" -> folders that its files import."""
+    found: dict[str, set[str]] = {}
+    for name, needs in graph.items():
+        wing = name.rpartition(".")[0]
+        found.setdefault(wing, set()).update(need.rpartition(".")[0] for need in needs)
+    return {wing: needs - {wing} for wing, needs in found.items()}
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Groups of nodes that reach one another (strongly connected components of two and more), by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for need in sorted(graph.get(node, ())):
+            if need not in index:
+                visit(need)
+                low[node] = min(low[node], low[need])
+            elif need in stack:
+                low[node] = min(low[node], index[need])
+        if low[node] == index[node]:
+            group = []
+            while not group or group[-1] != node:
+                group.append(stack.pop())
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def importers(graph: Graph) -> dict[str, int]:
+    """Module -> how many modules import it."""
+    return {name: sum(name in needs for needs in graph.values()) for name in graph}
+
+
+def crowded(folders: Iterable[Path], most: int) -> list[str]:
+    """Folders with more than `most` source files, as text for a failing test."""
+    counts = {folder: len([*folder.glob("*.py"), *folder.glob("*.[ch]")]) for folder in folders}
+    return [f"{folder.relative_to(ROOT)}: {count} files" for folder, count in counts.items() if count > most]

@@ -1,0 +1,182 @@
+"""Shards in a local folder: every token, and files that are damaged, cut, replaced or written to meanwhile."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.remote.blocks import CorruptShard
+from refinery.loader.remote.source import LocalSource, open_source
+from refinery.loader.storage.open_store import open_store
+from tests.loader.remote_split import SIZES, TOKENS, check, check_everything, entries, name_of
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Path:
+    for shard, tokens in enumerate(TOKENS):
+        path = tmp_path / name_of(shard)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(tokens.tobytes())
+        path.with_suffix(".idx").write_bytes(b"index")
+    return tmp_path
+
+
+def test_local(local: Path) -> None:
+    source = open_source(open_store(local), entries(False), np.uint16, corpus="c")
+    assert isinstance(source, LocalSource)
+    ranges = [(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)]
+    source.will_need([*ranges, (0, 5000, 5001), (0, 7, 7)])
+    check_everything(source)
+    check(source, 0, 5, 7, np.int32)
+    check(source, 2, 0, 0)
+    source.done_with(ranges)
+    for start, count in ((-1, 2), (1499, 2)):
+        with pytest.raises(ValueError, match="0 to 1500 is allowed"):
+            source.read_into(1, start, np.empty(count, np.int64))
+    source.close()
+
+
+def test_more_local_shards_than_may_be_open(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps come and go; what was verified stays so, unless another file is in its place."""
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    source._most_open = 2
+    check_everything(source)
+    assert len(source._open) == 2
+    monkeypatch.setattr("google_crc32c.extend", None)
+    check_everything(source)
+    monkeypatch.undo()
+    source._most_open = 1
+    check(source, 1, 0, 10)
+    path = local / name_of(0)
+    data = path.read_bytes()
+    path.unlink()
+    path.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+    with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin: bytes 0 to 1048576 have crc32c"):
+        check(source, 0, 0, 10)
+    source.close()
+
+
+def test_local_files_without_block_checksums_are_verified_whole(local: Path) -> None:
+    path = local / name_of(0)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 128]))
+    source = LocalSource(open_store(local), entries(False), np.uint16)
+    with pytest.raises(CorruptShard, match=f"bytes 0 to {len(data)} have crc32c"):
+        check(source, 0, 0, 10)
+    source.close()
+    for shard in (0, 2):
+        with pytest.raises(RuntimeError, match="closed"):
+            check(source, shard, 0, 0)
+
+
+@pytest.mark.parametrize("suffix", [".bin", ".idx"])
+@pytest.mark.parametrize("size", [None, 1, 4000])
+def test_local_files_of_another_size(local: Path, suffix: str, size: int | None) -> None:
+    path = (local / name_of(1)).with_suffix(suffix)
+    expected = path.stat().st_size
+    if size is None:
+        path.unlink()
+    else:
+        os.truncate(path, size)
+    found = "no file" if size is None else f"{size} bytes"
+    with pytest.raises(FormatError, match=f"{suffix}: {found} found, {expected} expected"):
+        LocalSource(open_store(local), entries(False), np.uint16)
+
+
+def test_local_file_cut_later(local: Path) -> None:
+    source = LocalSource(open_store(local), entries(False), np.uint16)
+    os.truncate(local / name_of(0), 100)
+    with pytest.raises(FormatError, match="size has changed"):
+        check(source, 0, 0, 10)
+    source.close()
+
+
+def test_manifest_that_contradicts_itself(local: Path) -> None:
+    with pytest.raises(FormatError, match=r"\d+ expected for \d+ tokens"):
+        LocalSource(open_store(local), entries(False), np.int32)
+
+
+def look_now(source: LocalSource) -> None:
+    """As if a millisecond had passed."""
+    for opened in source._open.values():
+        opened.look_at = 0.0
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("size", [0, 100, BLOCK + 7, SIZES[0] + 1])
+def test_a_file_cut_or_grown_while_it_is_mapped(local: Path, size: int, published: bool) -> None:
+    """Verified or not: named before its map is touched. When it has its size again, it is verified again."""
+    source = LocalSource(open_store(local), entries(published), np.uint16)
+    check(source, 0, 0, 10)
+    path = local / name_of(0)
+    os.truncate(path, size)
+    look_now(source)
+    for _ in range(2):
+        with pytest.raises(FormatError, match=f"{path}: its size has changed, {size} bytes found, {SIZES[0]} expected"):
+            check(source, 0, 0, 10)
+    check(source, 1, 0, 10)
+    os.truncate(path, SIZES[0])
+    if size < SIZES[0]:
+        with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin: bytes \d+ to \d+ have crc32c"):
+            check_everything(source)
+    path.write_bytes(TOKENS[0].tobytes())
+    check_everything(source)
+    source.close()
+
+
+def test_a_file_cut_before_a_block_is_hashed(local: Path) -> None:
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    check(source, 0, 0, 10)
+    os.truncate(local / name_of(0), BLOCK)
+    source._open[0].look_at = float("inf")
+    with pytest.raises(FormatError, match="its size has changed"):
+        check(source, 0, BLOCK, 10)
+    source.close()
+
+
+def test_a_file_written_to_is_verified_again(local: Path) -> None:
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    check_everything(source)
+    path = local / name_of(0)
+    data = path.read_bytes()
+    with path.open("r+b") as stream:
+        stream.write(bytes([data[0] ^ 1]))
+    os.utime(path, ns=(0, 0))
+    look_now(source)
+    with pytest.raises(CorruptShard, match=r"bytes 0 to 1048576 have crc32c"):
+        check(source, 0, 0, 10)
+    check(source, 0, BLOCK, 10)
+    source.close()
+
+
+def test_a_file_replaced_or_removed_stays_what_it_was(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its map holds the file that was verified, whatever has its name now."""
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    check_everything(source)
+    path = local / name_of(0)
+    (local / "other").write_bytes(bytes(SIZES[0]))
+    (local / "other").replace(path)
+    (local / name_of(1)).unlink()
+    look_now(source)
+    monkeypatch.setattr("google_crc32c.extend", None)
+    check_everything(source)
+    source.close()
+
+
+@pytest.mark.parametrize("seconds, pause", [(0.000001, 0.001), (0.25, 12.5)])
+def test_looks_are_rare(local: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pause: float) -> None:
+    """One in a millisecond, and less than a fiftieth of the time where they are slow."""
+    source = LocalSource(open_store(local), entries(True), np.uint16)
+    monkeypatch.setattr("refinery.loader.remote.mapped.time", SimpleNamespace(monotonic=lambda: 100.0 + seconds))
+    source.verified(1, 0, 10, 100.0)
+    opened = source._open[1]
+    assert opened.look_at == pytest.approx(100.0 + pause)
+    source.verified(1, 0, 10, 100.0 + 0.9 * pause)
+    assert opened.look_at == pytest.approx(100.0 + pause)
+    source.verified(1, 0, 10, 100.0 + pause)
+    assert opened.look_at >= 100.0 + pause + 0.001
+    source.close()

@@ -1,0 +1,300 @@
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.format.manifest import FileEntry, read_manifest
+from refinery.loader.remote.blocks import CorruptShard, SourceParams
+from refinery.loader.remote.cache import BlockCache, Key, file_id
+from refinery.loader.remote.source import CachedSource, read_file
+from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
+from refinery.loader.stream.corpus import Corpus
+from tests.corpus_factory import build_corpus
+from tests.loader.range_server import RangeServer
+from tests.loader.remote_split import (
+    FETCH,
+    SIZES,
+    TOKENS,
+    check,
+    check_everything,
+    entries,
+    name_of,
+    source_of,
+    wait_for,
+)
+
+
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("verify", ["before", "late"])
+def test_every_token(server: RangeServer, tmp_path: Path, published: bool, verify: str) -> None:
+    with source_of(server, tmp_path, published, verify=verify) as source:
+        check_everything(source)
+        for dtype in (np.uint16, np.int32, np.int64):
+            check(source, 0, BLOCK // 2 - 10, 20, dtype)  # across two blocks
+        check(source, 2, 0, 0)
+        check(source, 0, len(TOKENS[0]), 0)
+    sent = len(server.requests)
+    with source_of(server, tmp_path, published, verify=verify) as source:  # as another process of the host
+        check_everything(source)
+        assert source.counters.requests == source.counters.cache_misses == 0
+    assert len(server.requests) == sent
+    assert sum(stop - start for _, start, stop in server.requests) == sum(SIZES)  # each byte was asked for once
+
+
+@pytest.mark.parametrize(("start", "count"), [(-1, 2), (0, 2000), (1499, 2), (1501, 0)])
+def test_outside_of_a_shard(server: RangeServer, tmp_path: Path, start: int, count: int) -> None:
+    with source_of(server, tmp_path) as source, pytest.raises(ValueError, match="0 to 1500 is allowed"):
+        source.read_into(1, start, np.empty(count, np.int64))
+
+
+def test_read_ahead(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
+        ranges = [(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)]
+        source.will_need(ranges)
+        wait_for(lambda: len(list((tmp_path / "blocks").glob("*/0*"))) == 5)
+        assert len(server.requests) == 3  # one for each shard that is not empty
+        check_everything(source)
+        assert (source.counters.cache_misses, len(server.requests)) == (0, 3)
+        source.will_need(ranges)
+        source.done_with(ranges)
+        with pytest.raises(ValueError):
+            source.will_need([(1, 0, 1501)])
+    for path in (tmp_path / "blocks").glob("*/*"):
+        assert path.stat().st_mtime == 0  # first to go
+
+
+def test_what_is_needed_first_comes_first_and_alone(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path, threads=1) as source:
+        source.will_need([(0, BLOCK // 2 + 5, BLOCK // 2 + 9), (3, 7, 8), (0, 0, len(TOKENS[0])), (3, 0, 10)])
+        wait_for(lambda: len(list((tmp_path / "blocks").glob("*/0*"))) == 4)
+    size = len(TOKENS[0]) * 2
+    expected = [(0, BLOCK, 2 * BLOCK), (3, 0, BLOCK), (0, 0, BLOCK), (0, 2 * BLOCK, size)]
+    assert server.requests == [(name_of(shard), start, stop) for shard, start, stop in expected]
+
+
+def test_blocks_are_done_when_all_their_ranges_are(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
+        check_everything(source)
+        half = BLOCK // 4
+        source.done_with([(0, 0, half), (0, BLOCK // 2, BLOCK)])
+
+        def done() -> list[int]:
+            return sorted(int(p.name, 16) for p in (tmp_path / "blocks").glob("*/*") if p.stat().st_mtime == 0)
+
+        assert done() == [1]
+        source.done_with([(0, half, BLOCK // 2)])
+        assert done() == [0, 1]
+
+
+def test_a_reader_waits_for_what_was_announced_alone(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
+        source.will_need([(3, 0, 10)])
+        wait_for(lambda: len(server.requests) == 1)
+        check(source, 3, 0, 1000)
+        assert len(server.requests) == 1
+
+
+def test_a_reader_does_not_wait_for_a_whole_read_ahead(server: RangeServer, tmp_path: Path) -> None:
+    """A stalled read ahead of the group: the block in demand comes by a small request of its own."""
+    server.scripts[name_of(0)] = deque(["stall"])
+    with source_of(server, tmp_path, patience=60) as source:
+        source.will_need([(0, 0, len(TOKENS[0]))])
+        wait_for(lambda: len(server.requests) == 1)
+        check(source, 0, 0, 10)
+        assert server.requests[1] == (name_of(0), 0, BLOCK)
+
+
+def test_without_a_cache(server: RangeServer, tmp_path: Path) -> None:
+    """Bound 0: blocks live in memory, within their own bound."""
+    with source_of(server, tmp_path, cache_bytes=0, memory_bytes=BLOCK) as source:
+        check_everything(source)
+        source.will_need([(0, 0, len(TOKENS[0]))])
+        check(source, 3, 0, 10)
+        sent = len(server.requests)
+        check(source, 3, 10, 1000)
+        assert source.counters.bypasses > 0
+        assert len(server.requests) - sent <= 1  # the read ahead may be at it
+    assert list((tmp_path / "blocks").glob("*/*")) == []
+
+
+def test_a_cache_without_room(server: RangeServer, tmp_path: Path) -> None:
+    """Full of what another process uses: blocks pass by it, nobody waits, and read ahead takes only free memory."""
+    full = BlockCache(tmp_path, BLOCK + 10_000, Counters())
+    key = Key(file_id("other", "x", BLOCK, ""), 0)
+    assert full.store(key, bytes(BLOCK))
+    used = full.open(key, None)
+    assert used is not None
+    with source_of(server, tmp_path, cache_bytes=full.max_bytes, memory_bytes=BLOCK) as source:
+        source.will_need([(0, 0, len(TOKENS[0]))])
+        check_everything(source)
+        assert source.counters.bypasses > 0
+        assert (source.counters.evictions, source.counters.cache_errors) == (0, 0)
+    assert used.read(0, BLOCK) == bytes(BLOCK)
+    used.close()
+
+
+def test_a_folder_that_cannot_be_written(server: RangeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    for published in (True, False):
+        with source_of(server, tmp_path / "file", published) as source:
+            check_everything(source)
+            assert source.counters.cache_errors > 0
+    assert len(caplog.records) == 2  # once for each source
+
+
+def test_a_folder_removed_meanwhile(server: RangeServer, tmp_path: Path) -> None:
+    """All tokens come, whatever a thread is writing at that moment."""
+    with source_of(server, tmp_path / "cache") as source:
+        for _ in range(3):
+            check_everything(source)
+            source.will_need([(0, 0, len(TOKENS[0]))])
+            shutil.rmtree(tmp_path / "cache", ignore_errors=True)
+        check_everything(source)
+        source.done_with([(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)])
+        check_everything(source)
+        assert source.counters.repairs == source.counters.mismatches == 0
+
+
+def test_a_small_cache(server: RangeServer, tmp_path: Path) -> None:
+    """Two blocks fit: all tokens come, none is evicted under a reader, the bound holds."""
+    bound = 2 * BLOCK + 1000
+    with source_of(server, tmp_path, cache_bytes=bound) as source:
+        for _ in range(2):
+            check_everything(source)
+            assert sum(path.stat().st_size for path in (tmp_path / "blocks").glob("*/*")) <= bound
+        assert source.counters.evictions > 0
+
+
+def test_threads_fetch_a_block_once(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
+        threads = [threading.Thread(target=check, args=(source, 3, i, 100)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert server.requests == [(name_of(3), 0, BLOCK)]
+        assert source.counters.cache_hits + source.counters.cache_misses == 8
+
+
+def _rank(url: str, folder: Path, results: Any) -> None:
+    store = HttpStore(url, FETCH)
+    params = SourceParams(cache=folder, threads=2, fetch=FETCH, patience=30)
+    source = CachedSource(store, entries(True), np.uint16, corpus="c", params=params)
+    try:
+        check_everything(source)
+        results.put(source.counters.requests)
+    finally:
+        source.close()
+        store.close()
+
+
+def test_ranks_of_a_host_fetch_a_block_once(server: RangeServer, tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    ranks = [context.Process(target=_rank, args=(server.url, tmp_path, results)) for _ in range(3)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+        assert rank.exitcode == 0
+    assert sum(results.get() for _ in ranks) == len(server.requests) == 5
+    results.close()
+    results.join_thread()
+
+
+def test_in_a_forked_child(server: RangeServer, tmp_path: Path) -> None:
+    """As a DataLoader worker: threads, locks and connections of the parent are not used; its locks stay."""
+    with source_of(server, tmp_path) as source:
+        check(source, 0, 0, 10)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                check_everything(source)
+                source.close()
+                status = 0
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        check_everything(source)
+
+
+def test_closed(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
+        source.will_need([(0, 0, 10)])
+        source.close()
+        source.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            check(source, 0, 0, 10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cache_bytes": -1}, "cache_bytes: -1 given"),
+        ({"patience": -1}, "patience: -1 given"),
+        ({"memory_bytes": 1}, "memory_bytes: 1 given"),
+        ({"request_bytes": BLOCK - 1}, "request_bytes: .* given"),
+        ({"threads": 0}, "threads: 0 given"),
+        ({"open_blocks": 0}, "open_blocks: 0 given"),
+        ({"verify": "never"}, "verify: 'never' given, 'before' or 'late' is allowed"),
+    ],
+)
+def test_params(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SourceParams(**changes)
+
+
+def test_corpus_over_http(server: RangeServer, tmp_path: Path) -> None:
+    root = build_corpus(tmp_path / "corpus")
+    server.files = {f"c/{p.relative_to(root)}": p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    server.script = deque(["503", "reset", "", "short"])
+    store = HttpStore(f"{server.url}/c", FETCH)
+    corpus = Corpus(store)
+    assert corpus.manifest == read_manifest(open_store(root))
+    for remote, local in zip(corpus.shards(), Corpus(str(root)).shards(), strict=True):
+        assert [list(remote[i]) for i in range(len(remote))] == [list(local[i]) for i in range(len(local))]
+        assert remote.provenance().equals(local.provenance())
+        assert read_file(store, remote.entry.idx) == (root / remote.entry.idx.path).read_bytes()
+    with pytest.raises(FormatError, match=r"is not a corpus: manifest.json is missing"):
+        read_manifest(HttpStore(f"{server.url}/other", FETCH))
+    store.close()
+
+
+def test_read_file(server: RangeServer) -> None:
+    server.files["x"] = b"index"
+    store = HttpStore(server.url, FETCH)
+    entry = FileEntry("x", *checksums(b"index"))
+    server.script = deque(["wrong"])
+    assert read_file(store, entry) == b"index"
+    server.files["x"] = b"inDex"
+    with pytest.raises(CorruptShard, match=r"x: 5 bytes, crc32c .* found, 5 bytes, crc32c .* expected"):
+        read_file(store, entry)
+    with pytest.raises(FormatError, match="y: missing, 5 bytes expected"):
+        read_file(store, replace(entry, path="y"))
+    store.close()
+
+
+def test_imports() -> None:
+    """Reading over https needs neither Google's libraries nor those of the funnel or of a training framework."""
+    script = (
+        "import sys; from refinery.loader.remote.source import open_source; "
+        "from refinery.loader.storage.open_store import open_store;"
+        "open_store('https://host/x'); open_store('gs://b/x');"
+        "assert not {'google.cloud.storage', 'requests', 'apache_beam', 'torch'} & set(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 0

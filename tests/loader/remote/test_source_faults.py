@@ -1,0 +1,272 @@
+"""What goes wrong on the way, at the server and in the cache: the tokens are right, or an error has a name."""
+
+import base64
+import random
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import google_crc32c
+import numpy as np
+import pytest
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.block_checksums import BLOCK, block_checksums
+from refinery.loader.remote.blocks import BlockReader, CorruptShard, RemoteFile, SourceParams
+from refinery.loader.remote.cache import BlockCache
+from refinery.loader.remote.source import CachedSource, open_source
+from refinery.loader.storage.fetch import Counters, FetchError
+from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.http_store import HttpStore
+from tests.fake_gcs import FakeGcs, fake_gcs
+from tests.loader.range_server import FAULTS, RangeServer
+from tests.loader.remote_split import (
+    FETCH,
+    HEDGED,
+    IMPATIENT,
+    SIZES,
+    TOKENS,
+    check,
+    check_everything,
+    entries,
+    name_of,
+    source_of,
+    wait_for,
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(server: RangeServer, tmp_path: Path, fault: str) -> None:
+    """Each fault at the first and the third answer: only delay, never another token."""
+    server.script = deque([fault, "", fault])
+    fetch = {"trickle": HEDGED, "stall": IMPATIENT, "stall in body": IMPATIENT}.get(fault, FETCH)
+    with source_of(server, tmp_path, fetch=fetch) as source:
+        check_everything(source)
+        counters = source.counters
+        assert counters.retries + counters.hedges + counters.mismatches > 0 or fault == "garbage"
+        assert counters.prefetch_errors == counters.cache_errors == counters.repairs == 0
+    assert not server.script
+
+
+@pytest.mark.parametrize("fault", ["503", "reset", "short", "stall", "content-range", "gzip", "200"])
+def test_a_fault_that_stays(server: RangeServer, tmp_path: Path, fault: str) -> None:
+    """A named error with file, range, attempts and last cause."""
+    server.script = deque([fault] * 10_000)
+    fetch = replace(FETCH, deadline=0.4, read_timeout=0.1)
+    with source_of(server, tmp_path, fetch=fetch) as source, pytest.raises(FetchError) as caught:
+        check(source, 0, 0, 10)
+    message = str(caught.value)
+    assert message.startswith(f"{server.url}/{name_of(0)}: bytes 0 to {BLOCK}: ")
+    assert caught.value.attempts >= 1
+    assert "attempt" in message and "last: " in message
+
+
+@pytest.mark.parametrize("status", ["401", "403", "400", "304"])
+def test_refusals_are_not_repeated(server: RangeServer, tmp_path: Path, status: str) -> None:
+    server.script = deque([status])
+    with source_of(server, tmp_path) as source, pytest.raises(FetchError, match=f"1 attempt in .*status {status}"):
+        check(source, 0, 0, 10)
+
+
+@pytest.mark.parametrize("status", ["404", "410"])
+def test_a_missing_file(server: RangeServer, tmp_path: Path, status: str) -> None:
+    server.script = deque([status])
+    message = f"{name_of(0)}: missing, {SIZES[0]} bytes expected"
+    with source_of(server, tmp_path) as source, pytest.raises(FormatError, match=message):
+        check(source, 0, 0, 10)
+
+
+def test_a_changed_object(server: RangeServer, tmp_path: Path) -> None:
+    server.script = deque(["", "etag"])
+    with source_of(server, tmp_path) as source:
+        check(source, 0, 0, 10)
+        with pytest.raises(FetchError, match=r'the object has changed: ETag "changed" found, .* expected'):
+            check(source, 0, BLOCK // 2, 10)
+
+
+def flip(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def test_a_wrong_object(server: RangeServer, tmp_path: Path) -> None:
+    """Published checksums: the wrong block is named after one more read; others are served."""
+    sound = server.files[name_of(0)]
+    server.files[name_of(0)] = flip(sound, BLOCK + 9)
+    values = [f"{google_crc32c.value(data[BLOCK : 2 * BLOCK]):08x}" for data in (server.files[name_of(0)], sound)]
+    with source_of(server, tmp_path) as source:
+        check(source, 0, 0, 1000)
+        with pytest.raises(
+            CorruptShard, match=f"{name_of(0)}: block 1: crc32c {values[0]} found, {values[1]} expected"
+        ):
+            check(source, 0, BLOCK // 2, 10)
+        assert source.counters.mismatches == 2
+        check(source, 0, BLOCK, 1000)
+
+
+def test_a_wrong_object_without_block_checksums(server: RangeServer, tmp_path: Path) -> None:
+    """verify="before": no token of it is ever delivered, and nothing of it stays in the cache."""
+    server.files[name_of(0)] = flip(server.files[name_of(0)], BLOCK + 9)
+    found, expected = (f"{google_crc32c.value(data):08x}" for data in (server.files[name_of(0)], TOKENS[0].tobytes()))
+    with source_of(server, tmp_path, published=False) as source:
+        for _ in range(2):
+            with pytest.raises(CorruptShard, match=f"crc32c {found} of all its blocks found, {expected} expected"):
+                check(source, 0, 0, 10)
+        assert len(server.requests) == 2  # the whole file twice, and not again for the second reader
+        check(source, 1, 0, 1000)
+    assert len(list((tmp_path / "blocks").glob("*/*"))) == 1
+
+
+@pytest.mark.parametrize("verify", ["before", "late"])
+def test_wrong_once_without_block_checksums(server: RangeServer, tmp_path: Path, verify: str) -> None:
+    server.script = deque(["wrong"])
+    with source_of(server, tmp_path, published=False, verify=verify) as source:
+        if verify == "late":
+            wrong = np.empty(BLOCK // 2, np.uint16)
+            source.read_into(0, 0, wrong)
+            assert (wrong != TOKENS[0][: BLOCK // 2]).sum() == 1  # what "late" cannot promise
+            source.read_into(0, BLOCK // 2, np.empty(len(TOKENS[0]) - BLOCK // 2, np.uint16))
+        check_everything(source)
+
+
+def test_late_raises_when_all_blocks_were_seen(server: RangeServer, tmp_path: Path) -> None:
+    """By several processes of a host together: here two sources with one folder."""
+    server.files[name_of(0)] = flip(server.files[name_of(0)], BLOCK + 9)
+    out = np.empty(1, np.int64)
+    with (
+        source_of(server, tmp_path, published=False, verify="late") as one,
+        source_of(server, tmp_path, published=False, verify="late") as other,
+    ):
+        one.read_into(0, 0, out)
+        other.read_into(0, BLOCK // 2, out)
+        with pytest.raises(CorruptShard, match="of all its blocks found"):
+            one.read_into(0, BLOCK, out)
+        with pytest.raises(CorruptShard):
+            one.read_into(0, 0, out)
+
+
+def test_the_servers_own_checksum(server: RangeServer, tmp_path: Path) -> None:
+    """x-goog-hash is of the whole object: another object is refused at its first block."""
+    server.goog_hash = "crc32c=" + base64.b64encode(bytes(4)).decode() + ",md5=CS9tHYTtyFntzj7B9nkkJQ=="
+    with (
+        source_of(server, tmp_path, published=False, verify="late") as source,
+        pytest.raises(CorruptShard, match="crc32c 00000000 of the whole object found"),
+    ):
+        check(source, 0, 0, 10)
+
+
+def test_another_size(server: RangeServer, tmp_path: Path) -> None:
+    server.files[name_of(3)] += b"more"
+    with (
+        source_of(server, tmp_path) as source,
+        pytest.raises(CorruptShard, match=f"{BLOCK + 4} bytes found, {BLOCK} expected"),
+    ):
+        check(source, 3, 0, 10)
+
+
+def test_contradicting_manifest(server: RangeServer, tmp_path: Path) -> None:
+    file = RemoteFile("c", name_of(1), 3000, "00000000", block_checksums(TOKENS[1].tobytes()))
+    store = HttpStore(server.url, FETCH)
+    reader = BlockReader(store, SourceParams(cache=tmp_path, fetch=FETCH), store.counters)
+    with pytest.raises(FormatError, match="block_crc32c combine to"):
+        reader.read(file, 0, 10)
+    reader.close()
+    assert server.requests == []
+
+
+def damage(path: Path, rng: random.Random) -> None:
+    data = bytearray(path.read_bytes())
+    kind = rng.randrange(4)
+    if kind == 0:
+        del data[rng.randrange(len(data)) :]
+    elif kind == 1:
+        data += b"more"
+    else:
+        for _ in range(1 + rng.randrange(3)):
+            last = min(300, len(data))  # footer and page checksums
+            data[rng.randrange(len(data)) if kind == 2 else -1 - rng.randrange(last)] ^= 1 << rng.randrange(8)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("published", [True, False])
+def test_damaged_cache_is_repaired(server: RangeServer, tmp_path: Path, published: bool) -> None:
+    """Before a source opens it and while it is open; bits, ends, checksums that were learned."""
+    rng = random.Random(5)
+    with source_of(server, tmp_path, published) as first:
+        check_everything(first)
+        for round_ in range(12):
+            paths = sorted((tmp_path / "blocks").glob("*/0*")) + sorted((tmp_path / "sums").iterdir())
+            for path in rng.sample(paths, 2):
+                damage(path, rng)
+            check_everything(first)
+            if round_ % 3 == 0:
+                with source_of(server, tmp_path, published) as fresh:
+                    check_everything(fresh)
+        assert first.counters.repairs > 0
+        assert first.counters.mismatches == 0
+
+
+def test_failed_read_ahead_is_only_counted(server: RangeServer, tmp_path: Path) -> None:
+    server.scripts[name_of(0)] = deque(["403"])
+    with source_of(server, tmp_path) as source:
+        source.will_need([(0, 0, 10)])
+        wait_for(lambda: source.counters.prefetch_errors == 1)
+        check(source, 0, 0, 10)
+
+
+def test_nobody_waits_for_ever_for_another_process(server: RangeServer, tmp_path: Path) -> None:
+    """It may be stopped while it holds the lock of a group."""
+    with source_of(server, tmp_path, patience=0.01) as source:
+        others = BlockCache(tmp_path, BLOCK, Counters())
+        with others.fetching(source._files[0].id, 0) as mine:
+            assert mine
+            check(source, 0, 0, 10)
+            assert source.counters.requests == 1
+            source.will_need([(0, 0, len(TOKENS[0]))])  # left to the other, again and again
+
+
+def test_a_slow_answer_is_hedged(server: RangeServer, tmp_path: Path) -> None:
+    server.script = deque(["stall in body"])
+    with source_of(server, tmp_path, fetch=HEDGED) as source:
+        check(source, 0, 0, 10)
+        assert (source.counters.hedges, source.counters.hedge_wins, source.counters.retries) == (1, 1, 0)
+
+
+@pytest.fixture(scope="module")
+def gcs() -> Iterator[FakeGcs]:
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        yield server
+
+
+@pytest.mark.parametrize("fault", ["", "408", "429", "500", "503", "reset", "short", "wrong", "stall", "200"])
+@pytest.mark.parametrize("published", [True, False])
+def test_gcs(gcs: FakeGcs, tmp_path: Path, fault: str, published: bool) -> None:
+    gcs.objects.clear()
+    for shard, tokens in enumerate(TOKENS):
+        gcs.put("bucket", f"p/{name_of(shard)}", tokens.tobytes())
+    gcs.stall = 0.4
+    gcs.script = deque([fault, "", fault])
+    fetch = IMPATIENT if fault == "stall" else FETCH
+    store = GcsStore("gs://bucket/p", fetch)
+    params = SourceParams(cache=tmp_path, threads=2, fetch=fetch)
+    source = open_source(store, entries(published), np.uint16, corpus="c", params=params)
+    assert isinstance(source, CachedSource)
+    check_everything(source)
+    gcs.put("bucket", f"p/{name_of(0)}", b"replaced")  # blocks that are here are still what they were
+    check_everything(source)
+    source.close()
+    store.close()
+
+
+def test_gcs_changed_object(gcs: FakeGcs, tmp_path: Path) -> None:
+    gcs.objects.clear()
+    gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
+    store = GcsStore("gs://bucket", FETCH)
+    source = CachedSource(store, entries(True), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=FETCH))
+    check(source, 0, 0, 10)
+    gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
+    with pytest.raises(FetchError, match=r"the object has changed: generation \d+ expected"):
+        check(source, 0, BLOCK, 10)
+    source.close()
+    store.close()

@@ -1,0 +1,354 @@
+"""Cloud Storage when things go wrong: retries, deadlines, checksums, large uploads, and errors that say what to do."""
+
+import gc
+import io
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import urllib3
+from google.api_core import exceptions
+from google.auth.exceptions import RefreshError, TransportError
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refinery.loader.storage import gcs_client
+from refinery.loader.storage.fetch import FetchError, FetchParams, Transient
+from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.gcs_upload import CHUNK
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.remote_store import CorruptObject
+from refinery.loader.storage.store import StorageConflict, StorageError
+from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
+
+QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
+HASTY = replace(QUICK, deadline=0.2)
+SMALL = bytes(range(256)) * 100
+LARGE = os.urandom(CHUNK) * 2 + b"tail"  # three chunks
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[FakeGcs]:
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        yield server
+        gcs_client.close()
+
+
+@pytest.fixture
+def server(running: FakeGcs) -> FakeGcs:
+    running.clear()
+    running.stall = 0.2
+    running.api.page_size = 2
+    return running
+
+
+@pytest.fixture
+def store() -> GcsStore:
+    return GcsStore("gs://bucket/p", QUICK)
+
+
+def once_at(kind: str, fault: str | Fault | None) -> Callable[[Call], Fault | None]:
+    """A hook: the first call of a kind goes wrong."""
+    todo = [Fault.named(fault) if isinstance(fault, str) else fault]
+    return lambda call: todo.pop() if call.kind == kind and todo else None
+
+
+# Every method, every fault, and what it comes to
+
+
+TRANSIENT = ("408", "429", "500", "502", "503", "504", "reset", "lost", "stall")
+
+
+def use(store: GcsStore, method: str) -> Any:
+    if method == "open":
+        with store.open("x") as stream:
+            return stream.read()
+    if method == "create":
+        return store.create("new", SMALL)
+    if method == "replace":
+        return store.replace("new", SMALL)
+    return getattr(store, method)(*([] if method in ("list", "check") else ["x"]))
+
+
+METHODS = {
+    "read": "download", "open": "download", "size": "stat", "list": "list", "delete": "delete", "create": "upload",
+    "replace": "upload", "check": "list",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("fault", TRANSIENT)
+def test_transient_faults(server: FakeGcs, method: str, fault: str) -> None:
+    store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
+    for name in ("a", "b", "x"):
+        server.put("bucket", f"p/{name}", SMALL)
+    expected = {"read": SMALL, "open": SMALL, "size": len(SMALL), "list": ["a", "b", "x"]}.get(method)
+    server.on_call = once_at(METHODS[method], fault)
+    assert use(store, method) == expected
+    assert store.counters.retries == 1
+    present = {"a": SMALL, "b": SMALL} | ({} if method == "delete" else {"x": SMALL})
+    assert server.read("bucket", "p/") == present | ({"new": SMALL} if METHODS[method] == "upload" else {})
+    written = [change for change in server.changes if change[2] == "p/new"]
+    twice = (method, fault) == ("replace", "lost")
+    assert len(written) == (METHODS[method] == "upload") + twice
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_deadline_ends_it_in_one_line(server: FakeGcs, method: str) -> None:
+    store = GcsStore("gs://bucket/p", HASTY)
+    server.put("bucket", "p/x", SMALL)
+    server.on_call = lambda call: Fault("status", 503) if call.kind == METHODS[method] else None
+    with pytest.raises((StorageError, FetchError), match=r"^gs://bucket/p.*status 503") as caught:
+        use(store, method)
+    assert "\n" not in str(caught.value) and "http://" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [(400, ""), (401, "gcloud auth application-default login"), (403, "needs a role on the bucket"), (405, "")],
+)
+def test_refusals_are_not_repeated(server: FakeGcs, store: GcsStore, method: str, status: int, advice: str) -> None:
+    server.put("bucket", "p/x", SMALL)
+    told = "worker@p.iam.gserviceaccount.com does not have storage.objects.get access"
+    fault = Fault("status", status, message=told)
+    server.on_call = lambda call: fault if call.kind == METHODS[method] else None
+    cause = "no valid Google credentials" if status == 401 else f"status {status}: {told}"  # an anonymous client's
+    with pytest.raises((StorageError, FetchError), match=f"{cause}.*{advice}"):
+        use(store, method)
+    assert [call.kind for call in server.calls].count(METHODS[method]) == 1
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_missing_bucket(server: FakeGcs, method: str) -> None:
+    with pytest.raises(OSError, match=r"gs://nowhere.*The specified bucket does not exist\. Make it, or mend its name"):
+        use(GcsStore("gs://nowhere/p", QUICK), method)
+    assert len(server.calls) == 1
+
+
+def test_retry_after_is_heeded(server: FakeGcs, store: GcsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    monkeypatch.setattr(threading.Event, "wait", lambda self, seconds=None: waits.append(seconds))
+    store.params = replace(QUICK, max_delay=3)
+    server.on_call = once_at("stat", Fault("status", 429, retry_after="2"))
+    assert store.size("x") is None
+    assert 2 <= waits[0] <= 2.001
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "verdict"),
+    [
+        (requests.ConnectionError, "refused", Transient),
+        (requests.exceptions.ChunkedEncodingError, "cut", Transient),
+        (requests.exceptions.SSLError, "EOF occurred", Transient),
+        (requests.exceptions.SSLError, "CERTIFICATE_VERIFY_FAILED", gcs_client.Refusal),
+        (urllib3.exceptions.ProtocolError, "cut", Transient),
+        (ConnectionResetError, "reset", Transient),
+        (TransportError, "metadata server", Transient),
+        (partial(RefreshError, retryable=True), "token server", Transient),
+        (RefreshError, "invalid_grant", gcs_client.Refusal),
+        (exceptions.ServiceUnavailable, "", Transient),
+        (exceptions.MethodNotImplemented, "", gcs_client.Refusal),
+        (exceptions.NotFound, "", exceptions.NotFound),
+        (exceptions.PreconditionFailed, "", exceptions.PreconditionFailed),
+        (ValueError, "a mistake of ours", ValueError),
+    ],
+)
+def test_which_errors_may_pass(kind: Any, text: str, verdict: type[Exception]) -> None:
+    with pytest.raises(verdict) as caught, gcs_client.classified():
+        raise kind(text)
+    assert type(caught.value) is verdict
+
+
+def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process that has none: one line, at once, that says what to do."""
+    script = (
+        "import sys; from refinery.loader.storage.store import open_store\n"
+        "store = open_store('gs://bucket/p')\n"
+        "for use in (store.check, lambda: store.size('x'), lambda: store.create('x', b''), lambda: store.read('x')):\n"
+        "    try: use()\n"
+        "    except OSError as error: print(error)"
+    )
+    hidden = {"NO_GCE_CHECK": "true", "CLOUDSDK_CONFIG": "/nonexistent", "HOME": "/nonexistent"}
+    names = ("STORAGE_EMULATOR_HOST", "GOOGLE_APPLICATION_CREDENTIALS")
+    environment = {name: value for name, value in os.environ.items() if name not in names} | hidden
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 4 and all("run `gcloud auth application-default login`" in line for line in lines)
+    assert lines[0].startswith("gs://bucket/p: cannot be listed: no valid Google credentials")
+
+
+# Bytes
+
+
+def test_wrong_bytes(server: FakeGcs, store: GcsStore) -> None:
+    """Once: read again. Twice: an error with both checksums. A stream tells at its end."""
+    server.put("bucket", "p/x", SMALL)
+    server.script.extend(["wrong"])
+    assert store.read("x") == SMALL
+    server.script.extend(["wrong", "wrong"])
+    with pytest.raises(CorruptObject, match=r"gs://bucket/p/x: crc32c \w{8} found, \w{8} expected"):
+        store.read("x")
+    server.script.extend(["wrong"])
+    with store.open("x") as stream, pytest.raises(CorruptObject, match=r"gs://bucket/p/x: crc32c \w{8} found"):
+        stream.read()
+    with store.open("x") as stream:
+        assert stream.read() == SMALL
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, len(SMALL) + 9), st.integers(0, 5000)), max_size=6))
+def test_streams_are_files(running: FakeGcs, steps: list[tuple[int, int]]) -> None:
+    running.clear()
+    running.put("bucket", "p/x", SMALL)
+    model = io.BytesIO(SMALL)
+    with GcsStore("gs://bucket/p", QUICK).open("x") as stream:
+        for position, size in steps:
+            assert stream.seek(position) == model.seek(position)
+            assert stream.read(size) == model.read(size)
+        stream.seek(0)
+        assert stream.read() == SMALL
+
+
+@pytest.mark.parametrize("kind", ["upload", "upload-start", "upload-chunk", "upload-end"])
+@pytest.mark.parametrize("fault", ["503", "reset", "lost", "corrupt request", "part of request", "half kept", "stall"])
+@pytest.mark.parametrize("method", ["create", "replace"])
+def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: Path) -> None:
+    """Whatever happens once to whichever call: the object is whole, and written once."""
+    store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
+    data = SMALL if kind == "upload" else LARGE
+    server.on_call = once_at(kind, fault)
+    if method == "create":
+        source = tmp_path / "source"
+        source.write_bytes(data)
+        store.create("x", source)
+    else:
+        store.replace("x", data)
+    assert server.read("bucket") == {"p/x": data}
+    repeated = (method, kind, fault) == ("replace", "upload", "lost")
+    assert server.changes == [("create", "bucket", "p/x")] + [("replace", "bucket", "p/x")] * repeated
+    assert "delete" not in {call.kind for call in server.calls}
+    again = {"corrupt request": len(data), "lost": 0 if "-" in kind else len(data)}.get(fault, CHUNK)
+    sent = sum(call.size for call in server.calls)
+    assert sent <= len(data) + again + 4096, "a fault in one chunk must not send all of them again"
+
+
+@pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
+def test_a_service_that_does_not_compare(
+    server: FakeGcs, store: GcsStore, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says about the object is compared here, too."""
+    write: Any = server.api._write
+    monkeypatch.setattr(server.api, "_write", lambda *request: write(*request[:4], {}))
+    server.on_call = once_at("upload" if data is SMALL else "upload-end", "corrupt request")
+    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: the service holds other bytes"):
+        store.create("x", data)
+
+
+def test_create_of_a_large_object_that_is_there(server: FakeGcs, store: GcsStore) -> None:
+    """The same bytes are success, and not sent; others are a conflict."""
+    server.put("bucket", "p/x", LARGE)
+    store.create("x", LARGE)
+    with pytest.raises(StorageConflict, match="gs://bucket/p/x exists with other bytes"):
+        store.create("x", LARGE[:-1] + b"!")
+    assert [call.kind for call in server.calls] == ["upload-start", "stat"] * 2
+    assert server.changes == [("create", "bucket", "p/x")]
+
+
+def test_somebody_else_is_faster(server: FakeGcs, store: GcsStore) -> None:
+    """The name is taken while the last chunk is on its way."""
+
+    def interfere(call: Call) -> None:
+        if call.kind == "upload-end":
+            server.put("bucket", call.name, LARGE if call.name == "p/same" else b"theirs")
+
+    server.on_call = interfere
+    store.create("same", LARGE)
+    with pytest.raises(StorageConflict):
+        store.create("other", LARGE)
+    assert [change[0] for change in server.changes] == ["create", "create"]
+
+
+def test_lost_sessions_are_bounded(server: FakeGcs, store: GcsStore) -> None:
+    server.on_call = lambda call: Fault("status", 410) if call.kind == "upload-chunk" else None
+    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: 3 uploads were broken off"):
+        store.create("x", LARGE)
+    assert Counter(call.kind for call in server.calls) == {"upload-start": 3, "upload-chunk": 3}
+
+
+def test_who_may_create_but_not_overwrite(server: FakeGcs, store: GcsStore) -> None:
+    """A role without storage.objects.delete: the same bytes are success, others a conflict, a new name an error."""
+    server.put("bucket", "p/x", SMALL)
+    server.on_call = lambda call: Fault("status", 403, message="no delete") if call.kind == "upload" else None
+    store.create("x", SMALL)
+    with pytest.raises(StorageConflict):
+        store.create("x", b"other")
+    with pytest.raises(StorageError, match="status 403: no delete"):
+        store.create("new", b"other")
+
+
+def test_large_uploads_need_little_memory(server: FakeGcs, store: GcsStore, tmp_path: Path) -> None:
+    with (tmp_path / "source").open("wb") as out:
+        out.truncate(6 * CHUNK)
+    peaks: list[int] = []
+    server.on_call = lambda call: peaks.append(call.size)
+    script = (
+        "import resource, sys; from pathlib import Path; from refinery.loader.storage.store import open_store\n"
+        "store = open_store('gs://bucket/p'); store.create('first', b'x' * (9 << 20))\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "store.create('x', Path(sys.argv[1])); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "source"], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) << 10 < 3 * CHUNK
+    assert max(peaks) <= CHUNK
+    assert server.objects["bucket", "p/x"].data == bytes(6 * CHUNK)
+
+
+# Clients
+
+
+def test_one_client_per_process(server: FakeGcs) -> None:
+    """Shared by stores and threads, made anew in a child; a pickled store finds the one of where it arrives."""
+    server.put("bucket", "p/x", SMALL)
+    store = open_store("gs://bucket/p")
+    again = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own bytes
+    assert again.root == store.root
+    found: list[bytes] = []
+    threads = [threading.Thread(target=lambda: found.append(again.read("x"))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [SMALL] * 16
+    first = gcs_client.client()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # forking with threads: the other side is what this is about
+        child = os.fork()
+    if child == 0:
+        os._exit(0 if gcs_client.client() is not first and store.read("x") == SMALL else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert gcs_client.client() is first and store.read("x") == SMALL
+    store.close()
+    assert store.read("x") == SMALL
+    gc.collect()
+
+
+def test_check_is_patient_for_seconds_alone(server: FakeGcs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.loader.storage.gcs_store.CHECK_SECONDS", 0.1)
+    server.on_call = lambda call: Fault("status", 503)
+    with pytest.raises(StorageError, match="gs://bucket: cannot be listed"):
+        open_store("gs://bucket").check()

@@ -1,0 +1,217 @@
+"""A corpus damaged in every way, streamed whole from everywhere: always a FormatError, never another token.
+
+The streams ask for doc_ids, so that they read the indexes too, and for all of the split, so that no byte of it passes
+unseen. FormatError's children that may come are CorruptShard and CorruptObject: bytes with another checksum.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refinery.loader import TokenStream
+from refinery.loader.errors import FormatError
+from refinery.loader.format.indexed import HEADER
+from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.remote.blocks import CorruptShard, SourceParams
+from refinery.loader.storage.fetch import FetchParams
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.remote_store import CorruptObject
+from refinery.loader.stream.order import OrderParams
+from tests.corpus_factory import build_corpus
+from tests.fake_gcs import fake_gcs
+from tests.loader.range_server import range_server
+
+TEXTS = {
+    ("train", "web"): [["one fine day", "zwei", "x" * 40], ["another day!", "drei", "y" * 40], [], ["", "z" * 300]],
+    ("train", "code"): [["int main(void) { return 0; }"]],
+}
+SHARD = "train/web/shard-0000{}-of-00004.{}"
+UNREAD = SHARD.format(2, "idx")  # of a shard without documents
+# Nothing here is worth a second wait: what is damaged stays so, and must be found without patience.
+SOURCE = SourceParams(
+    cache_bytes=0,
+    threads=2,
+    stagger=0,
+    fetch=FetchParams(deadline=60, first_delay=0.001, max_delay=0.002, hedge_after=0),
+)
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass
+class Place:
+    """Where a corpus lies. write: puts bytes under a name, None removes it. cost: how many times slower than local."""
+
+    location: str
+    files: dict[str, bytes]
+    write: Callable[[str, bytes | None], None]
+    cost: int
+
+    def rows(self, source: SourceParams = SOURCE, **options: Any) -> Rows:
+        """All of an epoch."""
+        shape: dict[str, Any] = {"sequence_length": 32, "batch_size": 4, "order": OrderParams(2, 4, 2), "prefetch": 0}
+        with TokenStream(self.location, epochs=1, source=source, **shape, doc_ids=True, **options) as stream:
+            return [
+                row for batch in stream for row in zip(*(batch[name].tolist() for name in sorted(batch)), strict=True)
+            ]
+
+    def refused(self, damage: dict[str, bytes | None]) -> bool:
+        """Whether a stream of the damaged corpus raises FormatError or a child of it. The damage is undone."""
+        for name, data in damage.items():
+            self.write(name, data)
+        try:
+            self.rows()
+        except FormatError as error:
+            assert type(error) in (FormatError, CorruptShard, CorruptObject)
+            assert self.location in str(error)
+            return True
+        finally:
+            for name in damage:
+                self.write(name, self.files[name])
+        return False
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_corpus(tmp_path_factory.mktemp("corpus"), TEXTS)
+
+
+@pytest.fixture(scope="module", params=["local", "http", "gcs"])
+def place(request: pytest.FixtureRequest, corpus: Path) -> Iterator[Place]:
+    store = open_store(corpus)
+    names = [MANIFEST, *(name for name in store.list("train") if name.endswith((".bin", ".idx")))]
+    files = {name: store.read(name) for name in names}
+    if request.param == "local":
+
+        def write(name: str, data: bytes | None) -> None:
+            (corpus / name).unlink(missing_ok=True)
+            if data is not None:
+                (corpus / name).write_bytes(data)
+
+        yield Place(str(corpus), files, write, 1)
+    elif request.param == "http":
+        with range_server() as server:
+            server.files = dict(files)
+            served: dict[str, Any] = server.files
+            yield Place(server.url, files, lambda n, d: served.pop(n) if d is None else served.update({n: d}), 10)
+    else:
+        with fake_gcs("bucket") as gcs, pytest.MonkeyPatch.context() as patch:
+            gcs.use(patch)
+
+            def put(name: str, data: bytes | None) -> None:
+                if data is None:
+                    del gcs.objects["bucket", f"c/{name}"]
+                else:
+                    gcs.put("bucket", f"c/{name}", data)
+
+            for name, data in files.items():
+                put(name, data)
+            yield Place("gs://bucket/c", files, put, 25)
+
+
+def flip(data: bytes, byte: int, bits: int) -> bytes:
+    return data[:byte] + bytes([data[byte] ^ bits]) + data[byte + 1 :]
+
+
+@pytest.fixture(scope="module")
+def sound(corpus: Path) -> Rows:
+    """The rows of the corpus when nothing is wrong."""
+    return Place(str(corpus), {}, lambda name, data: None, 1).rows()
+
+
+def test_sound(place: Place, sound: Rows) -> None:
+    assert len(sound) > 10
+    assert place.rows() == sound
+
+
+def test_every_byte_of_an_index_header(place: Place) -> None:
+    name = SHARD.format(0, "idx")
+    for byte in range(0, HEADER.size, 1 if place.cost <= 10 else 3):
+        for bits in (255, 1 << byte % 8) if place.cost == 1 else (1 << byte % 8,):
+            assert place.refused({name: flip(place.files[name], byte, bits)}), (byte, bits)
+
+
+def test_random_bits(place: Place) -> None:
+    """1,000 single bits of all files locally, fewer from afar."""
+    rng = random.Random(place.cost)
+    sizes = {name: len(data) for name, data in place.files.items() if data and name != UNREAD}
+    for _ in range(1000 // place.cost):
+        name = rng.choices(list(sizes), list(sizes.values()))[0] if rng.random() < 0.3 else rng.choice(list(sizes))
+        byte, bit = rng.randrange(sizes[name]), 1 << rng.randrange(8)
+        assert place.refused({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
+
+
+@pytest.mark.parametrize("suffix", ["bin", "idx"])
+def test_other_lengths(place: Place, suffix: str) -> None:
+    name = SHARD.format(0, suffix)
+    data = place.files[name]
+    some = [0, 1, 2, 8, HEADER.size, len(data) // 2, len(data) - 8, len(data) - 2, len(data) - 1]
+    for length in range(len(data)) if place.cost == 1 else some[:: 1 if place.cost <= 10 else 2]:
+        assert place.refused({name: data[:length]}), length
+    for more in (1, 2, 8, 4096) if place.cost <= 10 else (2,):
+        assert place.refused({name: data + bytes(more)}), more
+        assert place.refused({name: data + data[:more]}), more
+
+
+def test_other_manifests(place: Place) -> None:
+    data = place.files[MANIFEST]
+    for other in (b"", b"{}", data[:-1], data + b"\n", data[: len(data) // 2], b"\xff\xfe" + data, b"[" * 100_000):
+        assert place.refused({MANIFEST: other})
+
+
+@pytest.mark.parametrize("name", [SHARD.format(0, "bin"), SHARD.format(0, "idx"), UNREAD, MANIFEST])
+def test_missing(place: Place, name: str) -> None:
+    # Local folders are looked through in any case; from afar nobody asks for what is not read.
+    assert place.refused({name: None}) or (name == UNREAD and place.cost > 1)
+
+
+@pytest.mark.parametrize(
+    "one, other", [("0.bin", "1.bin"), ("0.idx", "1.idx"), ("0.bin", "0.idx"), ("2.bin", "3.bin"), ("0.idx", "3.idx")]
+)
+def test_swapped(place: Place, one: str, other: str) -> None:
+    """Shards 0 and 1 have documents of the same lengths; their indexes are the same bytes, and may be swapped."""
+    names = [SHARD.format(*which.split(".")) for which in (one, other)]
+    same = place.files[names[0]] == place.files[names[1]]
+    assert same == (one == "0.idx" and other == "1.idx")
+    assert place.refused({names[0]: place.files[names[1]], names[1]: place.files[names[0]]}) != same
+
+
+def test_damage_behind_a_warm_cache(place: Place, sound: Rows, tmp_path: Path) -> None:
+    """What was verified once may be served from the cache; what is read anew is refused."""
+    if place.cost == 1:
+        pytest.skip("nothing is cached of a local corpus")
+    name = SHARD.format(0, "bin")
+    warm = SourceParams(cache=tmp_path / "warm", threads=2, stagger=0, fetch=SOURCE.fetch)
+    assert place.rows(warm) == sound
+    place.write(name, flip(place.files[name], 9, 1))
+    try:
+        assert place.rows(warm) == sound
+        with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin"):
+            place.rows(SourceParams(cache=tmp_path / "cold", threads=2, stagger=0, fetch=SOURCE.fetch))
+    finally:
+        place.write(name, place.files[name])
+
+
+def test_another_corpus_under_the_same_prefix(place: Place, sound: Rows, tmp_path: Path) -> None:
+    """Published anew with the same names and sizes: its own tokens, none of the old ones from the cache."""
+    texts = {key: [[text.swapcase() for text in shard] for shard in shards] for key, shards in TEXTS.items()}
+    other = open_store(build_corpus(tmp_path / "other", texts))
+    new = {name: other.read(name) for name in place.files}
+    assert {name: len(data) for name, data in new.items()} == {name: len(data) for name, data in place.files.items()}
+    params = SourceParams(cache=tmp_path / "cache", threads=2, stagger=0, fetch=SOURCE.fetch)
+    assert place.rows(params) == sound
+    try:
+        for name, data in new.items():
+            place.write(name, data)
+        expected = Place(other.root, {}, place.write, 1).rows()
+        assert place.rows(params) == expected != sound
+        place.write(MANIFEST, place.files[MANIFEST])  # the old one again, with the new files
+        with pytest.raises(FormatError):
+            place.rows()
+    finally:
+        for name, data in place.files.items():
+            place.write(name, data)
+    assert place.rows(params) == sound

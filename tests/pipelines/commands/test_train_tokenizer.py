@@ -1,0 +1,151 @@
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from refinery.pipelines.commands.train_tokenizer import (
+    END_OF_TEXT,
+    TokenizerMetrics,
+    TrainTokenizerParams,
+    cut_runs,
+    sentences,
+    train_tokenizer,
+)
+from refinery.transforms.tokenize.encode import TokenizerParams, check_tokenizer
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+
+WORDS = [
+    "river",
+    "stone",
+    "village",
+    "miller",
+    "wheel",
+    "garden",
+    "winter",
+    "carries",
+    "slowly",
+    "under",
+    "Été",
+    "naïve",
+]
+LEARN = TrainTokenizerParams(vocab_size=400, held_out=0.2)
+
+
+def some_texts(count: int = 60) -> list[str]:
+    generator = random.Random(7)
+    return [" ".join(generator.choices(WORDS, k=40)) + f"\n\n  item {i}.\n" for i in range(count)]
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer.model"])
+def test_same_bytes_in_any_order_and_process(tmp_path: Path, name: str) -> None:
+    texts = some_texts()
+    train_tokenizer(texts, str(tmp_path / name), LEARN)
+    expected = (tmp_path / name).read_bytes()
+    train_tokenizer(reversed(texts), str(tmp_path / name), LEARN)
+    assert (tmp_path / name).read_bytes() == expected
+    again = tmp_path / f"again{name[-6:]}"
+    script = (
+        "from refinery.pipelines.commands.train_tokenizer import *; "
+        f"train_tokenizer({texts!r}, {str(again)!r}, TrainTokenizerParams(vocab_size=400, held_out=0.2))"
+    )
+    environment = {"PYTHONHASHSEED": "5", "RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", script], check=True, cwd=root, env=environment, timeout=120)
+    assert again.read_bytes() == expected
+    assert {path.name for path in tmp_path.iterdir()} == {name, again.name}
+
+
+def test_byte_level_is_what_the_fast_engine_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(tmp_path / "tokenizer.json")
+    metrics = train_tokenizer(some_texts(), path, LEARN)
+    info = check_tokenizer(TokenizerParams(path))
+    assert (info.engine, info.lossless, info.vocab_size, info.bos_id) == (
+        "byte-level-bpe",
+        True,
+        metrics.vocab_size,
+        None,
+    )
+    tokenizer = load_tokenizer(path)
+    assert tokenizer.token_id(END_OF_TEXT) == info.eos_id == 0
+    assert metrics.bytes_per_token is not None and metrics.bytes_per_token > 2
+    assert metrics.held_out_bytes + metrics.trained_bytes == sum(len(text.encode()) for text in some_texts())
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"{path}: {metrics}"
+    assert bool(rest) is (metrics.vocab_size < 400) and all("fewer than the 400" in line for line in rest)
+    assert "bytes per token on" in str(metrics)
+
+
+def test_sentencepiece_keeps_lines_and_spaces(tmp_path: Path) -> None:
+    path = str(tmp_path / "tokenizer.model")
+    metrics = train_tokenizer(some_texts(), path, LEARN)
+    info = check_tokenizer(TokenizerParams(path, bos="auto"))
+    assert (info.engine, info.vocab_size, info.bos_id, info.eos_id) == ("sentencepiece", 400, 1, 2)
+    assert metrics.vocab_size == 400
+    tokenizer = load_tokenizer(path)
+    for text in ("river  stone\n\n  Été\t\u3000中文😀 ", " a", "a "):
+        assert tokenizer.decode(tokenizer.encode(text)) == text
+
+
+def test_the_seed_chooses_what_is_held_out(tmp_path: Path) -> None:
+    path = str(tmp_path / "tokenizer.json")
+    sizes = {
+        train_tokenizer(some_texts(), path, TrainTokenizerParams(400, seed, 0.2)).held_out_bytes for seed in range(4)
+    }
+    assert len(sizes) > 1
+
+
+def test_a_single_text_is_enough(tmp_path: Path) -> None:
+    path = str(tmp_path / "tokenizer.json")
+    metrics = train_tokenizer(["one text"], path, TrainTokenizerParams(held_out=0.99))
+    assert metrics.trained_bytes == 8
+    assert load_tokenizer(path).decode(load_tokenizer(path).encode("other text")) == "other text"
+    assert "too little" in str(TokenizerMetrics(257, 8, 0, None))
+
+
+@pytest.mark.parametrize(
+    ("texts", "name", "message"),
+    [
+        ([], "t.json", "texts: none given"),
+        (["", ""], "t.model", "texts: none given"),
+        (["a"], "t.bin", "output: 't.bin' given, a name ending in .json or .model is allowed"),
+        (["a b"], "t.model", "vocab_size: 400 given, SentencePiece refuses it"),
+    ],
+)
+def test_what_cannot_be_learned_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: list[str], name: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message) as error:
+        train_tokenizer(texts, name, LEARN)
+    assert "\n" not in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"vocab_size": 256}, "vocab_size: 256 given, 300 or more is allowed"),
+        ({"held_out": 1}, "held_out: 1 given, a number from 0 to below 1 is allowed"),
+    ],
+)
+def test_impossible_parameters(values: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainTokenizerParams(**values)
+
+
+def test_long_runs_are_cut() -> None:
+    assert cut_runs("a b\n c") == "a b\n c"
+    assert cut_runs("a" * 2500) == "\n".join(["a" * 1000, "a" * 1000, "a" * 500])
+    assert cut_runs("a" + " " * 5000 + "b") == "a" + " " * 1000 + "b"
+    assert [len(part) for part in sentences(["x" * 2500 + "\n\0"])] == [1000, 1000, 500, 1]
+
+
+def test_hostile_texts_are_learned_from(tmp_path: Path) -> None:
+    texts = ["a" * 300_000, "\0" * 1000, " " * 100_000, "\ufeff\u200b", "<|endoftext|><s>", *some_texts(20)]
+    for name in ("t.json", "t.model"):
+        metrics = train_tokenizer(texts, str(tmp_path / name), LEARN)
+        assert metrics.vocab_size <= 400
+    assert json.loads((tmp_path / "t.json").read_text())["model"]["type"] == "BPE"

@@ -1,0 +1,150 @@
+"""The graphs of the three phases as Dataflow gets them: names that a person reads, hints, size, nothing local."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.dedup.components import FindComponents
+from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, gather
+from tests.beam import run_and_collect
+from tests.pipelines.dataflow_graphs import (
+    PHASES,
+    demo_recipe,
+    dry_run,
+    functions,
+    local_strings,
+    no_credentials,
+    phase_build,
+    steps,
+)
+
+LIST = ("list/start", "list/items", "list/deal/AddRandomKeys", "list/deal/RemoveRandomKeys")
+EVERY = (
+    *("check-workers/start", "check-workers/compare"),
+    *("report/side records", "report/records", "report/one key", "report/together", "report/publish"),
+)
+NEAR = (
+    *("to hash/Flatten", "to hash/GroupByKey", "hashes/blocks/each", "by hash", "buckets/blocks/each"),
+    *("to sketch/Flatten", "to sketch/GroupByKey", "bands/blocks/each", "by band", "links/blocks/each"),
+    *("components/route/blocks/each", "components/by member", "components/reduce/blocks/each"),
+    *("components/all links", "components/forest/blocks/each"),
+    *("to verify/Flatten", "to verify/GroupByKey", "members/blocks/each", "by component", "verify/blocks/each"),
+)
+# What the console shows, without Beam's own steps inside of a reshuffle.
+STEPS = {
+    "clean": {
+        *EVERY,
+        *(f"ReadSources/{step}" for step in (*LIST, "tasks", "read/records/each")),
+        *("ExtractText/extract/judge/each", "FilterUrl/url/judge/each", "FilterLanguage/language/judge/each"),
+        *("FilterHeuristics/heuristics/judge/each", "write-documents/parts/each"),
+    },
+    "dedup": {
+        *EVERY,
+        *(f"deduplicate/{step}" for step in (*LIST, "headers", "by part/Flatten", "by part/GroupByKey")),
+        *(f"deduplicate/exact-duplicates/provenance/{step.removeprefix('list/')}" for step in LIST),
+        *(
+            f"deduplicate/exact-duplicates/{step}"
+            for step in ("to read", "identities/blocks/each", "listings", "published/blocks/each")
+        ),
+        *(
+            f"deduplicate/exact-duplicates/{step}"
+            for step in ("by id/Flatten", "by id/GroupByKey", "keep-first/blocks/each")
+        ),
+        *(f"deduplicate/near-duplicates/{step}" for step in NEAR),
+        *(f"deduplicate/lines/{step}" for step in ("to count", "survivors", "lines/blocks/each", "by hash")),
+        *(f"deduplicate/lines/{step}" for step in ("count/blocks/each", "to cut", "by part", "cuts/blocks/each")),
+        *("deduplicate/pack-verdicts/verdicts/each", "write-verdicts/parts"),
+    },
+    "shards": {
+        *EVERY,
+        *(f"survivors/{step}" for step in (*LIST, "read")),
+        *("CutLines/lines/judge/each", "FilterQuality/quality/judge/each", "FilterToxicity/toxicity/judge/each"),
+        *("RedactPii/pii/judge/each", "EncodeText/encode/judge/each"),
+        *(f"shuffle/{step}" for step in ("start", "every shard", "pack", "merge", "by shard")),
+        "write-shards/write",
+        *(f"write-removals/{step}" for step in (*LIST, "pack", "start", "every file", "merge", "by file", "write")),
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The graph of each phase over ten files."""
+    with pytest.MonkeyPatch.context() as patch:
+        no_credentials(patch)
+        folder = tmp_path_factory.mktemp("lists")
+        yield {name: dry_run(phase_build(name, demo_recipe(), 10, folder)).proto_pipeline for name in PHASES}
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_steps_have_names_that_a_person_can_read(graphs: dict[str, Any], phase: str) -> None:
+    own = {name for name in steps(graphs[phase]) if "/ReshufflePerKey/" not in name}
+    assert own == STEPS[phase]
+    assert not [name for name in own if "lambda" in name or "(" in name]
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_hundred_thousand_files_make_no_larger_request_than_ten(
+    graphs: dict[str, Any], tmp_path: Path, phase: str
+) -> None:
+    few = graphs[phase]
+    many = dry_run(phase_build(phase, demo_recipe(), 100_000, tmp_path)).proto_pipeline
+    assert abs(many.ByteSize() - few.ByteSize()) <= few.ByteSize() // 100
+    assert many.ByteSize() < 200_000
+    listed = sum(path.stat().st_size for path in tmp_path.rglob("list-*.jsonl"))
+    assert listed > 50 * many.ByteSize()  # they are somewhere: in the objects that the job reads
+    assert any(b"apache_beam/transforms/core.py" in code for _, code in functions(many))
+    found = [(name, place) for name, code in functions(many) for place in local_strings() if place in code]
+    assert not found
+    assert not [place for place in local_strings() if place in many.SerializeToString()]
+
+
+def hinted(graph: Any) -> dict[str, bytes]:
+    """Step -> its hint of memory; all other steps have one environment, without hints."""
+    found = {}
+    used = {name: step.environment_id for name, step in steps(graph).items() if step.environment_id}
+    for name, environment in used.items():
+        hints = graph.components.environments[environment].resource_hints
+        if hints:
+            assert list(hints) == ["beam:resources:min_ram_bytes:v1"]
+            found[name] = hints["beam:resources:min_ram_bytes:v1"]
+    assert len(set(used.values())) == 1 + len(set(found.values()))
+    return found
+
+
+def test_steps_get_more_memory_only_where_a_default_worker_has_too_little(
+    graphs: dict[str, Any], tmp_path: Path
+) -> None:
+    assert [hinted(graphs[phase]) for phase in PHASES] == [{}, {}, {}]
+    large = demo_recipe(shards={"target_bytes": 1 << 30})  # 2.6 GB, and 8 shards at once of 4 GiB each
+    shards = dry_run(phase_build("shards", large, 10, tmp_path)).proto_pipeline
+    assert hinted(shards) == {"write-shards/write": b"37000000000"}
+
+
+@pytest.mark.parametrize(("documents", "hint"), [(400_000_000, None), (1_000_000_000, b"36000000000")])
+def test_a_forest_gets_what_its_documents_may_take(documents: int, hint: bytes | None) -> None:
+    def build(pipeline: beam.Pipeline) -> None:
+        links = pipeline | beam.Create([(0, b"")]).with_output_types(tuple[int, bytes])
+        links | FindComponents("near-duplicates", "near", "forest", 4, documents)
+        take_sides(pipeline)
+
+    expected = {"components/forest/blocks/each": hint} if hint else {}
+    assert hinted(dry_run(build).proto_pipeline) == expected
+
+
+def test_a_step_with_a_hint_runs_on_this_machine_too() -> None:
+    links = np.array([(7, 3), (9, 7)], LINK)
+    (found,) = run_and_collect(
+        lambda pipeline: [
+            pipeline
+            | beam.Create([(0, bytes([LINKS]) + links.tobytes())]).with_output_types(tuple[int, bytes])
+            | FindComponents("near-duplicates", "near", "forest", 1, 1_000_000_000)
+        ]
+    )
+    rows = gather([block for _, block in found], LABELS, LABEL)
+    assert sorted(rows.tolist()) == [(3, 3), (7, 3), (9, 3)]

@@ -1,0 +1,75 @@
+"""The funnel's rows, its table, and the failure budget."""
+
+import pytest
+
+from refinery.loader.format.manifest import check_funnel
+from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table, human_bytes
+
+
+def tally(
+    stage: str, outcome: str, documents: int, reason: str = "", source: str = "s", size: int = 0
+) -> dict[str, object]:
+    return {
+        "stage": stage,
+        "source": source,
+        "outcome": outcome,
+        "reason": reason,
+        "documents": documents,
+        "bytes": size,
+    }
+
+
+TALLIES = [
+    tally("url", "kept", 6, size=60),
+    tally("read", "in", 10, size=100),
+    tally("read", "kept", 8, size=80),
+    tally("read", "dropped", 1, "record-type"),
+    tally("read", "dead", 1, "BadRecord"),
+    tally("url", "in", 8, size=80),
+    tally("url", "dropped", 2, "blocked-host"),
+]
+
+
+def test_rows_follow_the_funnel_whatever_the_order_of_tallies() -> None:
+    funnel = build_funnel(TALLIES, ("read", "url"), ("s",))
+    assert funnel == build_funnel(reversed(TALLIES), ("read", "url"), ("s",))
+    assert [row["stage"] for row in funnel] == ["read", "url"]
+    assert funnel[0]["dropped"] == {"record-type": {"documents": 1, "bytes": 0}}
+    assert check_funnel(funnel) == []
+
+
+def test_a_document_lost_between_stages_is_found() -> None:
+    lost = [
+        t if t["stage"] == "read" else {**t, "documents": t["documents"] - (t["outcome"] != "dropped")} for t in TALLIES
+    ]
+    assert check_funnel(build_funnel(lost, ("read", "url"), ("s",)))
+
+
+def test_table_shows_stages_reasons_and_retention() -> None:
+    lines = funnel_table(build_funnel(TALLIES, ("read", "url"), ("s",)), {"url": 2.0}, 1234)
+    text = "\n".join(lines)
+    assert "record-type" in text and "BadRecord" in text and "60.0%" in text and "1,234" in text
+    assert lines[0].split()[:3] == ["stage", "in", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("entered", "dead", "ratio", "grace", "fails"),
+    [
+        (1000, 10, 0.01, 0, False),
+        (1000, 11, 0.01, 0, True),
+        (3, 3, 0.01, 10, False),
+        (1000, 20, 0.01, 10, True),
+        (10, 1, 0.0, 0, True),
+        (10, 0, 0.0, 0, False),
+    ],
+)
+def test_budget(entered: int, dead: int, ratio: float, grace: int, fails: bool) -> None:
+    tallies = [tally("extract", "in", entered), tally("extract", "dead", dead, "KeyError")]
+    problems = check_budget(tallies, ratio, grace)
+    assert bool(problems) is fails
+    assert not fails or ("extract" in problems[0] and "KeyError" in problems[0] and "failures.max_ratio" in problems[0])
+
+
+@pytest.mark.parametrize(("size", "text"), [(0, "0 B"), (999, "999 B"), (1536, "1.5 kB"), (2e13, "20.0 TB")])
+def test_human_bytes(size: float, text: str) -> None:
+    assert human_bytes(size) == text

@@ -1,0 +1,25 @@
+"""The recipes that come with the project are recipes."""
+
+from pathlib import Path
+
+import pytest
+
+from refinery.pipelines.run.params import fingerprint, parse, to_plain
+from refinery.pipelines.run.recipe import Recipe, load_recipe
+
+RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=[path.stem for path in RECIPES])
+def test_a_ready_recipe_loads_and_reads_back(path: Path) -> None:
+    recipe = load_recipe(str(path))
+    plain = to_plain(recipe)
+    assert recipe.name == path.stem
+    assert parse(Recipe, plain) == recipe
+    assert fingerprint(to_plain(parse(Recipe, plain))) == fingerprint(plain)
+
+
+def test_the_demo_has_every_stage_on() -> None:
+    recipe = load_recipe(str(RECIPES[0].parent / "demo.yaml"))
+    assert all((recipe.url, recipe.language, recipe.heuristics, recipe.near_dup, recipe.exact_dup))
+    assert all((recipe.quality, recipe.toxicity, recipe.pii))

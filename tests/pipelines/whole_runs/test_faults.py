@@ -1,0 +1,400 @@
+"""Faults of runners, folders, inputs and processes, one cell each: the same bytes, or a clear failure, then the same.
+
+A cell that fails must say why in the last line that it prints; what it leaves is refused by the loader; and the same
+command, without the fault, brings the bytes of a run that nothing happened to. Stages that raise are in
+test_faults_in_stages.py, buckets in test_faults_of_buckets.py.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from refinery.loader.errors import FormatError
+from refinery.loader.stream.stream import TokenStream
+from tests.fork_server import ForkServer, Outcome
+from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
+
+Faults = list[tuple[str, dict[str, Any]]]
+Record = Callable[[str, object], None]
+
+DIRECT = ("--runner", "DirectRunner")
+DOCUMENT = "https://b.example/8"
+
+
+@pytest.fixture(scope="module")
+def reference(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Every file of a run to which nothing happens."""
+    prefix = tmp_path_factory.mktemp("reference") / "out"
+    assert forks.run(*command(small, prefix)).code == 0
+    files = folder_files(prefix)
+    check_work(files)
+    rows = {row["stage"]: row for row in json.loads(files["manifest.json"])["funnel"]}
+    counts = {name: (row["in"]["documents"], row["kept"]["documents"]) for name, row in rows.items()}
+    assert counts == {"read": (15, 13), "extract": (13, 13), "exact-duplicates": (13, 10), "encode": (10, 10)}
+    return files
+
+
+def placed(faults: Faults, root: Path) -> Faults:
+    """The faults with "ROOT" replaced by a folder, at any depth."""
+    return json.loads(json.dumps(faults).replace("ROOT", str(root)))  # type: ignore[no-any-return]
+
+
+def check_same(prefix: Path, reference: dict[str, bytes]) -> None:
+    files = folder_files(prefix)
+    check_corpus(files)
+    check_work(files)
+    assert digests(files) == digests(reference)
+
+
+def check_refused(prefix: Path) -> None:
+    """No way in for a training job."""
+    assert not is_accepted(prefix)
+    with pytest.raises(FormatError):
+        TokenStream(prefix, sequence_length=8, batch_size=1)
+
+
+def check_clear(done: Outcome, reason: str) -> None:
+    """What is said last gives the reason: one line, unless it is a list of stages with too many dead letters."""
+    assert done.code in (1, 2), f"{done.code}\n{done.err}"
+    _, found, message = done.err.rpartition("refinery: ")
+    assert found, done.err
+    assert len(message.splitlines()) == 1 or message.startswith("too many dead letters:"), message
+    assert re.search(reason, message), f"{reason}\n{message}"
+
+
+# --- what a run bears ---------------------------------------------------------------------------------------------
+
+
+def once(what: str, name: str) -> Faults:
+    """A bundle fails when it is nearly done; DirectRunner runs it again."""
+    return [("refuse", {"root": "ROOT", "what": what, "name": name, "code": "EIO", "times": 1})]
+
+
+BORNE: dict[str, tuple[Faults, tuple[str, ...]]] = {
+    "every bundle replayed once": ([], ("--direct_runner_bundle_repeat=1",)),
+    "every bundle replayed three times": ([], ("--direct_runner_bundle_repeat=3",)),
+    "elements out of order": ([("shuffle_bundles", {"seed": 1, "most": 1})], ()),
+    "bundles split and out of order": ([("shuffle_bundles", {"seed": 2, "most": 4})], ()),
+    "bundles split small, out of order, replayed": (
+        [("shuffle_bundles", {"seed": 3, "most": 12})],
+        ("--direct_runner_bundle_repeat=1",),
+    ),
+    "bundles of another runner": ([], DIRECT),
+    "a bundle of clean fails after its documents are written": (once("link", "work/signatures"), DIRECT),
+    "a bundle of dedup fails after its verdicts are written": (once("remove", "work/verdicts"), DIRECT),
+    "a bundle of shards fails after a file is written": (once("link", r"train/.*\.idx"), DIRECT),
+    "a report fails once": (once("link", r"work/clean/wave-\d+\.json$"), DIRECT),
+}
+
+
+@pytest.mark.parametrize("cell", BORNE)
+def test_borne(
+    cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    faults, flags = BORNE[cell]
+    prefix = tmp_path / "out"
+    done = forks.run(*command(small, prefix, *flags), faults=placed(faults, prefix))
+    assert done.code == 0, done.err
+    check_same(prefix, reference)
+    record_property("fault cell", cell)
+
+
+# --- what a run fails of ------------------------------------------------------------------------------------------
+
+
+def refuse(what: str, name: str, code: str) -> Faults:
+    return [("refuse", {"root": "ROOT", "what": what, "name": name, "code": code})]
+
+
+def in_worker(fault: str, **arguments: Any) -> Faults:
+    """The fault in the one worker process of the pool, while the launcher lives."""
+    return [("arm_workers", {"folder": "ROOT.armed", "faults": [(fault, arguments)]})]
+
+
+POOL = ("--workers", 1)
+KILLED = "worker process 0 ended with signal 9"
+NO_SPACE, IO = r"\[Errno 28\] No space left on device: .*", r"\[Errno 5\] Input/output error: .*"
+
+FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
+    "disk full in clean, half a file written": (refuse("fill", "work/documents", "ENOSPC"), (), NO_SPACE),
+    "disk full in dedup": (refuse("make", "work/verdicts", "ENOSPC"), (), NO_SPACE),
+    "disk full in shards, half a file written": (refuse("fill", "train/", "ENOSPC"), (), NO_SPACE),
+    "disk full at the manifest": (refuse("link", r"^manifest\.json", "ENOSPC"), (), NO_SPACE + r"manifest\.json"),
+    "disk fails as parts are synced": (refuse("sync", "work/signatures/.tmp", "EIO"), (), IO),
+    "disk fails as signatures are read": (refuse("read", "work/signatures/part", "EIO"), (), IO + "work/signatures"),
+    "disk fails as documents are read": (refuse("read", "work/documents/part", "EIO"), (), IO + "work/documents"),
+    "disk fails as verdicts are read": (refuse("read", "work/verdicts/part", "EIO"), (), IO + "work/verdicts"),
+    "disk fails again and again, with retries": (refuse("link", r"train/.*\.bin", "EIO"), DIRECT, IO + r"\.bin"),
+    "files may not grow": ([("limit_file_size", {"size": 4096})], (), r"\[Errno 27\].*File too large"),
+    "a worker is killed in clean": (
+        in_worker("kill_at", root="ROOT", what="link", name="work/documents"),
+        POOL,
+        KILLED,
+    ),
+    "a worker is killed in dedup": (in_worker("kill_at", root="ROOT", what="link", name="work/verdicts"), POOL, KILLED),
+    "a worker is killed in shards": (in_worker("kill_at", root="ROOT", what="link", name="train/"), POOL, KILLED),
+    "a document kills its worker": (in_worker("die_in_stage", stage="encode", urls=[DOCUMENT]), POOL, KILLED),
+}
+
+
+@pytest.mark.parametrize("cell", FAILED)
+def test_failed_and_started_again(
+    cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    faults, flags, reason = FAILED[cell]
+    prefix = tmp_path / "out"
+    done = forks.run(*command(small, prefix, *flags), faults=placed(faults, prefix))
+    check_clear(done, reason)
+    check_refused(prefix)
+    again = forks.run(*command(small, prefix))
+    assert again.code == 0, again.err
+    check_same(prefix, reference)
+    record_property("fault cell", cell)
+
+
+# --- killed with all that it is ---------------------------------------------------------------------------------------
+
+DYING: dict[str, Faults] = {
+    "a document kills the whole run in clean": [("die_in_stage", {"stage": "extract", "urls": [DOCUMENT]})],
+    "a document kills the whole run in shards": [("die_in_stage", {"stage": "encode", "urls": [DOCUMENT]})],
+}
+
+
+@pytest.mark.parametrize("cell", DYING)
+def test_a_document_that_kills(
+    cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    """As often as it is read, until what it kills is mended: no attempt leaves anything that is taken for a corpus."""
+    prefix = tmp_path / "out"
+    for _ in range(2):
+        assert forks.run(*command(small, prefix), faults=DYING[cell]).was_killed
+        check_refused(prefix)
+    assert forks.run(*command(small, prefix)).code == 0
+    check_same(prefix, reference)
+    record_property("fault cell", cell)
+
+
+# --- what happens to files between the phases ---------------------------------------------------------------------
+
+MOMENTS = {"dedup": r"^work/verdicts", "shards": r"^train", "publishing": r"^tokenizer"}  # killed as it begins to write
+
+
+@pytest.fixture(scope="module")
+def before(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """moment -> a run that was killed then."""
+    folder = tmp_path_factory.mktemp("moments")
+
+    def make(moment: str) -> Path:
+        prefix = folder / moment
+        if not prefix.exists():
+            fault = ("kill_at", {"root": str(prefix), "what": "mkdir", "name": MOMENTS[moment]})
+            assert forks.run(*command(small, prefix), faults=[fault]).was_killed
+        return prefix
+
+    return make
+
+
+def remove(path: Path) -> None:
+    path.unlink()
+
+
+def flip(path: Path, offset: int = -1) -> None:
+    """One bit: in the middle, or of the byte at `offset`."""
+    data = bytearray(path.read_bytes())
+    data[offset if offset >= 0 else len(data) // 2] ^= 16
+    path.write_bytes(data)
+
+
+def flip_page_head(path: Path) -> None:
+    """What kind the first page of a Parquet file is, which no checksum covers."""
+    flip(path, 5)
+
+
+def flip_page(path: Path) -> None:
+    """At the end of a Parquet file's first page."""
+    column = pq.read_metadata(path).row_group(0).column(0)
+    flip(path, column.data_page_offset + column.total_compressed_size - 1)
+
+
+def flip_name(path: Path) -> None:
+    """A column's name in a Parquet file's footer, which no checksum covers."""
+    data = path.read_bytes()
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    flip(path, data.index({"documents": b"origin", "verdicts": b"copies"}[path.parent.name], footer))
+
+
+def halve(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+BETWEEN: dict[str, tuple[str, str, Callable[[Path], None]]] = {
+    "signatures lost before dedup": ("dedup", "work/signatures/*", remove),
+    "signatures damaged before dedup": ("dedup", "work/signatures/*", flip_page),
+    "the report of clean damaged": ("dedup", "work/clean.json", flip),
+    "documents lost before shards": ("shards", "work/documents/*", remove),
+    "documents damaged before shards": ("shards", "work/documents/*", flip_page),
+    "documents damaged where a page begins": ("shards", "work/documents/*", flip_page_head),
+    "documents damaged in a column's name": ("shards", "work/documents/*", flip_name),
+    "documents halved before shards": ("shards", "work/documents/*", halve),
+    "verdicts lost before shards": ("shards", "work/verdicts/*", remove),
+    "verdicts damaged before shards": ("shards", "work/verdicts/*", flip_page),
+    "verdicts damaged in a column's name": ("shards", "work/verdicts/*", flip_name),
+    "the report of dedup damaged": ("shards", "work/dedup.json", halve),
+    "dead letters lost before publishing": ("publishing", "work/dead_letters/*", remove),
+    "a shard lost before publishing": ("publishing", "train/*/*.bin", remove),
+    "removals lost before publishing": ("publishing", "removals/*", remove),
+}
+
+
+@pytest.mark.parametrize("cell", BETWEEN)
+def test_between_phases(
+    cell: str,
+    small: Path,
+    forks: ForkServer,
+    reference: dict[str, bytes],
+    before: Callable[[str], Path],
+    tmp_path: Path,
+    record_property: Record,
+) -> None:
+    """The failure names the file; with the file put back, the same command goes on to the same bytes."""
+    moment, pattern, harm = BETWEEN[cell]
+    prefix = tmp_path / "out"
+    shutil.copytree(before(moment), prefix)
+    path = next(iter(sorted(prefix.glob(pattern))))
+    whole = path.read_bytes()
+    harm(path)
+    done = forks.run(*command(small, prefix))
+    check_clear(done, re.escape(path.name))
+    check_refused(prefix)
+    path.write_bytes(whole)
+    again = forks.run(*command(small, prefix))
+    assert again.code == 0, again.err
+    check_same(prefix, reference)
+    record_property("fault cell", cell)
+
+
+# --- folders and inputs -------------------------------------------------------------------------------------------
+
+
+FOLDERS = [".", "work", "train"]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_folder_that_is_read_only(
+    folder: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    prefix = tmp_path / "out"
+    (prefix / folder).mkdir(parents=True)
+    (prefix / folder).chmod(0o555)
+    done = forks.run(*command(small, prefix), faults=[("obey_permissions", {})])
+    check_clear(done, r"\[Errno 13\] Permission denied: .*" + re.escape(str((prefix / folder).resolve())))
+    check_refused(prefix)
+    (prefix / folder).chmod(0o755)
+    assert forks.run(*command(small, prefix)).code == 0
+    check_same(prefix, reference)
+    record_property("fault cell", f"{folder} is read-only")
+
+
+CUTS = {"to nothing": 0, "inside a line": 300, "at the end of a line": -2}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_an_input_is_cut_after_the_planning(
+    cut: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    """Its documents would be gone without a trace: that is no corpus of the inputs that it names."""
+    path = small / "a.jsonl"
+    whole = path.read_bytes()
+    size = whole.rindex(b'{"text": "broken') if CUTS[cut] < 0 else CUTS[cut]
+    prefix = tmp_path / "out"
+    try:
+        done = forks.run(*command(small, prefix), faults=[("after_planning", {"path": str(path), "size": size})])
+        assert path.stat().st_size == size
+    finally:
+        path.write_bytes(whole)
+    check_clear(done, f"{re.escape(str(path))}.*{size} bytes.*{len(whole)}")
+    check_refused(prefix)
+    assert forks.run(*command(small, prefix)).code == 0
+    check_same(prefix, reference)
+    record_property("fault cell", f"an input cut {cut}")
+
+
+def blank_run(small: Path, forks: ForkServer, prefix: Path, file: str, lines: Callable[[bytes], bool]) -> Path:
+    """A run with these lines of an input file blank, each as long as before."""
+    path = small / file
+    whole = path.read_bytes()
+    blank = [b" " * (len(line) - 1) + b"\n" if lines(line) else line for line in whole.splitlines(keepends=True)]
+    try:
+        path.write_bytes(b"".join(blank))
+        done = forks.run(*command(small, prefix))
+    finally:
+        path.write_bytes(whole)
+    assert done.code == 0, done.err
+    return prefix
+
+
+def check_dead(prefix: Path, expected: Path, stage: str, dead: dict[str, int]) -> None:
+    """The shards and removals of `expected`; the manifest has these dead letters, and balances."""
+    files, others = folder_files(prefix), folder_files(expected)
+    check_corpus(files)
+    data = [name for name in others if name.split("/")[0] in ("train", "removals")]
+    assert {name: files[name] for name in data} == {name: others[name] for name in data}
+    rows = {row["stage"]: row for row in json.loads(files["manifest.json"])["funnel"]}
+    assert {error: entry["documents"] for error, entry in rows[stage]["dead"].items()} == dead
+
+
+def test_an_input_is_gone_after_the_planning(
+    small: Path, forks: ForkServer, tmp_path: Path, record_property: Record
+) -> None:
+    """One dead letter that names the file, and a corpus of the others."""
+    path = small / "a.jsonl"
+    whole = path.read_bytes()
+    try:
+        fault = ("after_planning", {"path": str(path), "size": -1})
+        done = forks.run(*command(small, tmp_path / "gone"), faults=[fault])
+    finally:
+        path.write_bytes(whole)
+    assert done.code == 0, done.err
+    expected = blank_run(small, forks, tmp_path / "blank", "a.jsonl", lambda line: True)
+    check_dead(tmp_path / "gone", expected, "read", {"FileNotFoundError": 1})
+    record_property("fault cell", "an input is gone")
+
+
+# --- memory -------------------------------------------------------------------------------------------------------
+
+
+def test_a_document_takes_more_memory_than_there_is(
+    small: Path, forks: ForkServer, tmp_path: Path, record_property: Record
+) -> None:
+    """It is a dead letter; all others are as ever."""
+    faults: Faults = [("leak_in_stage", {"stage": "extract", "urls": [DOCUMENT], "size": 1 << 40})]
+    done = forks.run(*command(small, tmp_path / "out"), faults=[*faults, ("limit_memory", {"more": 4 << 30})])
+    assert done.code == 0, done.err
+    expected = blank_run(small, forks, tmp_path / "blank", "b.jsonl", lambda line: DOCUMENT.encode() in line)
+    check_dead(tmp_path / "out", expected, "extract", {"MemoryError": 1})
+    record_property("fault cell", "a document takes more memory than there is")
+
+
+def test_memory_runs_out(
+    small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
+) -> None:
+    """A leak, a little with each document: dead letters beyond the budget. Another prefix is as if nothing had been."""
+    faults: Faults = [("leak_in_stage", {"stage": "extract", "urls": ["*"], "size": 200 << 20})]
+    arguments = command(small, tmp_path / "out", "--set", "failures.grace=1")
+    done = forks.run(*arguments, faults=[*faults, ("limit_memory", {"more": 1 << 30})])
+    check_clear(done, r"extract: \d+ of 13 documents are dead letters \(MemoryError \d+\)")
+    check_refused(tmp_path / "out")
+    assert forks.run(*command(small, tmp_path / "other")).code == 0
+    check_same(tmp_path / "other", reference)
+    record_property("fault cell", "memory runs out")
+
+
+def test_there_are_enough_cells() -> None:
+    """The count that the summary prints is of cells that passed; these are all in this file."""
+    assert len(BORNE) + len(FAILED) + len(DYING) + len(BETWEEN) + len(FOLDERS) + len(CUTS) + 3 >= 24

@@ -1,0 +1,154 @@
+"""Every document is kept, dropped or dead, and counted once, also when bundles are replayed."""
+
+from dataclasses import replace
+from typing import Any
+
+import apache_beam as beam
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
+from refinery.transforms.core.per_document import (
+    Damaged,
+    PerDocument,
+    PerFile,
+    RejectParams,
+    Skipped,
+    merge_sides,
+    take_sides,
+)
+from refinery.transforms.core.report import merge_records
+from tests.beam import make_document, run_and_collect
+
+ALL = RejectParams(1.0)
+
+
+def judge(doc: Document) -> Any:
+    if doc.text.startswith("drop"):
+        return Drop("is-bad")
+    if doc.text.startswith("die"):
+        raise KeyError("secret content must not leak")
+    return replace(doc, text=doc.text.upper())
+
+
+def run(texts: list[str], *flags: str, rejects: RejectParams = ALL) -> tuple[list[str], list[dict[str, Any]]]:
+    docs = [make_document(text, f"f@{i}") for i, text in enumerate(texts)]
+
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        kept = pipeline | beam.Create(docs) | PerDocument("stage", judge, rejects=rejects)
+        return [kept, merge_sides(pipeline)]
+
+    kept, sides = run_and_collect(build, *flags)
+    return sorted(doc.text for doc in kept), [orjson.loads(side) for side in sides]
+
+
+def counts(sides: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int]]:
+    report = merge_records(orjson.dumps(s) for s in sides if s["kind"] in ("tally", "seconds"))
+    return {(t["outcome"], t["reason"]): (t["documents"], t["bytes"]) for t in report["tallies"]}
+
+
+@pytest.mark.parametrize("flags", [(), ("--direct_runner_bundle_repeat=2",)])
+def test_every_document_is_counted_once(flags: tuple[str, ...]) -> None:
+    kept, sides = run(["good", "drop1", "die", "drop22", "gut é"], *flags)
+    assert kept == ["GOOD", "GUT É"]
+    assert counts(sides) == {
+        ("in", ""): (5, 4 + 5 + 3 + 6 + 6),
+        ("kept", ""): (2, 10),
+        ("dropped", "is-bad"): (2, 11),
+        ("dead", "KeyError"): (1, 3),
+    }
+
+
+def test_dead_letters_carry_no_content() -> None:
+    _, sides = run(["die here"])
+    (dead,) = [side for side in sides if side["kind"] == "dead"]
+    assert (dead["stage"], dead["error"], dead["origin"], dead["size"]) == ("stage", "KeyError", "f@0", 8)
+    assert "secret" not in orjson.dumps(sides).decode() and "die here" not in orjson.dumps(sides).decode()
+
+
+def test_rejects_are_sampled_by_hash_and_show_text_only_when_asked() -> None:
+    texts = [f"drop {i}" for i in range(400)]
+    _, sides = run(texts, rejects=RejectParams(0.25, excerpt_chars=6))
+    sampled = {side["origin"]: side["excerpt"] for side in sides if side["kind"] == "reject"}
+    expected = {f"f@{i}" for i in range(400) if hash64("reject", "is-bad", f"f@{i}") < 0.25 * 2**64}
+    assert set(sampled) == expected and 50 < len(expected) < 150
+    assert sampled["f@" + min(expected)[2:]].startswith("drop ")
+    _, sides = run(texts, rejects=RejectParams(1.0))
+    assert all(side["excerpt"] == "" for side in sides if side["kind"] == "reject")
+
+
+def test_lone_surrogates_never_reach_a_side_output() -> None:
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        docs = (
+            pipeline
+            | beam.Create([0])
+            | beam.Map(lambda _: Document(b"\0" * 16, "drop \ud800", "\udfff", "s", "o\ud800", 0)).with_output_types(
+                Document
+            )
+        )
+        docs | PerDocument("stage", judge, rejects=RejectParams(1.0, 10))
+        return [merge_sides(pipeline)]
+
+    (sides,) = run_and_collect(build)
+    assert [orjson.loads(side)["excerpt"] for side in sides if b'"reject"' in side] == ["drop ?"]
+
+
+def test_storage_that_fails_is_no_dead_letter() -> None:
+    def read(task: Any) -> Any:
+        yield RawDocument("text", False, "", "", "s", "file.x@0", 0)
+        raise ConnectionResetError("by peer")
+
+    with pytest.raises((RuntimeError, ConnectionResetError), match="by peer"):
+        run_and_collect(lambda p: [p | beam.Create([0]) | beam.Map(lambda _: Task()) | PerFile("read", read)])
+
+
+class Task:
+    path, source = "file.x", "s"
+
+
+def test_reader_that_gives_up_costs_one_dead_letter() -> None:
+    def read(task: Any) -> Any:
+        yield RawDocument("text", False, "", "", "s", "file.x@0", 0)
+        yield Skipped("record-type", "file.x@1", 7)
+        yield Damaged("BadRecord", "file.x@2", b"xy")
+        raise UnicodeError("unheard of")
+
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        docs = pipeline | beam.Create([0]) | beam.Map(lambda _: Task()) | PerFile("read", read)
+        return [docs, merge_sides(pipeline)]
+
+    docs, sides = run_and_collect(build)
+    assert len(docs) == 1
+    assert counts([orjson.loads(side) for side in sides]) == {
+        ("in", ""): (4, 4 + 7 + 2),
+        ("kept", ""): (1, 4),
+        ("dropped", "record-type"): (1, 7),
+        ("dead", "BadRecord"): (1, 2),
+        ("dead", "UnicodeError"): (1, 0),
+    }
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(["good", "drop a", "die", "fine"]), max_size=30))
+def test_conservation(texts: list[str]) -> None:
+    kept, sides = run(texts)
+    found = counts(sides)
+    total = found.get(("in", ""), (0, 0))[0]
+    assert total == len(texts)
+    assert total == sum(n for (outcome, _), (n, _) in found.items() if outcome != "in")
+    assert len(kept) == found.get(("kept", ""), (0, 0))[0]
+
+
+@pytest.mark.parametrize(("field", "value"), [("rate", -0.1), ("rate", 1.1), ("excerpt_chars", -1)])
+def test_impossible_parameters(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        RejectParams(**{field: value})
+
+
+def test_take_sides_hands_out_once() -> None:
+    pipeline = beam.Pipeline()
+    pipeline | beam.Create([make_document("x")]) | PerDocument("stage", judge)
+    assert len(take_sides(pipeline)) == 1
+    assert take_sides(pipeline) == []

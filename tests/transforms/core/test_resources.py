@@ -1,0 +1,70 @@
+"""Files that a recipe names: local or in a bucket, the same bytes and the same kinds of errors."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from refinery.loader.storage import gcs_client
+from refinery.loader.storage.store import StorageError
+from refinery.transforms.core.resources import check_place, local_copy, read_list_file, read_resource
+from tests.fake_gcs import FakeGcs, Fault, fake_gcs
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeGcs]:
+    with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
+        server.use(patch)
+        yield server
+        gcs_client.close()
+
+
+@pytest.fixture(params=["local", "gs"])
+def folder(request: pytest.FixtureRequest, server: FakeGcs, tmp_path: Path) -> str:
+    """Two files in each kind of place."""
+    server.clear()
+    for name, data in (("a.txt", b"text"), ("a.txt.gz", gzip.compress(b"text")), ("bad.gz", gzip.compress(b"t")[:-3])):
+        (tmp_path / name).write_bytes(data)
+        server.put("bucket", f"lists/{name}", data)
+    return str(tmp_path) if request.param == "local" else "gs://bucket/lists"
+
+
+def test_reading(folder: str) -> None:
+    assert read_resource(f"{folder}/a.txt") == read_list_file(f"{folder}/a.txt") == b"text"
+    assert read_list_file(f"{folder}/a.txt.gz") == b"text"
+    with pytest.raises(OSError, match=r"bad\.gz"):
+        read_list_file(f"{folder}/bad.gz")
+    for read in (read_resource, read_list_file):
+        with pytest.raises(FileNotFoundError, match=r"none\.txt"):
+            read(f"{folder}/none.txt")
+
+
+def test_local_copies_do_not_stay(folder: str) -> None:
+    with local_copy(f"{folder}/a.txt") as path:
+        assert path.read_bytes() == b"text" and path.name == "a.txt"
+    assert path.exists() is ("://" not in folder)
+    with pytest.raises(FileNotFoundError, match=r"none\.txt"), local_copy(f"{folder}/none.txt"):
+        pass
+
+
+def test_an_object_beside_the_bucket(server: FakeGcs) -> None:
+    server.clear()
+    server.put("bucket", "top.txt", b"top")
+    assert read_resource("gs://bucket/top.txt") == b"top"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["gs://bucket/a/b*/c.gz", "gs://bucket/a/x?.gz", "gs://bucket/a/[ab].gz", "gs://bucket/a/f"]
+)
+def test_places_are_checked_by_their_folder(server: FakeGcs, pattern: str) -> None:
+    server.clear()
+    check_place(pattern)
+    assert [(call.kind, call.query["prefix"]) for call in server.calls] == [("list", "a/")]
+    server.on_call = lambda call: Fault("status", 403, message="no list")
+    with pytest.raises(StorageError, match="gs://bucket/a: cannot be listed: status 403: no list"):
+        check_place(pattern)
+
+
+def test_local_places_pass() -> None:
+    check_place("/nowhere/*.gz")

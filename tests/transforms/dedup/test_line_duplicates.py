@@ -1,0 +1,371 @@
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import apache_beam as beam
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refinery.transforms.core.document import Document
+from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.dedup import line_duplicates
+from refinery.transforms.dedup.cut_lines import CutLines, LineParams, cut_text
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
+from refinery.transforms.dedup.line_duplicates import LINE, CountLines, cut_blocks, hot_blocks, line_blocks, sum_by_hash
+from refinery.transforms.dedup.line_hashes import hash_lines
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.record_batch import (
+    BLOCK_BYTES,
+    CUT,
+    CUTS,
+    LINES,
+    REMOVAL,
+    REMOVALS,
+    Block,
+    cut,
+    gather,
+    header,
+    scatter,
+)
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
+from refinery.transforms.write.kept_documents import PartPair, ReadSurvivors, write_pairs
+from tests.beam import make_document, run_and_collect
+from tests.transforms.dedup.test_signatures import split
+
+SIGNATURE = SignatureParams(permutations=4)
+SOURCES = ("books", "web")
+Cuts = set[tuple[str, int]]  # origin and number of every line that is cut
+Layout = Sequence[Sequence[Document]]
+
+
+def oracle(docs: Iterable[Document], removed: set[str], params: LineParams) -> Cuts:
+    """The same by plain sets of normal forms: the words of a line, joined by a space."""
+    owners: dict[tuple[str, str], set[str]] = defaultdict(set)
+    places: list[tuple[tuple[str, str], str, int]] = []
+    for doc in docs:
+        if doc.origin in removed:
+            continue
+        for number, line in enumerate(doc.text.split("\n")):
+            words = split(line)
+            if len(words) >= params.min_line_words:
+                key = (doc.source if params.scope == "source" else "", " ".join(words))
+                owners[key].add(doc.origin)
+                places.append((key, doc.origin, number))
+    return {(origin, number) for key, origin, number in places if len(owners[key]) > params.max_documents}
+
+
+def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str, int]]:
+    """signatures/ parts with a column `lines`, in small row groups, and the documents/ parts beside them."""
+    parts = []
+    for name in ("documents", "signatures"):
+        (folder / name).mkdir(parents=True)
+    for number, docs in enumerate(layout):
+        texts = [doc.text for doc in docs]
+        table = signature_table(
+            ids=[doc.id for doc in docs],
+            ranks=[rank_key(doc, 0, RankParams()) for doc in docs],
+            sources=[doc.source for doc in docs],
+            domains=[doc.source for doc in docs],
+            sizes=[len(text.encode()) for text in texts],
+            signatures=compute_signatures(texts, SIGNATURE),
+            lines=hash_lines(texts),
+        )
+        url = f"{folder}/signatures/part-{number}.parquet"
+        pq.write_table(table, url, row_group_size=group, write_page_checksum=True)
+        documents = f"{folder}/documents/part-{number}.parquet"
+        pq.write_table(documents_table(list(docs)), documents, row_group_size=group, write_page_checksum=True)
+        parts.append((url, len(docs)))
+    return parts
+
+
+def removal_blocks(layout: Layout, removed: set[str]) -> list[Block]:
+    """REMOVAL rows of these origins, by part."""
+    places = [
+        part << 32 | row for part, docs in enumerate(layout) for row, doc in enumerate(docs) if doc.origin in removed
+    ]
+    rows = np.zeros(len(places), REMOVAL)
+    rows["reference"] = places
+    return list(scatter((rows["reference"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows))
+
+
+def found_cuts(layout: Layout, blocks: Iterable[Block]) -> Cuts:
+    """CUT blocks as origins and numbers; every block lies under the key of its part, and no line is cut twice."""
+    found = []
+    for part, block in blocks:
+        for reference, number in gather([block], CUTS, CUT).tolist():
+            assert reference >> 32 == part
+            found.append((layout[part][reference & 0xFFFFFFFF].origin, number))
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+def shuffle(blocks: Iterable[Block], rng: random.Random) -> dict[int, list[bytes]]:
+    """What a GroupByKey may make of them: any order."""
+    grouped: dict[int, list[bytes]] = defaultdict(list)
+    mixed = list(blocks)
+    rng.shuffle(mixed)
+    for key, block in mixed:
+        assert len(block) <= BLOCK_BYTES
+        grouped[key].append(block)
+    return grouped
+
+
+def count_lines(
+    parts: Sequence[tuple[str, int]], layout: Layout, removed: set[str], params: LineParams, partitions: int, seed: int
+) -> Cuts:
+    """`CountLines` without Beam: its steps with shuffles between them."""
+    rng = random.Random(seed)
+    start = [*(header(part, url, rows) for part, (url, rows) in enumerate(parts)), *removal_blocks(layout, removed)]
+    lines = [
+        block
+        for part, blocks in shuffle(start, rng).items()
+        for block in line_blocks(part, blocks, params, SOURCES, Parts(len(parts)), partitions)
+    ]
+    hot = [
+        block for key, blocks in shuffle(lines, rng).items() for block in hot_blocks(key, blocks, params.max_documents)
+    ]
+    cuts = [
+        block
+        for part, blocks in shuffle([*start, *hot], rng).items()
+        for block in cut_blocks(part, blocks, params, SOURCES)
+    ]
+    return found_cuts(layout, cuts)
+
+
+def deal(docs: Sequence[Document], parts: int, seed: int) -> list[list[Document]]:
+    """Documents in any order over so many parts, some of which may be empty."""
+    rng = random.Random(seed)
+    mixed = list(docs)
+    rng.shuffle(mixed)
+    layout: list[list[Document]] = [[] for _ in range(parts)]
+    for doc in mixed:
+        layout[rng.randrange(parts)].append(doc)
+    return layout
+
+
+STOCK = [
+    "",
+    "Home",
+    "HOME!",
+    "home\r",
+    "About us",
+    "about  us",
+    "--",
+    "日 本",
+    "日本",
+    "日本語",
+    "x…",
+    "x",
+    "a b c d",
+]
+DOCUMENTS = st.lists(
+    st.tuples(st.lists(st.sampled_from(STOCK), min_size=1, max_size=6), st.sampled_from(SOURCES), st.booleans()),
+    max_size=14,
+)
+PARAMS = st.builds(
+    LineParams,
+    max_documents=st.integers(1, 4),
+    scope=st.sampled_from(["source", "corpus"]),
+    min_line_words=st.integers(1, 4),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(DOCUMENTS, PARAMS, st.integers(1, 4), st.integers(1, 20), st.integers(0, 9), st.booleans())
+def test_equals_brute_force(rows, params, parts, partitions, seed, many_lots):
+    docs = [make_document("\n".join(t), f"f@{i}", source=source) for i, (t, source, _) in enumerate(rows)]
+    removed = {f"f@{i}" for i, (_, _, gone) in enumerate(rows) if gone}
+    layout = deal(docs, parts, seed)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if many_lots:
+            patch.setattr(line_duplicates, "HELD_LINES", 3)
+        urls = write_parts(Path(folder), layout)
+        assert count_lines(urls, layout, removed, params, partitions, seed) == oracle(docs, removed, params)
+
+
+@pytest.mark.parametrize("held_lines", [1, 7, 60, 1 << 20])
+def test_lots_add_up(tmp_path, monkeypatch, held_lines):
+    docs = corpus(4)
+    layout = deal(docs, 2, 1)
+    urls = write_parts(tmp_path, layout, group=4)
+    expected = oracle(docs, set(), LineParams())
+    monkeypatch.setattr(line_duplicates, "HELD_LINES", held_lines)
+    assert count_lines(urls, layout, set(), LineParams(), 3, 0) == expected
+    assert len(expected) > 200
+
+
+def corpus(seed: int, documents: int = 150) -> list[Document]:
+    """Documents of two sources with lines of their own and lines of a stock, some of which are very frequent."""
+    rng = random.Random(seed)
+    stock = [f"stock line {n} of many" for n in range(60)]
+    docs = []
+    for n in range(documents):
+        lines = ["Everywhere the same."] + [
+            rng.choice(stock[: rng.choice([3, 60])]) if rng.random() < 0.5 else f"line {rng.random()} of document {n}"
+            for _ in range(rng.randrange(1, 12))
+        ]
+        rng.shuffle(lines)
+        docs.append(make_document("\n".join(lines), f"f@{n}", source=rng.choice(SOURCES)))
+    return docs
+
+
+@dataclass
+class _Decided(beam.PTransform):
+    """Headers and removals as `Deduplicate` hands them over."""
+
+    start: list[Block]
+
+    def expand(self, pipeline):
+        headers, removals = ([b for b in self.start if (b[1][0] == REMOVALS) is kind] for kind in (False, True))
+        typed = tuple[int, bytes]
+        return tuple(
+            pipeline | name >> beam.Create(blocks).with_output_types(typed)
+            for name, blocks in (("headers", headers), ("removals", removals))
+        )
+
+
+@pytest.mark.parametrize(("parts", "partitions", "scope"), [(1, 1, "corpus"), (5, 3, "corpus"), (5, 3, "source")])
+def test_as_a_transform(tmp_path, parts, partitions, scope):
+    docs = corpus(1)
+    removed = {doc.origin for doc in docs[::7]}
+    params = LineParams(max_documents=4, scope=scope)
+    layout = deal(docs, parts, parts)
+    urls = write_parts(tmp_path, layout, group=20)
+    start = [*(header(part, *url) for part, url in enumerate(urls)), *removal_blocks(layout, removed)]
+
+    def build(pipeline):
+        decided = pipeline | _Decided(start)
+        take_sides(pipeline)
+        return [decided | CountLines(params, SOURCES, Parts(parts), partitions)]
+
+    (blocks,) = run_and_collect(build)
+    expected = oracle(docs, removed, params)
+    assert found_cuts(layout, blocks) == expected
+    assert len(expected) > 200  # there is something to find
+
+
+def test_a_hot_line_costs_a_row_per_part(tmp_path):
+    docs = [make_document("everywhere\n" * 20 + f"own {n}", f"f@{n}", source="web") for n in range(200)]
+    layout = [docs[:150], docs[150:], []]
+    urls = write_parts(tmp_path, layout, group=10)
+    rows = np.concatenate(
+        [
+            gather([block], LINES, LINE)
+            for part, url in enumerate(urls)
+            for _, block in line_blocks(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(3), 4)
+        ]
+    )
+    (hot,) = hash_lines(["everywhere"]).to_pylist()[0]
+    assert sorted(rows[rows["hash"] == hot][["part", "documents"]].tolist()) == [(0, 150), (1, 50)]
+    assert len(rows) == 202
+
+
+def test_published_corpora_do_not_count(tmp_path):
+    urls = write_parts(tmp_path, [[make_document("menu", "f@0", source="web")]] * 2)
+    found = [
+        list(line_blocks(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(1), 1))
+        for part, url in enumerate(urls)
+    ]
+    assert [len(blocks) for blocks in found] == [1, 0]
+
+
+def test_parts_without_a_hot_line_are_not_read():
+    assert list(cut_blocks(0, [header(0, "missing/part.parquet", 3)[1]], LineParams(), SOURCES)) == []
+    assert list(hot_blocks(0, [], 6)) == []
+
+
+@pytest.mark.parametrize(("documents", "hot"), [(3, False), (4, True)])
+def test_limit_is_the_last_number_that_stays(documents, hot):
+    rows = np.array([(7, part, 1) for part in range(documents)], LINE)
+    (blocks,) = [[block for _, block in cut(0, LINES, rows)]]
+    assert [key for key, _ in hot_blocks(0, blocks, 3)] == (list(range(documents)) if hot else [])
+
+
+def test_counts_do_not_overflow():
+    rows = np.array([(9, 0, 2**32 - 1), (9, 1, 2**32 - 1)], LINE)
+    blocks = [block for _, block in cut(0, LINES, rows)]
+    assert [key for key, _ in hot_blocks(0, blocks, 2**32 - 1)] == [0, 1]
+    hashes, sums = sum_by_hash(rows["hash"], rows["documents"].astype(np.int64))
+    assert (hashes.tolist(), sums.tolist()) == ([9], [2**33 - 2])
+
+
+def test_a_million_lines_of_one_document(tmp_path):
+    half = 500_000
+    texts = ["\n".join(["same"] * half + [f"{n} {i}" for i in range(half)]) for n in (0, 1)]
+    layout = [[make_document(text, "f", source="web") for text in texts]]
+    ((url, rows),) = write_parts(tmp_path, layout)
+    start, params = header(0, url, rows)[1], LineParams(max_documents=1)
+    lines = [block for _, block in line_blocks(0, [start], params, SOURCES, Parts(1), 1)]
+    assert len(gather(lines, LINES, LINE)) == 2 * half + 1
+    hot = [block for _, block in hot_blocks(0, lines, params.max_documents)]
+    cuts = gather([block for _, block in cut_blocks(0, [start, *hot], params, SOURCES)], CUTS, CUT)
+    assert np.array_equal(cuts["reference"], np.repeat([0, 1], half))
+    assert np.array_equal(cuts["line"], np.tile(np.arange(half), 2))
+
+
+# --- from documents to documents -----------------------------------------------------------------------------------
+
+
+def test_parts_are_written_with_lines_only_on_demand(tmp_path):
+    docs = corpus(2, 30)
+    facts = {name: SourceFacts(0, name) for name in SOURCES}
+    for lines in (False, True):
+        folder = tmp_path / str(lines)
+
+        def build(pipeline, folder=folder, lines=lines):
+            written = pipeline | beam.Create(docs).with_output_types(Document)
+            written | WriteDocuments(str(folder), SIGNATURE, RankParams(), facts, lines=lines)
+            return take_sides(pipeline)
+
+        run_and_collect(build)
+        for path in (folder / "signatures").iterdir():
+            table = pq.ParquetFile(path).read()
+            assert ("lines" in table.column_names) is lines
+            if lines:
+                texts = pq.ParquetFile(folder / "documents" / path.name).read()["text"].to_pylist()
+                assert table["lines"].to_pylist() == hash_lines(texts).to_pylist()
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_frequent_lines_leave_the_survivors(tmp_path, parts):
+    docs = corpus(3)
+    docs += [make_document(doc.text, f"copy-{doc.origin}", source="books") for doc in docs[:40]]
+    params = LineParams(max_documents=10, min_chars=60)
+    layout = deal(docs, parts, 5)
+    lists = list_parts(str(tmp_path), write_parts(tmp_path, layout, group=20))
+
+    def decide(pipeline):
+        verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, lists)
+        verdicts | WriteVerdicts(str(tmp_path), SOURCES)
+        return take_sides(pipeline)
+
+    run_and_collect(decide)
+    pairs = [
+        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", group)
+        for n, part in enumerate(layout)
+        for group in range(-(-len(part) // 20))
+    ]
+    listed = write_pairs(str(tmp_path), pairs)
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadSurvivors(listed) | CutLines(params)])
+
+    first = {doc.id: doc for doc in docs}
+    by_id = {origin: doc.id for doc in docs for origin in [doc.origin]}
+    survivors = {doc.id: doc for doc in first.values()}
+    cuts = oracle(survivors.values(), set(), params)
+    expected = {}
+    for doc in survivors.values():
+        numbers = [number for origin, number in cuts if by_id[origin] == doc.id]
+        text = cut_text(doc.text, numbers)
+        if len(text) >= params.min_chars or not numbers:
+            expected[doc.id] = (text, len(numbers))
+    assert {doc.id: (doc.text, doc.meta.get("lines_cut", 0)) for doc in kept} == expected
+    assert 0 < len(expected) < len(survivors)
+    assert sum(count for _, count in expected.values()) > 100

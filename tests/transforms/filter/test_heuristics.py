@@ -1,0 +1,397 @@
+import dataclasses
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pytest
+from hypothesis import given, settings
+
+from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.filter.heuristics import (
+    BasicParams,
+    C4Params,
+    FilterHeuristics,
+    FineWebParams,
+    GopherParams,
+    HeuristicsParams,
+    RepetitionParams,
+    judge_heuristics,
+)
+from refinery.transforms.native import heuristics as kernel
+from tests.beam import make_document, run_and_collect
+from tests.transforms.heuristics_oracle import TEXTS
+
+ROOT = Path(__file__).parents[3]
+# One paragraph to a line; passes every rule.
+PROSE = """The mill stands on the east bank of the river, and people have used it to grind corn for many years.
+Nobody knows who built the first wheel, but the oldest stones carry marks that masons cut with iron tools.
+In spring the water rises to the second step of the stair, and children come to watch the wheel turn.
+A small door leads from the yard to the loft! Behind it, sacks of rye wait for the carrier and his cart.
+Would the owner sell it? He says that his daughter will be the miller after him, as her aunt once was.
+Visitors should bring boots, because the path along the dam is wet until the middle of the summer."""
+WORDS = PROSE.split()
+NUMBERED = [f"Note {i} says that item {i * 7} of the list has to be with group {i * 13}." for i in range(40)]
+
+
+def document(text: str, **meta: str) -> Document:
+    return make_document(text, meta=meta)
+
+
+def only(**sets: Any) -> HeuristicsParams:
+    """Params with all other sets off."""
+    return HeuristicsParams(**{"basic": None, "gopher": None, "repetition": None, "c4": None, "fineweb": None} | sets)
+
+
+def repeat_ngram(n: int, times: int) -> str:
+    """`times` occurrences of one run of n words, other words between them."""
+    run = " ".join(f"w{i}w" for i in range(n))
+    return " ".join(f"{run} single{i}" for i in range(times))
+
+
+# reason, text, the set of its rule, the field of the rule, other fields of that set.
+CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
+    ("basic-too-few-characters", "The mill.", "basic", "min_chars", {}),
+    ("basic-low-unique-word-ratio", "one two three " * 40, "basic", "min_unique_word_ratio", {}),
+    ("basic-high-punctuation-ratio", " ".join(f"{w} !!?" for w in WORDS), "basic", "max_punctuation_ratio", {}),
+    (
+        "basic-code-like",
+        "\n".join(f"value{i} = next(source);" for i in range(30)),
+        "basic",
+        "max_code_line_ratio",
+        {},
+    ),
+    ("gopher-too-few-words", " ".join(WORDS[:49]), "gopher", "min_words", {}),
+    ("gopher-too-many-words", "the mill and " * 33_334, "gopher", "max_words", {}),
+    ("gopher-short-words", "a of to an the " * 20, "gopher", "min_mean_word_chars", {}),
+    ("gopher-long-words", "the of internationalisation institutionalised " * 20, "gopher", "max_mean_word_chars", {}),
+    ("gopher-hash-ratio", PROSE.replace(" a", " #a").replace(" t", " #t"), "gopher", "max_hash_ratio", {}),
+    ("gopher-ellipsis-ratio", PROSE.replace("e ", "e… "), "gopher", "max_ellipsis_ratio", {}),
+    ("gopher-bullet-lines", re.sub(r"(?m)^", "- ", PROSE), "gopher", "max_bullet_lines", {}),
+    ("gopher-ellipsis-lines", re.sub(r"(?m)$", "...", PROSE), "gopher", "max_ellipsis_lines", {}),
+    ("gopher-few-alphabetic-words", " ".join(f"{w} 1000" for w in WORDS), "gopher", "min_alphabetic_words", {}),
+    ("gopher-few-stop-words", "Every single sentence here avoids common words " * 9, "gopher", "min_stop_words", {}),
+    ("repetition-duplicate-lines", "Read on\n" * 5 + PROSE, "repetition", "max_duplicate_lines", {}),
+    (
+        "repetition-duplicate-paragraphs",
+        "Read on\n\n" * 5 + PROSE.replace("\n", "\n\n"),
+        "repetition",
+        "max_duplicate_paragraphs",
+        {"max_duplicate_lines": None},
+    ),
+    (
+        "repetition-duplicate-line-chars",
+        PROSE + "\n" + "\n".join(PROSE.split("\n")[:2]),
+        "repetition",
+        "max_duplicate_line_chars",
+        {f"max_duplicate_{n}_grams": None for n in range(5, 11)},
+    ),
+    (
+        "repetition-duplicate-paragraph-chars",
+        PROSE.replace("\n", "\n\n") + "\n\n" + "\n\n".join(PROSE.split("\n")[:2]),
+        "repetition",
+        "max_duplicate_paragraph_chars",
+        {f"max_duplicate_{n}_grams": None for n in range(5, 11)} | {"max_duplicate_line_chars": None},
+    ),
+    ("repetition-top-2-gram", repeat_ngram(2, 9), "repetition", "max_top_2_gram", {}),
+    ("repetition-top-3-gram", repeat_ngram(3, 9), "repetition", "max_top_3_gram", {"max_top_2_gram": None}),
+    (
+        "repetition-top-4-gram",
+        repeat_ngram(4, 9),
+        "repetition",
+        "max_top_4_gram",
+        {"max_top_2_gram": None, "max_top_3_gram": None},
+    ),
+    *(
+        (
+            f"repetition-duplicate-{n}-grams",
+            repeat_ngram(n, 3),
+            "repetition",
+            f"max_duplicate_{n}_grams",
+            {f"max_top_{k}_gram": None for k in (2, 3, 4)} | {f"max_duplicate_{k}_grams": None for k in range(5, n)},
+        )
+        for n in range(5, 11)
+    ),
+    ("c4-lorem-ipsum", PROSE + "\nLorem Ipsum dolor sit amet.", "c4", "drop_lorem_ipsum", {}),
+    ("c4-curly-bracket", PROSE + "\nThe set {1, 2} is small.", "c4", "drop_curly_brackets", {}),
+    ("c4-no-lines-left", "Home\nAbout us\nContact", "c4", "min_words_per_line", {"min_sentences": None}),
+    ("c4-too-few-sentences", "One day it rained. Then it stopped. All was well.", "c4", "min_sentences", {}),
+    ("fineweb-few-terminal-lines", PROSE.replace(".", ""), "fineweb", "min_terminal_lines", {}),
+    (
+        "fineweb-short-lines",
+        "\n".join(f"Line {i} is short." for i in range(9)),
+        "fineweb",
+        "max_short_lines",
+        {},
+    ),
+    ("fineweb-duplicate-line-chars", PROSE + "\n" + PROSE[-99:], "fineweb", "max_duplicate_line_chars", {}),
+    ("fineweb-newline-ratio", PROSE.replace("\n", "\n" * 9), "fineweb", "max_newline_ratio", {}),
+]
+SETS: dict[str, Callable[..., Any]] = {
+    "basic": BasicParams,
+    "gopher": GopherParams,
+    "repetition": RepetitionParams,
+    "c4": C4Params,
+    "fineweb": FineWebParams,
+}
+
+
+@pytest.mark.parametrize(("reason", "text", "group", "name", "others"), CASES, ids=[case[0] for case in CASES])
+def test_each_reason_is_one_rule(reason: str, text: str, group: str, name: str, others: dict[str, Any]) -> None:
+    on = SETS[group](**others)
+    assert judge_heuristics(document(text), only(**{group: on})) == Drop(reason)
+    off = dataclasses.replace(on, **{name: False if isinstance(getattr(on, name), bool) else None})
+    assert isinstance(judge_heuristics(document(text), only(**{group: off})), Document)
+
+
+def test_every_reason_is_tested_and_documented() -> None:
+    source = (ROOT / "transforms" / "filter" / "heuristics.py").read_text()
+    reasons = set(re.findall(r'"((?:basic|gopher|repetition|c4|fineweb)-[a-z0-9-]+)"', source))
+    reasons |= {rule[3] for rule in RepetitionParams().ngram_rules}
+    assert reasons == {case[0] for case in CASES}
+    table = (ROOT / "docs" / "heuristics.md").read_text()
+    assert [reason for reason in sorted(reasons) if f"`{reason}`" not in table] == []
+    names = {f.name for params in SETS.values() for f in dataclasses.fields(params)}  # type: ignore[arg-type]
+    assert [name for name in sorted(names) if f"`{name}`" not in table] == []
+
+
+def test_good_text_passes_untouched() -> None:
+    doc = document(PROSE, language="en")
+    assert judge_heuristics(doc, HeuristicsParams()) is doc
+
+
+def gopher(**fields: Any) -> GopherParams:
+    """Gopher's rules, all off but the given ones."""
+    off = {f.name: None for f in dataclasses.fields(GopherParams) if f.name != "stop_words"}
+    return GopherParams(**off | fields)
+
+
+def repetition(**fields: Any) -> RepetitionParams:
+    """The repetition rules, all off but the given ones."""
+    return RepetitionParams(**{f.name: None for f in dataclasses.fields(RepetitionParams)} | fields)
+
+
+# --- thresholds: at the threshold a document passes, one step beyond it does not
+
+
+@pytest.mark.parametrize(
+    ("params", "passes", "fails"),
+    [
+        (only(basic=BasicParams(10, None, None, None)), "a" * 10, "a" * 9),
+        (only(basic=BasicParams(None, 0.5, None, None)), "a a", "a a a"),
+        (only(basic=BasicParams(None, None, 0.25, None)), "abc.", "ab."),
+        (only(basic=BasicParams(None, None, None, 0.5)), "a;\nb", "a;\nb;\nc"),
+        (only(gopher=gopher(min_words=3)), "aaa bbb ccc", "aaa bbb ---"),
+        (only(gopher=gopher(max_words=2)), "aaa bbb ---", "aaa bbb ccc"),
+        (only(gopher=gopher(min_mean_word_chars=3)), "aa bbbb", "aa bbb"),
+        (only(gopher=gopher(max_mean_word_chars=3)), "aa bbbb", "aaa bbbb"),
+        (only(gopher=gopher(max_hash_ratio=0.1)), "# " + "ab " * 9, "# " + "ab " * 8),
+        (only(gopher=gopher(max_ellipsis_ratio=0.1)), "ab… " + "ab " * 9, "ab... " + "ab " * 8),
+        (only(gopher=gopher(max_bullet_lines=0.9)), "- abc\n" * 9 + "abc\n", "- abc\n" * 10 + "abc\n"),
+        (only(gopher=gopher(max_ellipsis_lines=0.3)), "a… \n" * 3 + "b\n" * 7, "a...\n" * 3 + "b\n" * 6),
+        (only(gopher=gopher(min_alphabetic_words=0.8)), "aaa " * 4 + "1", "aaa " * 3 + "1"),
+        (only(gopher=gopher(min_stop_words=2)), "with the", "with with"),
+        (only(repetition=repetition(max_duplicate_lines=0.3)), "a\na\na\nb\nb\nc\nd\ne\nf\ng", "a\na\nb"),
+        (only(repetition=repetition(max_duplicate_paragraphs=0.5)), "a\n\na", "a\n\na\n\na"),
+        (only(repetition=repetition(max_duplicate_line_chars=0.4)), "ab\nab", "ab\nab\nab"),
+        (only(repetition=repetition(max_duplicate_paragraph_chars=0.3)), "a\nb\n\na\nb\n\n", "a\nb\n\na\nb"),
+        (only(repetition=repetition(max_top_2_gram=0.6)), "a b c a b ", "a b c a b"),
+        (only(repetition=repetition(max_duplicate_5_grams=0.25)), "ab c d e f ab c d e f   ", "ab c d e f ab c d e f"),
+        (only(c4=C4Params(min_sentences=2)), "It is so. It was.", "It is so, it was."),
+        (only(fineweb=FineWebParams(0.5, None)), "It is.\nIt is", "It is.\nIt is\nIt was"),
+        (only(fineweb=FineWebParams(None, 0.5, 3, None, 9)), "aaa\naaaa", "aaa\nbbb\naaaa"),
+        (only(fineweb=FineWebParams(None, None, 3, 0.5, 9)), "aa\naa", "aa\naa\naa"),
+        (only(fineweb=FineWebParams(None, None, 3, None, 0.5)), "a b\n", "a\n"),
+    ],
+)
+def test_thresholds_are_inclusive(params: HeuristicsParams, passes: str, fails: str) -> None:
+    assert isinstance(judge_heuristics(document(passes), params), Document)
+    assert isinstance(judge_heuristics(document(fails), params), Drop)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n "])
+def test_a_share_of_nothing_is_zero(text: str) -> None:
+    off = HeuristicsParams(None, None, None, None, None)
+    assert judge_heuristics(document(text), off) == document(text)
+    assert judge_heuristics(document(text), only(repetition=RepetitionParams())) == document(text)
+    assert judge_heuristics(document(text), only(gopher=GopherParams())) == Drop("gopher-too-few-words")
+    assert judge_heuristics(document(text), only(c4=C4Params())) == Drop("c4-too-few-sentences")
+    assert judge_heuristics(document(text), only(fineweb=FineWebParams())) == Drop("fineweb-few-terminal-lines")
+
+
+# --- languages
+
+
+def test_stop_words_go_by_language() -> None:
+    params = only(gopher=GopherParams(stop_words={"en": ("the", "of"), "de": ("der", "und")}, min_stop_words=2))
+    german = "der Hund und die Katze " * 12
+    assert judge_heuristics(document(german, language="de"), params) == document(german, language="de")
+    assert judge_heuristics(document(german), params) == document(german)
+    assert judge_heuristics(document(german, language="fr"), params) == document(german, language="fr")
+    assert judge_heuristics(document(german, language="en"), params) == Drop("gopher-few-stop-words")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(chr(0x4E00 + 37 * i % 5000) for i in range(300)) + "。",
+        "ที่นี่มีโรงสีเก่าแก่ริมแม่น้ำ ผู้คนใช้มันโม่ข้าวมาหลายปีแล้ว เด็กมาดูกังหันหมุนทุกฤดูใบไม้ผลิ",
+        "ここには古い水車小屋がある。人々は長い間それを使って穀物をひいてきた。春になると水が二段目まで上がる。子供たちが車輪を見に来る。",
+    ],
+)
+def test_scripts_without_spaces_have_one_word_per_letter(text: str) -> None:
+    found = kernel.measure(text, (), 0, 0, 0, 0, 0)
+    assert found.words > 40
+    assert found.alphabetic_words / found.words > 0.9
+    assert judge_heuristics(document(text, language="xx"), only(gopher=GopherParams())) == document(text, language="xx")
+
+
+# --- C4's lines
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("A b c.\nMenu\nD e f.", "A b c.\nD e f."),
+        ("A b c.\n\nMenu\n\n\nD e f.", "A b c.\n\nD e f."),
+        ("Menu\n\nA b c.\n\n\nD e f.\n", "A b c.\n\n\nD e f.\n"),
+        ("A b c.\r\nD e f.\n\nEnable JavaScript to read this.\n", "A b c.\r\nD e f."),
+        ("A b c.\nThis site uses cookies for you.\u2028D e f.", "A b c.\nD e f."),
+        ("A b c.\nAccept our PRIVACY POLICY now.\nD e f.", "A b c.\nD e f."),
+        ("\n A b c.\nlong " + "x" * 1001 + " word\nD e f.", "\n A b c.\nD e f."),
+    ],
+)
+def test_c4_removes_lines(text: str, kept: str) -> None:
+    result = judge_heuristics(document(text), only(c4=C4Params(min_sentences=None)))
+    assert result == document(kept)
+
+
+def test_c4_options_change_lines() -> None:
+    text = "It has no end\nIt has one.\nIt trails off...\nHe said \u201cyes.\u201d"
+    strict = only(c4=C4Params(require_terminal_punctuation=True, min_sentences=None))
+    assert judge_heuristics(document(text), strict) == document("It has one.\nHe said \u201cyes.\u201d")
+    cited = only(c4=C4Params(remove_citations=True, min_sentences=None))
+    text = "The mill[12] is old[citation needed] and[edit] small.[]\nMenu"
+    assert judge_heuristics(document(text), cited) == document("The mill is old and small.")
+    lax = C4Params(False, None, None, False, False, False, False, False, None)
+    odd = "x\nlorem ipsum\njavascript {cookie policy}\n" + "y" * 2000
+    assert judge_heuristics(document(odd), only(c4=lax)) == document(odd)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields", "reason"),
+    [
+        # removed by a rule before both of C4's page rules
+        ("{menu} {item}", {}, None),
+        ("Lorem ipsum", {}, None),
+        ("Some {x} " + "y" * 1001 + " word.", {}, None),
+        ("Some lorem ipsum " + "y" * 1001 + " word.", {}, None),
+        ("The set {1, 2} has no end", {"require_terminal_punctuation": True}, None),
+        ("Some lorem ipsum has no end", {"require_terminal_punctuation": True}, None),
+        ("The set {1, 2} trails off...", {"require_terminal_punctuation": True}, None),
+        ("Some lorem ipsum trails off...", {"require_terminal_punctuation": True}, None),
+        # by the one between them, and by the one behind both
+        ("Enable JavaScript {now} to read.", {}, None),
+        ("Enable JavaScript for lorem ipsum.", {}, "c4-lorem-ipsum"),
+        ("This {site} uses cookies.", {}, "c4-curly-bracket"),
+        ("Lorem ipsum uses cookies.", {}, "c4-lorem-ipsum"),
+        ("This {site} uses cookies and JavaScript.", {}, None),
+        # by none
+        ("The set {1, 2} is small.", {"require_terminal_punctuation": True}, "c4-curly-bracket"),
+        ("Some lorem ipsum follows.", {"require_terminal_punctuation": True}, "c4-lorem-ipsum"),
+        # a rule that is off removes no line
+        ("{menu} {item}", {"min_words_per_line": None}, "c4-curly-bracket"),
+        ("Lorem ipsum", {"min_words_per_line": None}, "c4-lorem-ipsum"),
+        ("Some {x} " + "y" * 1001 + " word.", {"max_word_chars": None}, "c4-curly-bracket"),
+        ("The set {1, 2} has no end", {}, "c4-curly-bracket"),
+        ("Enable JavaScript {now} to read.", {"remove_javascript_lines": False}, "c4-curly-bracket"),
+        ("This {site} uses cookies.", {"remove_policy_lines": False}, "c4-curly-bracket"),
+        ("This {site} uses cookies and JavaScript.", {"remove_policy_lines": False}, None),
+        # citations are cut behind the rule on long words, before all others
+        ("Some {x} " + "y" * 999 + "[12] word.", {"remove_citations": True}, None),
+        ("Some {x} " + "y" * 996 + "[12] word.", {"remove_citations": True}, "c4-curly-bracket"),
+        ("The {set} [1]", {"remove_citations": True}, None),
+        ("The {set} [1]", {}, "c4-curly-bracket"),
+        (
+            "The set {1, 2} is small.[1]",
+            {"remove_citations": True, "require_terminal_punctuation": True},
+            "c4-curly-bracket",
+        ),
+        ("The set {1, 2} is small.[1]", {"require_terminal_punctuation": True}, None),
+    ],
+)
+@pytest.mark.parametrize("form", ["{prose}\n{line}", "{line}\r\n\n{prose}"])
+def test_page_rules_count_lines_that_rules_before_them_left(
+    line: str, fields: dict[str, Any], reason: str | None, form: str
+) -> None:
+    text = form.replace("{prose}", PROSE).replace("{line}", line)
+    expected = Drop(reason) if reason else document(PROSE)
+    assert judge_heuristics(document(text), only(c4=C4Params(**fields))) == expected
+
+
+def test_lines_with_a_long_word_keep_their_citations_until_they_go() -> None:
+    cited = C4Params(remove_citations=True, max_word_chars=9, min_words_per_line=None, min_sentences=None)
+    text = "A b[1] c.\u2028Its words[123] are long.\r\n\nD[edit] e f.\n的的的的的的的的的的[3]的。"
+    assert judge_heuristics(document(text), only(c4=cited)) == document("A b c.\n\nD e f.\n的的的的的的的的的的的。")
+    anything = dataclasses.replace(cited, max_word_chars=None)
+    whole = document("A b c.\u2028Its words are long.\r\n\nD e f.\n的的的的的的的的的的的。")
+    assert judge_heuristics(document(text), only(c4=anything)) == whole
+
+
+def test_later_rules_see_the_text_that_is_left() -> None:
+    text = PROSE + "\nRead on" * 30
+    assert judge_heuristics(document(text), only(fineweb=FineWebParams())) == Drop("fineweb-short-lines")
+    assert judge_heuristics(document(text), only(c4=C4Params(), fineweb=FineWebParams())) == document(PROSE)
+    short = only(basic=BasicParams(), c4=C4Params(min_sentences=None))
+    assert judge_heuristics(document("Read on\n" * 60 + "It is so."), short) == Drop("basic-low-unique-word-ratio")
+    short = only(basic=BasicParams(min_unique_word_ratio=None), c4=C4Params(min_sentences=None))
+    assert judge_heuristics(document("Read on\n" * 60 + "It is so."), short) == Drop("basic-too-few-characters")
+
+
+@given(TEXTS)
+@settings(max_examples=100, deadline=None)
+def test_judging_never_fails_and_is_stable(text: str) -> None:
+    text = text.encode("utf-8", "ignore").decode()
+    params = only(c4=C4Params(min_sentences=None, drop_curly_brackets=False, drop_lorem_ipsum=False))
+    once = judge_heuristics(document(text), params)
+    if isinstance(once, Document):
+        assert once.id == document_id(once.text)
+        assert judge_heuristics(once, params) is once
+    full = judge_heuristics(document(text), HeuristicsParams())
+    assert isinstance(full, Document | Drop)
+
+
+# --- parameters and the transform
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: BasicParams(min_chars=-1), "min_chars: -1 given"),
+        (lambda: BasicParams(max_punctuation_ratio=1.5), "max_punctuation_ratio: 1.5 given"),
+        (lambda: GopherParams(max_hash_ratio=float("nan")), "max_hash_ratio: nan given"),
+        (lambda: GopherParams(min_words=9, max_words=8), "min_words: 9 given, at most max_words"),
+        (lambda: GopherParams(stop_words={"en": ("of the",)}), "stop_words.en: 'of the' given"),
+        (lambda: GopherParams(stop_words={"en": ("",)}), "stop_words.en: '' given"),
+        (lambda: RepetitionParams(max_top_2_gram=-0.1), "max_top_2_gram: -0.1 given"),
+        (lambda: C4Params(max_word_chars=0), "max_word_chars: 0 given"),
+        (lambda: FineWebParams(short_line_chars=-1), "short_line_chars: -1 given"),
+    ],
+)
+def test_impossible_values_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        make()
+
+
+def test_params_pickle_also_after_use() -> None:
+    params = HeuristicsParams()
+    judge_heuristics(document(PROSE), params)
+    assert pickle.loads(pickle.dumps(params)) == params == HeuristicsParams()  # noqa: S301
+
+
+def test_transform_keeps_and_drops() -> None:
+    docs = [document(PROSE), document("too short"), document(PROSE + "\nMenu")]
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterHeuristics(HeuristicsParams())])
+    assert kept == [document(PROSE), document(PROSE)]

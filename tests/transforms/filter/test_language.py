@@ -1,0 +1,161 @@
+"""The right part of a document is judged, thresholds mean what they say, and nothing is an error."""
+
+import pickle
+from collections.abc import Mapping
+
+import apache_beam as beam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.filter.language import (
+    FilterLanguage,
+    LanguageParams,
+    bundled_model,
+    judge_language,
+    load_language,
+    model_line,
+)
+from tests.beam import make_document, run_and_collect
+
+ENGLISH = (
+    "The harbour master wrote down the name of every ship that came in before the storm, and of each that did not."
+)
+GERMAN = "Der Hafenmeister schrieb die Namen aller Schiffe auf, die vor dem Sturm einliefen, und auch die der anderen."
+RUSSIAN = "Начальник порта записывал названия всех кораблей, которые пришли до бури, и тех, которые не пришли."
+JAPANESE = "港長は、嵐の前に入港したすべての船の名前と、入港しなかった船の名前を書き留めた。"
+
+
+def judged(text: str, **values: object) -> Document | str:
+    params = LanguageParams(**values)  # type: ignore[arg-type]
+    result = judge_language(make_document(text), load_language(params), params)
+    return result.reason if isinstance(result, Drop) else result
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [(ENGLISH, "en"), (GERMAN, "de"), (RUSSIAN, "ru"), (JAPANESE, "ja"), (ENGLISH.upper(), "en")]
+)
+def test_languages_are_told_apart(text: str, code: str) -> None:
+    kept = judged(text, threshold=0.3)
+    assert isinstance(kept, Document)
+    assert kept.meta["language"] == code
+    score = kept.meta["language_score"]
+    assert isinstance(score, float)
+    assert 0.3 <= score <= 1
+    assert score == round(score, 4)
+
+
+def test_meta_is_added_to_and_the_document_is_not_touched() -> None:
+    doc = make_document(ENGLISH, meta={"date": "2020"})
+    params = LanguageParams()
+    kept = judge_language(doc, load_language(params), params)
+    assert isinstance(kept, Document)
+    assert dict(doc.meta) == {"date": "2020"}
+    assert list(kept.meta) == ["date", "language", "language_score"]
+
+
+def fixed(*found: tuple[float, str]) -> object:
+    """A model that knows the answer, and keeps to the threshold as fastText does."""
+    return lambda line, k, threshold, errors: [pair for pair in found if pair[0] >= threshold][:k]
+
+
+@pytest.mark.parametrize(
+    ("languages", "score", "code", "outcome"),
+    [
+        ({}, 0.65, "en", "kept"),
+        ({}, 0.64, "en", "language-score"),
+        ({"en": None}, 0.65, "en", "kept"),
+        ({"en": None}, 0.64, "en", "language-score"),
+        ({"en": 0.9}, 0.89, "en", "language-score"),
+        ({"en": 0.9}, 0.9, "en", "kept"),
+        ({"en": 0.9}, 0.95, "de", "language-not-allowed"),
+        ({"en": 0.9, "de": 0.2}, 0.3, "de", "kept"),
+        ({"en": 0.9, "de": 0.2}, 0.3, "en", "language-score"),
+        ({"en": 0.9, "de": 0.2}, 0.3, "fr", "language-not-allowed"),
+        ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-score"),
+        ({"en": 0.0}, 0.0, "en", "kept"),
+        ({}, 1.0000399, "en", "kept"),
+    ],
+)
+def test_thresholds(languages: Mapping[str, float | None], score: float, code: str, outcome: str) -> None:
+    params = LanguageParams(languages=languages)
+    result = judge_language(make_document("x"), fixed((score, f"__label__{code}")), params)  # type: ignore[arg-type]
+    if isinstance(result, Drop):
+        assert result.reason == outcome
+    else:
+        assert outcome == "kept"
+        assert result.meta["language_score"] == min(score, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "\n"),
+        ("ab", "ab\n"),
+        ("a\nb", "a b\n"),
+        ("0123456789", "0123456789\n"),
+        ("x0123456789", "0123456789\n"),
+        ("0123456789abcd", "3456789abc\n"),
+        ("0123456789" * 4, "0123456789\n"),
+        ("a </s> b", "a   b\n"),
+    ],
+)
+def test_the_model_sees_ten_characters_from_the_first_quarter_on(text: str, line: str) -> None:
+    assert model_line(text, 10) == line
+
+
+@given(st.text(max_size=60), st.integers(1, 20))
+def test_as_much_as_allowed_is_seen(text: str, max_chars: int) -> None:
+    line = model_line(text.replace("<", ""), max_chars)
+    assert len(line) == min(max_chars, len(text.replace("<", ""))) + 1
+    assert line.count("\n") == 1
+    assert line.endswith("\n")
+
+
+@settings(max_examples=200)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
+def test_no_text_is_an_error_and_a_threshold_changes_no_label(text: str) -> None:
+    free, strict = judged(text, threshold=0.0), judged(text, threshold=0.65)
+    assert isinstance(free, Document)
+    if isinstance(strict, Document):
+        assert strict.meta == free.meta
+    else:
+        assert strict == "language-score"
+        assert float(free.meta["language_score"]) <= 0.65
+
+
+@pytest.mark.parametrize(
+    "text", ["", "123 456", "!?", "\0", "</s>", "😀" * 500, "a" * 1_000_000, "__label__xx __label__de"]
+)
+def test_texts_without_language(text: str) -> None:
+    assert isinstance(judged(text, threshold=0.0), Document)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"threshold": 1.5}, "threshold: 1.5 given, a number from 0 to 1 is allowed"),
+        ({"languages": {"en": -1}}, "languages.en: -1 given, a number from 0 to 1 is allowed"),
+        ({"max_chars": 0}, "max_chars: 0 given, 1 or more is allowed"),
+    ],
+)
+def test_impossible_parameters(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LanguageParams(**values)  # type: ignore[arg-type]
+
+
+def test_a_missing_model_and_an_unknown_language_are_named() -> None:
+    with pytest.raises(ValueError, match=r"model: '/nowhere\.ftz' given, an existing file is allowed"):
+        load_language(LanguageParams(model="/nowhere.ftz"))
+    with pytest.raises(ValueError, match="languages: eng given, af, als, am"):
+        load_language(LanguageParams(languages={"eng": 0.5, "de": None}))
+    assert LanguageParams().files() == (bundled_model(),)
+    assert load_language(LanguageParams()) is load_language(LanguageParams(threshold=0.1))  # once per process
+
+
+def test_a_pipeline_keeps_what_is_wanted() -> None:
+    docs = [make_document(ENGLISH, "f@0"), make_document(GERMAN, "f@1")]
+    params = pickle.loads(pickle.dumps(LanguageParams(languages={"de": None})))  # noqa: S301
+    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterLanguage(params)])
+    assert [(doc.text, doc.meta["language"]) for doc in kept] == [(GERMAN, "de")]

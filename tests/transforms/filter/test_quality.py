@@ -1,0 +1,115 @@
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.filter.quality import (
+    PUNCTUATION,
+    FilterQuality,
+    QualityParams,
+    check_quality,
+    classifier_text,
+    judge_quality,
+    load_classifier,
+    score_quality,
+)
+from tests.beam import make_document, run_and_collect
+
+GOOD = [f"Chapter {i}. The river carries sand past village number {i}." for i in range(40)]
+BAD = [f"BUY NOW cheap pills {i} casino bonus click here" for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("quality") / "model.bin")
+    train_quality(GOOD, BAD, path, TrainQualityParams(epochs=25, dim=8, buckets=1000))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", ""),
+        (" \n\t ", ""),
+        ("Hello, World!\nNext", "hello , world ! next"),
+        ("__label__hq a", "_ _ label _ _ hq a"),
+        ("a</s>b", "a < / s > b"),
+        ("naïve “x” 中文。", "naïve “ x ” 中文 。"),
+        ("a\0b\u2028c", "a b c"),
+        ("a\ud800b", "a?b"),
+        ("abcdef", "abcd"),
+    ],
+)
+def test_classifier_text(text: str, line: str) -> None:
+    assert classifier_text(text, 4 if text == "abcdef" else 100) == line
+
+
+@given(st.text())
+def test_classifier_text_is_one_line_without_labels(text: str) -> None:
+    line = classifier_text(text, 1000)
+    assert line.splitlines() in ([], [line])
+    assert line == " ".join(line.split())
+    assert not any(word.startswith("__label__") or word == "</s>" for word in line.split())
+    assert all(word == mark or mark not in word for word in line.split() for mark in PUNCTUATION)
+
+
+def test_score_and_threshold(model_path: str) -> None:
+    params = QualityParams(model_path, threshold=0.5)
+    model = load_classifier(model_path)
+    good = judge_quality(make_document(GOOD[3], meta={"language": "en"}), model, params)
+    assert isinstance(good, Document)
+    score = good.meta["quality"]
+    assert isinstance(score, float) and score >= 0.5 and score == round(score, 4)
+    assert good.meta["language"] == "en" and good.text == GOOD[3]
+    assert judge_quality(make_document(BAD[3]), model, params) == Drop("quality-score")
+    assert isinstance(judge_quality(make_document(BAD[3]), model, QualityParams(model_path, threshold=0)), Document)
+
+
+def test_scores_of_the_labels_add_up_to_one(model_path: str) -> None:
+    model = load_classifier(model_path)
+    low = QualityParams(model_path, label="__label__lq")
+    for text in (GOOD[0], BAD[0], "nothing it has seen", "", "\ud800", "a" * 100_000):
+        total = score_quality(text, model, QualityParams(model_path)) + score_quality(text, model, low)
+        assert total == pytest.approx(1, abs=1e-3) or total == 0
+
+
+def test_the_launchers_check(model_path: str, tmp_path: Path) -> None:
+    check_quality(QualityParams(model_path))
+    junk = tmp_path / "junk.bin"
+    junk.write_bytes(b"junk" * 100)
+    for params, message in (
+        (
+            QualityParams(model_path, label="__label__x"),
+            "label: '__label__x' given, __label__hq or __label__lq is allowed",
+        ),
+        (QualityParams(str(tmp_path / "none.bin")), "model: '.*none.bin' given, which cannot be loaded"),
+        (QualityParams(str(junk)), "model: '.*junk.bin' given, which cannot be loaded"),
+    ):
+        with pytest.raises(ValueError, match=message) as error:
+            check_quality(params)
+        assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"model": ""}, "model: '' given"),
+        ({"label": ""}, "label: '' given"),
+        ({"threshold": 1.5}, "threshold: 1.5 given, a number from 0 to 1 is allowed"),
+        ({"max_chars": 0}, "max_chars: 0 given, 1 or more is allowed"),
+    ],
+)
+def test_impossible_parameters(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        QualityParams(**{"model": "m", **values})  # type: ignore[arg-type]
+    assert QualityParams("m").files() == ("m",)
+
+
+def test_a_pipeline_keeps_the_good_ones(model_path: str) -> None:
+    docs = [make_document(text, f"f@{i}") for i, text in enumerate([*GOOD[:3], *BAD[:3]])]
+    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | FilterQuality(QualityParams(model_path))])
+    assert sorted(doc.text for doc in kept) == sorted(GOOD[:3])

@@ -1,0 +1,199 @@
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from apache_beam.testing.util import assert_that, equal_to
+
+from refinery.transforms.core.document import RawDocument
+from refinery.transforms.core.per_document import Damaged, take_sides
+from refinery.transforms.read.sources import (
+    InputChanged,
+    LimitParams,
+    ReadSources,
+    ReadTask,
+    SourceParams,
+    plan_sources,
+    read_task,
+    write_tasks,
+)
+from tests.transforms.read_fixtures import page, warc_record
+
+FIELDS = {"name": "a", "paths": ("x",)}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "A b"}, "name: 'A b' given"),
+        ({"name": ""}, "name: '' given"),
+        ({"name": "-a"}, "name: '-a' given"),
+        ({"name": "a\n"}, "name: 'a"),
+        ({"domain": "a/b"}, "domain: 'a/b' given"),
+        ({"paths": ()}, "paths: .* given, one or more"),
+        ({"paths": ("",)}, "paths: .* given, one or more"),
+        ({"priority": 65536}, "priority: 65536 given, 0 to 65535"),
+        ({"priority": -1}, "priority: -1 given"),
+        ({"sample": 0.0}, "sample: 0.0 given"),
+        ({"sample": 1.5}, "sample: 1.5 given"),
+        ({"sample": float("nan")}, "sample: nan given"),
+        ({"cap": 0}, "cap: 0 given"),
+        ({"text_field": ""}, "text_field: '' given"),
+    ],
+)
+def test_impossible_sources_are_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SourceParams(**{**FIELDS, **given})
+
+
+@pytest.mark.parametrize("given", [(0, 5), (6, 5), (1, (1 << 30) + 1)])
+def test_impossible_limits_are_refused(given: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match=r"max_\w+_bytes: \d+ given"):
+        LimitParams(*given)
+
+
+def make(folder: Path, **files: bytes) -> str:
+    for name, data in files.items():
+        (folder / name.replace("__", ".")).write_bytes(data)
+    return str(folder)
+
+
+def plan(*paths: str, split_bytes: int = 64 << 20, **fields: Any) -> list[ReadTask]:
+    return plan_sources([SourceParams(name="a", paths=paths, **fields)], split_bytes)
+
+
+def brief(tasks: list[ReadTask]) -> list[tuple[str, str, int, int, int]]:
+    return [(Path(t.path).name, t.format, t.file_index, t.part, t.parts) for t in tasks]
+
+
+def test_files_are_listed_once_in_order_with_their_formats(tmp_path: Path) -> None:
+    endings = (
+        "warc",
+        "warc.gz",
+        "WARC.WET.GZ",
+        "wet",
+        "arc.gz",
+        "warc.zst",
+        "warc.lz4",
+        "json",
+        "ndjson.zst",
+        "parquet",
+    )
+    make(tmp_path, **{f"{at}.{ending}": b"x" for at, ending in enumerate(endings)})
+    tasks = plan(f"{tmp_path}/*", f"{tmp_path}/../{tmp_path.name}/0.warc", f"{tmp_path}/[01].*")
+    formats = ["warc", "warc", "wet", "wet", "arc", "warc", "warc", "jsonl", "jsonl", "parquet"]
+    assert [(task.format, task.file_index, task.size) for task in tasks] == [
+        (name, at, 1) for at, name in enumerate(formats)
+    ]
+
+
+def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> None:
+    folder = make(tmp_path, a__warc__gz=b"x", a__txt=b"x", a__parquet__gz=b"x")
+    for paths, message in [
+        (("*.none",), r"source a: paths: '.*\*.none' given, no file matches it"),
+        (("none.warc",), "no file matches it"),
+        (("*",), r"source a: format: .*a.parquet.gz has an unknown ending, allowed are .warc, .*; or name a format"),
+        (("a.txt",), "a.txt has an unknown ending"),
+    ]:
+        with pytest.raises(ValueError, match=message) as caught:
+            plan(*(f"{folder}/{path}" for path in paths))
+        assert "\n" not in str(caught.value)
+    assert brief(plan(f"{folder}/a.txt", format="warc")) == [("a.txt", "warc", 0, 0, 1)]
+    (tmp_path / "new\nline.warc").touch()
+    with pytest.raises(ValueError, match="printable names are allowed"):
+        plan(f"{folder}/new*")
+    with pytest.raises(ValueError, match="cannot be listed"):
+        plan("nowhere://x/*.warc")
+    with pytest.raises(ValueError, match="each name is allowed once"):
+        plan_sources([SourceParams("a", (folder,)), SourceParams("a", (folder,))])
+
+
+def test_a_name_with_a_globs_characters_is_a_name_too(tmp_path: Path) -> None:
+    make(tmp_path, **{"a[1].warc": b"x"})
+    assert brief(plan(f"{tmp_path}/a[1].warc")) == [("a[1].warc", "warc", 0, 0, 1)]
+
+
+def test_large_files_are_split(tmp_path: Path) -> None:
+    folder = make(tmp_path, a__jsonl=b"x" * 1000, b__jsonl__gz=b"x" * 1000, c__jsonl__gz=b"x" * 99, d__warc=b"x" * 1000)
+    pq.write_table(pa.table({"text": ["words " * at for at in range(90)]}), f"{folder}/e.parquet", row_group_size=30)
+    (tmp_path / "f.parquet").write_bytes(b"x" * 1000)
+    parts = {Path(task.path).name: task.parts for task in plan(f"{folder}/*", split_bytes=400)}
+    assert parts == {"a.jsonl": 3, "b.jsonl.gz": 8, "c.jsonl.gz": 1, "d.warc": 1, "e.parquet": 3, "f.parquet": 1}
+    assert len(plan(f"{folder}/*", split_bytes=400)) == 3 + 8 + 1 + 1 + 3 + 1
+    assert {task.parts for task in plan(f"{folder}/*", split_bytes=400, cap=100)} == {1}
+
+
+def test_a_cap_is_shared_among_the_files(tmp_path: Path) -> None:
+    folder = make(tmp_path, a__jsonl=b"", b__jsonl=b"", c__jsonl=b"")
+    assert [task.cap for task in plan(f"{folder}/*", cap=8)] == [3, 3, 2]
+    assert [task.cap for task in plan(f"{folder}/*", cap=2)] == [1, 1]
+    assert [task.cap for task in plan(f"{folder}/*")] == [None] * 3
+
+
+def test_tasks_travel_as_json() -> None:
+    task = ReadTask("gs://b/ä.jsonl", "jsonl", "a", 7, 5, 1, 2, None, 0.5, 9, "html", "t", "u", "d", "i", ("x", "y"))
+    assert ReadTask.from_json(task.to_json()) == task
+    assert (task.origin(5), task.position(5)) == ("gs://b/ä.jsonl@5", 7 << 40 | 5)
+    assert isinstance(hash(ReadTask.from_json(task.to_json())), int)
+
+
+def test_a_file_that_vanished_is_one_damage(tmp_path: Path) -> None:
+    path = tmp_path / "gone.jsonl"
+    (damaged,) = read_task(ReadTask(str(path), "jsonl", "a", 0, 11))
+    assert isinstance(damaged, Damaged)
+    assert (damaged.origin, damaged.size) == (f"{path}@0", 11)
+
+
+@pytest.mark.parametrize("size", [0, 7, 21])
+def test_a_file_of_another_size_than_planned_fails_the_job(tmp_path: Path, size: int) -> None:
+    """Cut at a line's end it would read well, and its other lines would be missing without a trace."""
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes((b'{"a":1}\n' * 3)[:size])
+    with pytest.raises(InputChanged, match=f"rows.jsonl: {size} bytes found, 14 when the run was planned"):
+        list(read_task(ReadTask(str(path), "jsonl", "a", 0, 14)))
+
+
+def test_storage_that_fails_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        list(read_task(ReadTask(str(tmp_path), "jsonl", "a", 0, 11)))
+
+
+def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
+    warc = b"".join(map(gzip.compress, [warc_record(b"", "warcinfo"), page(1), page(2)[:-40], page(3)]))
+    rows = b'{"text": "one"}\n{"text": "two"}\njunk\n'
+    make(tmp_path, a__warc__gz=warc, b__jsonl=rows, c__jsonl=b"")
+    crawl = SourceParams("crawl", (f"{tmp_path}/*.warc.gz",))
+    books = SourceParams("books", (f"{tmp_path}/*.jsonl",))
+    tasks = plan_sources([crawl, books], split_bytes=20)
+    (tmp_path / "c.jsonl").unlink()
+
+    def check(sides: list[bytes]) -> None:
+        found = [json.loads(side) for side in sides]
+        tallies: dict[tuple[str, str, str], int] = {}
+        for side in found:
+            if side["kind"] == "tally":
+                key = (side["source"], side["outcome"], side["reason"])
+                tallies[key] = tallies.get(key, 0) + side["documents"]
+        assert tallies == {
+            ("crawl", "in", ""): 4,
+            ("crawl", "kept", ""): 2,
+            ("crawl", "dropped", "record-type"): 1,
+            ("crawl", "dead", "BadLength"): 1,
+            ("books", "in", ""): 4,
+            ("books", "kept", ""): 2,
+            ("books", "dead", "BadJson"): 1,
+            ("books", "dead", "FileNotFoundError"): 1,
+        }
+        assert {side["stage"] for side in found} == {"read"}
+
+    with beam.Pipeline("FnApiRunner") as pipeline:
+        docs = pipeline | ReadSources(write_tasks(str(tmp_path / "work"), tasks))
+        assert docs.element_type == RawDocument
+        urls = docs | beam.Map(lambda doc: doc.url or doc.content)
+        assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")
+        sides = take_sides(pipeline)
+        assert_that(sides | beam.Flatten(), check, "sides")

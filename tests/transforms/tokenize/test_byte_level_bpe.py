@@ -1,0 +1,247 @@
+"""The fast engine against Hugging Face's, over every code point and over texts made to split in odd places."""
+
+import unicodedata
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Regex, pre_tokenizers
+
+from refinery.transforms.native import bpe
+from refinery.transforms.tokenize.byte_level_bpe import (
+    CODE_POINTS,
+    GPT2,
+    GPT2_GROUPED,
+    LETTER,
+    LLAMA3,
+    NUMBER,
+    PROBED,
+    QWEN2,
+    SPACE,
+    ByteLevelTokenizer,
+    byte_alphabet,
+    character_classes,
+    recognise,
+)
+from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
+from tests.transforms.tokenizer_files import BYTE_LEVEL, END, added, all_pairs, byte_level_spec, split_by
+
+# Every class, one to four bytes each, and what contractions and line rules look at.
+ODD = "aAsStTrRevlLmMdD'’ \n\r\t\x0b\x1c\x85\u00a0\u2003\u3000\u200b012²Ⅷ١é\u0301ſK中한😀!-_.\x00\U000e0061\U0010ffff"
+UNITS = [
+    *ODD,
+    "'s",
+    "'t",
+    "'re",
+    "'ve",
+    "'m",
+    "'ll",
+    "'d",
+    "'S",
+    "'T",
+    "'RE",
+    "'vE",
+    "'LL",
+    "'ſ",
+    "  ",
+    "\r\n",
+    "123",
+    "aa",
+]
+PRE_TOKENIZERS = {
+    "gpt2": BYTE_LEVEL,
+    "gpt2-split": split_by(GPT2),
+    "gpt2-grouped": split_by(GPT2_GROUPED),
+    "llama3": split_by(LLAMA3),
+    "qwen2": split_by(QWEN2),
+}
+MERGES = all_pairs(ODD)
+
+
+def both(**changes: Any) -> tuple[ByteLevelTokenizer, HuggingFaceTokenizer]:
+    import json
+
+    spec = byte_level_spec(changes.pop("merges", MERGES), **changes)
+    fast = load_tokenizer_json(json.dumps(spec).encode())
+    assert isinstance(fast, ByteLevelTokenizer)
+    return fast, HuggingFaceTokenizer(spec)
+
+
+ENGINES = {name: both(pre_tokenizer=pre_tokenizer) for name, pre_tokenizer in PRE_TOKENIZERS.items()}
+NFC = both(normalizer={"type": "NFC"}, merges=[("e", "Ì"), ("Ì", "ģ"), ("Ã", "©")])
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@given(text=st.lists(st.sampled_from(UNITS), max_size=60).map("".join))
+@settings(max_examples=400)
+def test_equal_on_odd_characters(name: str, text: str) -> None:
+    fast, reference = ENGINES[name]
+    np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@given(text=st.text(max_size=80))
+def test_equal_and_lossless_on_any_text(name: str, text: str) -> None:
+    fast, reference = ENGINES[name]
+    ids = fast.encode(text)
+    np.testing.assert_array_equal(ids, reference.encode(text))
+    assert fast.decode(ids) == text == reference.decode(ids)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama3"])
+@given(
+    parts=st.lists(
+        st.tuples(st.sampled_from(["a", "ab", "é", " ", "\n", "7", "!", "aé!"]), st.integers(1, 150)), max_size=6
+    )
+)
+def test_equal_on_long_runs(name: str, parts: list[tuple[str, int]]) -> None:
+    fast, reference = ENGINES[name]
+    text = "".join(unit * times for unit, times in parts)
+    np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
+
+
+@pytest.mark.parametrize("template", ["'{}", "'{}x", "a{}b", " {}", "{} ", "!{}", "\n{}\n", "1{}2"])
+def test_equal_on_every_code_point_of_the_first_planes(template: str) -> None:
+    fast, reference = ENGINES["llama3" if template.startswith("'") else "gpt2"]
+    step = 1 if template == "'{}" else 61
+    points = [point for point in range(0, 0x20000, step) if not 0xD800 <= point < 0xE000]
+    text = " |".join(template.format(chr(point)) for point in points)
+    np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
+
+
+def test_classes_are_those_of_the_reference_for_every_code_point() -> None:
+    characters = "".join(map(chr, [*range(0xD800), *range(0xE000, CODE_POINTS)]))
+    points = np.array([ord(char) for char in characters])
+    classes = np.frombuffer(character_classes(unstable=False), np.uint8)
+    for class_, pattern in ((LETTER, r"\p{L}"), (NUMBER, r"\p{N}"), (SPACE, r"\s")):
+        found = np.zeros(CODE_POINTS, bool)
+        splitter = pre_tokenizers.Split(Regex(pattern + "+"), "removed", invert=True)
+        for _, (start, stop) in splitter.pre_tokenize_str(characters):
+            found[points[start:stop]] = True
+        np.testing.assert_array_equal(found, classes == class_)
+        assert not found[PROBED:].any()
+
+
+@given(text=st.text(alphabet="e\u0301\u0327éaA\u030a\u212b 가\u1100\u1161\u2000중", max_size=30) | st.text(max_size=30))
+def test_nfc_is_applied_where_it_matters(text: str) -> None:
+    fast, reference = NFC
+    np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
+    assert not fast.lossless
+
+
+@given(st.text(max_size=20))
+def test_text_of_stable_characters_is_nfc(text: str) -> None:
+    classes = character_classes(unstable=True)
+    if all(classes[ord(char)] < 4 for char in text):
+        assert unicodedata.normalize("NFC", text) == text
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_piece_that_is_a_token_may_skip_merges(whole: bool) -> None:
+    """ "abc" is in the vocabulary but no merges lead to it: only ignore_merges finds it."""
+    vocab = byte_level_spec([("b", "c")])["model"]["vocab"]
+    model = {"ignore_merges": whole, "vocab": {**vocab, "abc": len(vocab)}}
+    fast, reference = both(merges=[("b", "c")], model=model)
+    for text in ("abc", " abc", "abcabc abc!"):
+        np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
+    assert (len(fast.encode("abc")) == 1) is whole
+
+
+def test_merges_follow_rank_then_position() -> None:
+    fast, reference = both(merges=[("b", "c"), ("a", "b"), ("a", "a"), ("aa", "aa")])
+    assert fast.encode("abc").tolist() == [1 + ord("a"), 257]
+    assert fast.encode("aaa").tolist() == [259, 1 + ord("a")]
+    for size in (*range(60, 70), 1000, 20_000):
+        np.testing.assert_array_equal(fast.encode("a" * size), reference.encode("a" * size))
+        np.testing.assert_array_equal(fast.encode("abcca" * size), reference.encode("abcca" * size))
+
+
+def test_millions_of_characters_in_one_piece() -> None:
+    fast, _ = ENGINES["gpt2"]
+    for text in ("a" * 3_000_000, " " * 1_000_000, "\n" * 1_000_000, "中" * 500_000, "!a" * 500_000):
+        assert fast.decode(fast.encode(text)) == text
+
+
+@pytest.mark.parametrize("prefix", ["", "x" * 8, "x" * 16, "x" * 24])
+def test_the_cache_compares_whole_pieces(prefix: str) -> None:
+    """10,000 pieces of at most 7 ids that differ in one part of the cache's key, in 131,072 slots: hundreds collide."""
+    text = "".join(f" {prefix}{i * 7919 % 10_000:04}" for i in range(10_000))
+    text = text.translate({ord("0") + i: letter for i, letter in enumerate("abcdefghij")})  # digits would split
+    fast, reference = both(merges=[("x", "x"), ("xx", "xx"), ("xxxx", "xxxx"), ("xxxxxxxx", "xxxxxxxx"), ("b", "c")])
+    expected = reference.encode(text)
+    for _ in range(2):
+        np.testing.assert_array_equal(fast.encode(text), expected)
+
+
+NOT_PLAIN: dict[str, dict[str, Any]] = {
+    "prefix space": {"pre_tokenizer": {**BYTE_LEVEL, "add_prefix_space": True}},
+    "no pre-tokenizer": {"pre_tokenizer": None},
+    "another pattern": {"pre_tokenizer": split_by(r"\w+|\W")},
+    "removed": {
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                {**split_by(GPT2)["pretokenizers"][0], "behavior": "Removed"},
+                {**BYTE_LEVEL, "use_regex": False},
+            ],
+        }
+    },
+    "lower case": {"normalizer": {"type": "Lowercase"}},
+    "suffix": {"model": {"end_of_word_suffix": "</w>"}},
+    "prefix": {"model": {"continuing_subword_prefix": "##"}},
+    "dropout": {"model": {"dropout": 0.5}},
+    "byte fallback": {"model": {"byte_fallback": True}},
+    "not all bytes": {"model": {"vocab": {char: i for i, char in enumerate(byte_alphabet()[:-1])}}},
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLAIN)
+def test_anything_else_is_left_to_the_reference(name: str) -> None:
+    assert recognise(byte_level_spec([], **NOT_PLAIN[name])) is None
+
+
+def test_plain_files_are_recognised() -> None:
+    found = [recognise(byte_level_spec([], pre_tokenizer=each)) for each in PRE_TOKENIZERS.values()]
+    assert found == ["gpt2", "gpt2", "gpt2", "llama3", "qwen2"]
+
+
+SPECIALS = ["<|endoftext|>", "<s>", "[CLS]", "<tool>", "word"]
+
+
+@pytest.mark.parametrize("text", [*SPECIALS, *(f"a{s}b {s} {s}{s}\n" for s in SPECIALS), " ".join(SPECIALS)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_names_of_added_tokens_in_text_are_text(text: str, whole: bool) -> None:
+    """Special or not, in the model's vocabulary or not: only their letters come out, on both engines."""
+    vocab = byte_level_spec([])["model"]["vocab"] | {"<s>": 257, "word": 258}
+    tokens = [
+        added(0, END),
+        added(257, "<s>"),
+        added(258, "word"),
+        added(259, "[CLS]"),
+        added(260, "<tool>", special=False),
+    ]
+    fast, reference = both(merges=[], model={"vocab": vocab, "ignore_merges": whole}, added_tokens=tokens)
+    assert fast.vocab_size == reference.vocab_size == 261
+    for engine in (fast, reference):
+        assert [engine.token_id(name) for name in SPECIALS] == [0, 257, 259, 260, 258]
+        assert engine.encode(text).tolist() == [1 + byte for byte in text.encode()]
+        assert engine.decode([0, 1 + ord("a"), 257]) == "a"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"pattern": "gpt4"}, "pattern: gpt4 given"),
+        ({"byte_ids": b"\0" * 8}, "byte_ids"),
+        ({"merges": b"\0" * 8}, "merges"),
+        ({"classes": b"\0"}, "classes"),
+    ],
+)
+def test_the_kernel_checks_what_it_is_given(changes: dict[str, Any], message: str) -> None:
+    values = {"pattern": "gpt2", "byte_ids": b"\0" * 1024, "merges": b"", "classes": b"\0" * CODE_POINTS, **changes}
+    with pytest.raises(ValueError, match=message):
+        bpe.Encoder(**values)
+    with pytest.raises(TypeError):
+        bpe.Encoder("gpt2", b"\0" * 1024, b"", b"\0" * CODE_POINTS, [])  # type: ignore[arg-type]

@@ -1,0 +1,118 @@
+"""The global order: uniform, seeded, and independent of how documents fall into bundles."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refinery.transforms.core.document import document_id
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.shards import sort_blocks
+from refinery.transforms.write.shuffle import (
+    BLOCK_SCHEMA,
+    ShardParams,
+    ShuffleToShards,
+    order_key,
+    pack_block,
+    parse_shard_key,
+    shard_counts,
+    shard_key,
+    split_of,
+    unpack_block,
+)
+from tests.beam import run_and_collect
+
+
+def encoded(number: int) -> EncodedDocument:
+    text = f"document {number}"
+    tokens = np.arange(number % 7 + 1, dtype=np.uint16)
+    return EncodedDocument(document_id(text), tokens, "s", f"u{number}", f"f@{number}", len(text), {"copies": 1})
+
+
+def shuffle(
+    docs: Sequence[EncodedDocument], counts: dict[str, int], params: ShardParams, *flags: str
+) -> dict[bytes, Any]:
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        created = pipeline | beam.Create(docs)
+        return [created | ShuffleToShards(params, counts, {"s": "web"}) | beam.MapTuple(lambda k, b: (k, list(b)))]
+
+    (shards,) = run_and_collect(build, *flags)
+    return {key: sort_blocks(blocks) for key, blocks in shards}
+
+
+@pytest.mark.parametrize("flags", [(), ("--direct_runner_bundle_repeat=2",)])
+def test_every_document_is_in_its_shard_in_order(flags: tuple[str, ...]) -> None:
+    docs = [encoded(i) for i in range(300)]
+    params = ShardParams(seed=5, validation=0.1)
+    counts = {"train/web": 3, "validation/web": 2}
+    shards = shuffle(docs, counts, params, *flags)
+    assert sorted(map(parse_shard_key, shards)) == [
+        (s, "web", i) for s, n in (("train", 3), ("validation", 2)) for i in range(n)
+    ]
+    for split in ("train", "validation"):
+        ids = [i for k in range(counts[f"{split}/web"]) for i in shards[shard_key(f"{split}/web", k)]["id"].to_pylist()]
+        expected = [d.id for d in docs if split_of(d.id, 0.1) == split]
+        assert ids == sorted(expected, key=lambda i: order_key(5, i)) and expected
+    assert shuffle(docs[::-1], counts, params).keys() == shards.keys()
+    for key, table in shuffle(docs[::-1], counts, params).items():
+        assert table.equals(shards[key])
+
+
+def test_an_empty_shard_is_still_a_shard() -> None:
+    shards = shuffle([encoded(1)], {"train/web": 4}, ShardParams(validation=0))
+    assert len(shards) == 4 and sorted(table.num_rows for table in shards.values()) == [0, 0, 0, 1]
+
+
+def test_validation_depends_on_the_id_alone_and_has_its_share() -> None:
+    ids = [document_id(str(i)) for i in range(20_000)]
+    chosen = [i for i in ids if split_of(i, 0.01) == "validation"]
+    assert 150 < len(chosen) < 250
+    assert set(chosen) <= {i for i in ids if split_of(i, 0.02) == "validation"}  # a larger share only adds
+    assert [split_of(ids[0], 0.0), split_of(ids[0], 0.999999)] == ["train", "validation"]
+
+
+def test_order_is_pinned() -> None:
+    """A change of these values would silently reorder every corpus: raise the schema version if it must be."""
+    keys = [order_key(1, document_id(text)) for text in ("a", "b", "c")]
+    assert [k >> 48 for k in keys] == [36496, 5915, 33708]
+    assert order_key(2, document_id("a")) != keys[0]
+
+
+def test_order_is_uncorrelated_with_input() -> None:
+    keys = np.array([order_key(1, document_id(str(i))) / 2**64 for i in range(5000)])
+    assert abs(np.corrcoef(keys[:-1], keys[1:])[0, 1]) < 0.05
+    assert abs(keys.mean() - 0.5) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("size", "target", "validation", "expected"),
+    [
+        (0, 10, 0.1, {}),
+        (1, 10, 0.0, {"train/web": 1}),
+        (10, 10, 0.0, {"train/web": 1}),
+        (11, 10, 0.0, {"train/web": 2}),
+        (1000, 10, 0.1, {"train/web": 90, "validation/web": 10}),
+        (5, 10, 0.01, {"train/web": 1, "validation/web": 1}),
+    ],
+)
+def test_shard_counts(size: int, target: int, validation: float, expected: dict[str, int]) -> None:
+    params = ShardParams(target_bytes=target, validation=validation)
+    assert shard_counts({"web": {"documents": min(size, 1), "bytes": size}}, params) == expected
+
+
+@given(st.integers(0, 5))
+def test_blocks_round_trip(rows: int) -> None:
+    values = [{"order": i, "id": b"i", "origin": "o", "url": "", "source": "s"} for i in range(rows)]
+    rest = {"text_bytes": 1, "meta": "{}", "tokens": b"\1\0"}
+    table = BLOCK_SCHEMA.empty_table().from_pylist([{**v, **rest} for v in values], schema=BLOCK_SCHEMA)
+    assert unpack_block(pack_block(table)).equals(table)
+
+
+@pytest.mark.parametrize(("field", "value"), [("validation", 1.0), ("validation", -0.1), ("target_bytes", 0)])
+def test_impossible_parameters(field: str, value: float) -> None:
+    with pytest.raises(ValueError, match=field):
+        ShardParams(**{field: value})

@@ -1,0 +1,325 @@
+"""The combinators that own routing, tallies, dead letters and rejects. No stage does any of this itself.
+
+`PerDocument` is for stages (one document in, at most one out), `PerFile` for readers (one file in, many records out).
+Side outputs are JSON bytes: they wait in a registry per pipeline until `refinery.transforms.core.report` collects them.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import apache_beam as beam
+import orjson
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.window import GlobalWindows
+
+import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
+from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
+
+MAIN, SIDES = "main", "sides"
+NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
+
+# Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
+LIVE: Counter[tuple[str, str]] = Counter()
+
+_sides: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class RejectParams:
+    """What is kept of dropped documents.
+
+    rate: share of the dropped documents sampled into rejects/, by hash of origin and reason (0 to 1).
+    excerpt_chars: characters of text kept with each (0: none).
+    """
+
+    rate: float = 0.01
+    excerpt_chars: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rate <= 1:
+            raise ValueError(f"rate: {self.rate} given, a number from 0 to 1 is allowed")
+        if self.excerpt_chars < 0:
+            raise ValueError(f"excerpt_chars: {self.excerpt_chars} given, 0 or more is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that a reader leaves out for a named reason: not content, not sampled, too large. `size` in bytes."""
+
+    reason: str
+    origin: str
+    size: int
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """A record, or the tail of a file, that a reader could not read. `data` (may be a part) is hashed, never kept."""
+
+    error: str
+    origin: str
+    data: bytes = b""
+    size: int = 0
+
+
+class Tally:
+    """Counts of one stage in one bundle, per source: [documents, bytes] that entered and how each left."""
+
+    def __init__(self, stage: str) -> None:
+        self.stage = stage
+        self.seconds = 0.0
+        self.counts: dict[tuple[str, str, str], list[int]] = {}
+
+    def add(self, source: str, outcome: str, reason: str, size: int, documents: int = 1) -> None:
+        entry = self.counts.get((source, outcome, reason))
+        if entry is None:
+            entry = self.counts[source, outcome, reason] = [0, 0]
+        entry[0] += documents
+        entry[1] += size
+
+    def records(self) -> Iterator[bytes]:
+        """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage."""
+        for (source, outcome, reason), (documents, size) in sorted(self.counts.items()):
+            yield side_record(
+                "tally",
+                stage=self.stage,
+                source=source,
+                outcome=outcome,
+                reason=reason,
+                documents=documents,
+                bytes=size,
+            )
+        yield side_record("seconds", stage=self.stage, seconds=self.seconds)
+
+
+def side_record(kind: str, **fields: Any) -> bytes:
+    """A side-output element: JSON bytes, so that no runner ever pickles one."""
+    return orjson.dumps({"kind": kind, **fields}, option=orjson.OPT_SORT_KEYS)
+
+
+def printable(text: str) -> str:
+    """`text` without lone surrogates, which JSON, Parquet and Beam's coders refuse."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def add_side(pipeline: beam.Pipeline, sides: beam.PCollection) -> None:
+    """Put a PCollection of side records where `refinery.transforms.core.report.WriteReport` finds it."""
+    sides.element_type = bytes
+    _sides.setdefault(pipeline, []).append(sides)
+
+
+def take_sides(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+    """All side records of the pipeline so far; each is handed out once."""
+    return _sides.pop(pipeline, [])
+
+
+def merge_sides(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
+    """All side records of the pipeline so far as one PCollection."""
+    return take_sides(pipeline) | "side records" >> beam.Flatten()
+
+
+class _Routing(beam.DoFn):
+    """What both combinators share: one tally per bundle, dead letters and sampled rejects as side records."""
+
+    def __init__(self, stage: str, rejects: RejectParams) -> None:
+        self.stage = stage
+        self.rejects = rejects
+
+    def start_bundle(self) -> None:
+        self.tally = Tally(self.stage)
+
+    def finish_bundle(self) -> Iterator[Any]:
+        outcomes: Counter[str] = Counter()
+        for (_, outcome, _), (documents, _) in self.tally.counts.items():
+            outcomes[outcome] += documents
+        for outcome, documents in outcomes.items():
+            Metrics.counter(self.stage, outcome).inc(documents)
+        for record in self.tally.records():
+            yield in_global_window(record)
+
+    def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str) -> list[Any]:
+        self.tally.add(source, "dropped", reason, size)
+        LIVE[self.stage, "dropped"] += 1
+        if reason == NOT_SAMPLED or hash64("reject", reason, origin) >= self.rejects.rate * 2**64:
+            return []
+        return [
+            beam.pvalue.TaggedOutput(
+                SIDES,
+                side_record(
+                    "reject",
+                    stage=self.stage,
+                    reason=reason,
+                    source=source,
+                    url=printable(url),
+                    origin=printable(origin),
+                    excerpt=printable(text[: self.rejects.excerpt_chars]),
+                ),
+            )
+        ]
+
+    def die(self, source: str, error: str, size: int, origin: str, data: bytes) -> list[Any]:
+        self.tally.add(source, "dead", error, size)
+        LIVE[self.stage, "dead"] += 1
+        return [
+            beam.pvalue.TaggedOutput(
+                SIDES,
+                side_record(
+                    "dead",
+                    stage=self.stage,
+                    error=error,
+                    source=source,
+                    origin=printable(origin),
+                    sha256=hashlib.sha256(data).hexdigest(),
+                    size=size,
+                ),
+            )
+        ]
+
+
+def with_sides(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
+    """`inputs | step` with its side records apart, named LABEL/each wherever a runner shows the graph.
+
+    Beam would name it after the class, twice: ParDo(_JudgeDocument)/ParDo(_JudgeDocument).
+    """
+    step.label = "each"
+    return inputs | label >> step.with_outputs(SIDES, main=main)
+
+
+def in_global_window(record: bytes) -> Any:
+    """A side record as `finish_bundle` must yield it."""
+    return beam.pvalue.TaggedOutput(SIDES, GlobalWindows.windowed_value_at_end_of_window(record))
+
+
+class _JudgeDocument(_Routing):
+    def __init__(self, stage: str, judge: Callable[..., Any], prepare: Callable[[], Any] | None, rejects: RejectParams):
+        super().__init__(stage, rejects)
+        self.judge = judge
+        self.prepare = prepare
+
+    def setup(self) -> None:
+        self.resource = self.prepare() if self.prepare else None
+
+    def process(self, doc: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
+        except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
+            self.tally.seconds += time.perf_counter() - start
+            data = content_bytes(doc)
+            self.tally.add(doc.source, "in", "", len(data))
+            return self.die(doc.source, type(error).__name__, len(data), doc.origin, data)
+        self.tally.seconds += time.perf_counter() - start
+        size = content_size(doc)
+        self.tally.add(doc.source, "in", "", size)
+        if isinstance(result, Drop):
+            text = doc.text if isinstance(doc, Document) else ""
+            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text)
+        self.tally.add(doc.source, "kept", "", size if result is doc else content_size(result))
+        LIVE[self.stage, "kept"] += 1
+        return (result,)
+
+
+class _ReadFile(_Routing):
+    def __init__(self, stage: str, read: Callable[[Any], Iterator[Any]], rejects: RejectParams):
+        super().__init__(stage, rejects)
+        self.read = read
+
+    def process(self, task: Any) -> Iterator[Any]:
+        records = self.read(task)
+        source = task.source
+        while True:
+            start = time.perf_counter()
+            try:
+                record = next(records, None)
+            except OSError:
+                # The storage failed, not the data: the bundle is to be retried, or the job to fail, rather than the
+                # rest of a good file to be written off.
+                raise
+            except Exception as error:  # noqa: BLE001 - a reader that gives up costs the rest of its file, not the job
+                record = Damaged(type(error).__name__, f"{task.path}@?")
+            self.tally.seconds += time.perf_counter() - start
+            if record is None:
+                LIVE["files", "done"] += 1
+                return
+            if isinstance(record, RawDocument):
+                size = content_size(record)
+                self.tally.add(source, "in", "", size)
+                self.tally.add(source, "kept", "", size)
+                LIVE[self.stage, "kept"] += 1
+                yield record
+            elif isinstance(record, Skipped):
+                self.tally.add(source, "in", "", record.size)
+                yield from self.drop(source, record.reason, record.size, record.url, record.origin, "")
+            else:
+                size = record.size or len(record.data)
+                self.tally.add(source, "in", "", size)
+                yield from self.die(source, record.error, size, record.origin, record.data)
+
+
+def content_bytes(doc: Any) -> bytes:
+    """The bytes of a document's text or raw content."""
+    content = doc.text if isinstance(doc, Document) else doc.content if isinstance(doc, RawDocument) else b""
+    return content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+
+
+def content_size(doc: Any) -> int:
+    """Bytes of a document's text (UTF-8) or raw content; of an encoded document, the bytes of the text it came from."""
+    if isinstance(doc, Document):
+        return text_bytes(doc.text)
+    if isinstance(doc, RawDocument):
+        return len(doc.content) if isinstance(doc.content, bytes) else text_bytes(doc.content)
+    return int(doc.text_bytes)
+
+
+@dataclass
+class PerDocument(beam.PTransform):
+    """Apply `judge(document) -> Document | Drop` to each document and account for every one.
+
+    stage: name in tallies, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
+    worker, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
+    that Beam takes that type's own coder and never pickle. An exception makes a dead letter.
+    """
+
+    stage: str
+    judge: Callable[..., Any]
+    prepare: Callable[[], Any] | None = None
+    rejects: RejectParams = RejectParams()
+    output_type: type = Document
+
+    def __post_init__(self) -> None:
+        super().__init__(self.stage)
+
+    def expand(self, docs: beam.PCollection) -> beam.PCollection:
+        dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects)
+        outputs = with_sides(docs, "judge", beam.ParDo(dofn))
+        add_side(docs.pipeline, outputs[SIDES])
+        outputs[MAIN].element_type = self.output_type
+        return outputs[MAIN]
+
+
+@dataclass
+class PerFile(beam.PTransform):
+    """Read each file with `read(task) -> iterator of RawDocument | Skipped | Damaged`; task has `.path` and `.source`.
+
+    An exception out of the reader costs the rest of that file: one dead letter. Only OSError fails the bundle.
+    """
+
+    stage: str
+    read: Callable[[Any], Iterator[Any]]
+    rejects: RejectParams = RejectParams()
+
+    def __post_init__(self) -> None:
+        super().__init__(self.stage)
+
+    def expand(self, files: beam.PCollection) -> beam.PCollection:
+        outputs = with_sides(files, "records", beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)))
+        add_side(files.pipeline, outputs[SIDES])
+        outputs[MAIN].element_type = RawDocument
+        return outputs[MAIN]

@@ -1,0 +1,187 @@
+"""What a job tells about itself: every side record of its pipeline, merged into one sealed report.
+
+Dead letters and sampled rejects go to Parquet parts; tallies and part names are summed in the graph, so that they count
+exactly the committed bundles on every runner.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apache_beam as beam
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.format.manifest import seal
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import size_and_crc32c
+from refinery.transforms.core.per_document import in_global_window, merge_sides, side_record
+
+DEAD_SCHEMA = pa.schema(
+    [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
+)
+REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in ("stage", "reason", "source", "url", "origin", "excerpt")])
+RECORD_SCHEMAS = {"dead": ("dead_letters", DEAD_SCHEMA), "reject": ("rejects", REJECT_SCHEMA)}
+ROWS_PER_PART = 100_000
+
+
+class _WriteRecords(beam.DoFn):
+    """Buffers dead letters and rejects, writes them as Parquet parts, passes every other record on."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+    def start_bundle(self) -> None:
+        self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    def process(self, record: bytes) -> Iterable[Any]:
+        # The kind is read off the raw bytes only for the two frequent kinds; the rest is passed on untouched.
+        fields = orjson.loads(record)
+        kind = fields.pop("kind")
+        if kind not in RECORD_SCHEMAS:
+            return [record]
+        self.rows[kind].append(fields)
+        return [self._flush(kind)] if len(self.rows[kind]) >= ROWS_PER_PART else []
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for kind in sorted(self.rows):
+            if self.rows[kind]:
+                yield in_global_window(self._flush(kind)).value
+
+    def _flush(self, kind: str) -> bytes:
+        folder, schema = RECORD_SCHEMAS[kind]
+        rows, self.rows[kind] = self.rows[kind], []
+        return write_part(self.location, folder, f"part-{uuid.uuid4().hex}", pa.Table.from_pylist(rows, schema=schema))
+
+
+def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
+    """Publish `table` as LOCATION/folder/name.parquet and return the side record that makes it count."""
+    path = f"{folder}/{name}.parquet"
+    with TemporaryDirectory() as scratch:
+        local = Path(scratch) / "part.parquet"
+        pq.write_table(table, local, compression="zstd", store_schema=False, write_page_checksum=True)
+        return publish_part(location, path, local, table.num_rows)
+
+
+def publish_part(location: str, path: str, local: Path, rows: int) -> bytes:
+    """Publish a finished Parquet file at LOCATION/path exclusively; the returned side record makes it count."""
+    size, crc32c = size_and_crc32c(local)
+    groups = pq.read_metadata(local).num_row_groups
+    open_store(location).create(path, local)
+    folder = path.split("/")[0]
+    return side_record("part", folder=folder, path=path, rows=rows, groups=groups, size=size, crc32c=crc32c)
+
+
+def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
+    """Sum side records into a report: {"tallies": [...], "seconds": {...}, "parts": {folder: [...]}, ...}.
+
+    The result does not depend on the order of `records`. Cost: memory for one entry per (stage, source, reason) and
+    per part.
+    """
+    tallies: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    seconds: dict[str, float] = defaultdict(float)
+    survivors: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    shards: list[dict[str, Any]] = []
+    removals: list[dict[str, Any]] = []
+    components: list[dict[str, Any]] = []
+    for record in sorted(records):
+        fields = orjson.loads(record)
+        kind = fields.pop("kind")
+        if kind == "tally":
+            entry = tallies[fields["stage"], fields["source"], fields["outcome"], fields["reason"]]
+            entry[0] += fields["documents"]
+            entry[1] += fields["bytes"]
+        elif kind == "seconds":
+            seconds[fields["stage"]] += fields["seconds"]
+        elif kind == "survivors":
+            survivors[fields["domain"]][0] += fields["documents"]
+            survivors[fields["domain"]][1] += fields["bytes"]
+        elif kind == "part":
+            parts[fields.pop("folder")].append(fields)
+        elif kind == "shard":
+            shards.append(fields)
+        elif kind == "removals":
+            removals.append(fields)
+        elif kind == "components":
+            components.append(fields)
+        else:
+            raise ValueError(f"unknown side record {kind!r}")
+    return {
+        "tallies": [
+            {"stage": s, "source": o, "outcome": w, "reason": r, "documents": d, "bytes": b}
+            for (s, o, w, r), (d, b) in sorted(tallies.items())
+        ],
+        "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
+        "survivors": {
+            domain: {"documents": documents, "bytes": size} for domain, (documents, size) in sorted(survivors.items())
+        },
+        "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
+        "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
+        "removals": sorted(removals, key=lambda r: r["path"]),
+        "components": merge_components(components),
+    }
+
+
+def merge_components(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One entry per (scope, method): the maximum of rounds and largest, the sum of links, documents and components."""
+    merged: dict[tuple[str, str], dict[str, Any]] = {}
+    for record in records:
+        key = record["scope"], record["method"]
+        known = merged.get(key)
+        merged[key] = (
+            dict(record)
+            if known is None
+            else {
+                **known,
+                **{name: known[name] + record[name] for name in ("links", "documents", "components")},
+                **{name: max(known[name], record[name]) for name in ("rounds", "largest")},
+            }
+        )
+    return [merged[key] for key in sorted(merged)]
+
+
+def write_report(records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:
+    """Publish the sealed report of a job. A second bundle with the same records writes the same bytes."""
+    open_store(location).create(name, seal({**facts, **merge_records(records)}))
+
+
+def _one_key(record: bytes) -> tuple[int, bytes]:
+    return 0, record
+
+
+def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:
+    write_report(records, location, name, facts)
+
+
+@dataclass
+class WriteReport(beam.PTransform):
+    """Collect every side record of the pipeline and publish one sealed report at LOCATION/name, last of all.
+
+    facts: plain data that the launcher adds to the report.
+    """
+
+    location: str
+    name: str
+    facts: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        super().__init__("report")
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+        publish = partial(_publish, location=self.location, name=self.name, facts=dict(self.facts))
+        return (
+            merge_sides(begin.pipeline)  # JSON bytes
+            | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
+            | "one key" >> beam.Map(_one_key).with_output_types(tuple[int, bytes])
+            | "together" >> beam.GroupByKey()
+            | "publish" >> beam.MapTuple(publish)
+        )

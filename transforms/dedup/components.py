@@ -1,0 +1,234 @@
+"""Components: links between documents become one label per document, the same for all that hang together.
+
+Two ways, one answer. The forest: one worker folds all links. The stars: rounds of shuffles, see
+transforms/dedup/stars.py. Both start from links that are already folded by range of member, so that links found in
+many bands cross once.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal, get_args
+
+import apache_beam as beam
+import numpy as np
+from numpy.typing import NDArray
+
+from refinery.transforms.core.memory import with_memory
+from refinery.transforms.dedup.record_batch import (
+    LABEL,
+    LABELS,
+    LINK,
+    LINKS,
+    Block,
+    MapBlocks,
+    Rows,
+    cut,
+    gather,
+    part_of,
+    scatter,
+    starts_of,
+)
+from refinery.transforms.dedup.stars import FindStars, both_ways, component_record, dense, max_rounds, pair, place_of
+
+Method = Literal["forest", "stars"]
+# A forest: distinct references, ascending, and of each the place of the least reference of its component.
+Forest = tuple[NDArray[np.uint64], NDArray[np.uint32]]
+
+FOLD_BYTES = 64 << 20  # links that are folded at once: 4 million, about 0.5 GB of working space
+STEP = 1 << 20  # places that are looked up at once: indexing turns them into 64 bits
+# Up to here one worker folds the links, in about 2 GB even if every document has one: it keeps 12 bytes per linked
+# document, takes 32 while it folds links in, and FOLD_BYTES of links take their working space.
+FOREST_DOCUMENTS = 50_000_000
+FOREST_MOST = 2**32  # places in a forest are 32-bit numbers
+FOREST_BYTES, FOLD_SPACE = 32, 500_000_000  # memory of `fold_links`: per linked document, and besides
+
+
+def choose_method(documents: int) -> Method:
+    """The way for that many documents: "forest" up to FOREST_DOCUMENTS, "stars" beyond."""
+    return "forest" if documents <= FOREST_DOCUMENTS else "stars"
+
+
+def grow_forest(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Forest:
+    """The forest of these edges, the same for any order of them.
+
+    Each round hooks the larger root of every edge below the least root it meets and halves all paths until they are
+    flat; it ends when no edge joins two roots. Time: rounds * edges, rounds about log2(references); memory: about 100
+    bytes per edge.
+    """
+    nodes, places = dense(np.concatenate([first, second]))
+    roots = np.arange(len(nodes), dtype=np.int64)
+    left, right = places[: len(first)].astype(np.int64), places[len(first) :].astype(np.int64)
+    while len(left):
+        low, high = np.minimum(left, right), np.maximum(left, right)
+        np.minimum.at(roots, high, low)
+        while True:
+            shorter = roots[roots]
+            if np.array_equal(shorter, roots):
+                break
+            roots = shorter
+        left, right = roots[left], roots[right]
+        apart = left != right
+        left, right = left[apart], right[apart]
+    return nodes, roots.astype(np.uint32)
+
+
+def join_forests(forest: Forest, other: Forest) -> Forest:
+    """The forest of both their edges. Time: both sizes, and the smaller one's logarithm; best with `other` small.
+
+    Memory: 32 bytes per reference of `forest`, the two forests among them, and about 100 per reference of `other`.
+    """
+    nodes, roots = forest
+    more, more_roots = other
+    if not len(nodes):
+        return other
+    place = np.searchsorted(nodes, more)
+    new = nodes[np.minimum(place, len(nodes) - 1)] != more
+    # `place` becomes that among the references of both.
+    place += np.cumsum(new) - new
+    old = np.ones(len(nodes) + np.count_nonzero(new), np.bool_)
+    old[place[new]] = False
+    merged = np.empty(len(old), np.uint64)
+    merged[old], merged[place[new]] = nodes, more[new]
+    moved = np.flatnonzero(old).astype(np.uint32)
+    joined = np.arange(len(old), dtype=np.uint32)
+    joined[old] = look_up(moved, roots)
+
+    left, right = joined[place], joined[place[more_roots]]
+    apart = left != right
+    if apart.any():
+        touched, new_roots = grow_forest(left[apart].astype(np.uint64), right[apart].astype(np.uint64))
+        joined[touched] = touched[new_roots]
+        joined = look_up(joined, joined)
+    return merged, joined
+
+
+def look_up(table: NDArray[np.uint32], places: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """table[places], without a 64-bit copy of all places."""
+    found = np.empty(len(places), np.uint32)
+    for start in range(0, len(places), STEP):
+        found[start : start + STEP] = table[places[start : start + STEP]]
+    return found
+
+
+def fold_links(blocks: Iterable[bytes], fold_bytes: int = FOLD_BYTES) -> tuple[Forest, int]:
+    """(the forest of all LINK rows, how many they were). Blocks are read once and folded `fold_bytes` at a time.
+
+    Memory: about 32 bytes per reference, whatever the number of links, and 0.5 GB of working space.
+    """
+    forest: Forest = np.empty(0, np.uint64), np.empty(0, np.uint32)
+    links, size, pending = 0, 0, []
+    for block in blocks:
+        pending.append(block)
+        size += len(block)
+        if size >= fold_bytes:
+            forest, links, size, pending = fold_pending(forest, pending), links + count(pending), 0, []
+    return fold_pending(forest, pending), links + count(pending)
+
+
+def fold_pending(forest: Forest, blocks: list[bytes]) -> Forest:
+    """The forest with the links of these blocks."""
+    links = gather(blocks, LINKS, LINK)
+    return join_forests(forest, grow_forest(links["member"], links["leader"]))
+
+
+def count(blocks: list[bytes]) -> int:
+    """LINK rows in these blocks."""
+    return sum((len(block) - 1) // LINK.itemsize for block in blocks)
+
+
+def label(references: NDArray[np.uint64], components: NDArray[np.uint64]) -> Rows:
+    """LABEL rows of two columns."""
+    rows = np.empty(len(references), LABEL)
+    rows["reference"], rows["component"] = references, components
+    return rows
+
+
+def links_of(forest: Forest) -> Rows:
+    """LINK rows that hold a forest together, one per reference that is no root; a lone root is linked to itself."""
+    nodes, roots = forest
+    lone = np.ones(len(nodes), np.bool_)
+    below = roots != np.arange(len(nodes), dtype=np.uint32)
+    lone[roots[below]] = False
+    kept = below | lone
+    rows = np.empty(np.count_nonzero(kept), LINK)
+    rows["member"], rows["leader"] = nodes[kept], nodes[roots[kept]]
+    return rows
+
+
+def route_links(key: int, block: bytes, partitions: int) -> Iterator[Block]:
+    """A block of links -> its LINK rows by range of member."""
+    links = gather([block], LINKS, LINK)
+    yield from scatter(place_of(links["member"], partitions), LINKS, links)
+
+
+def reduce_blocks(
+    key: int, blocks: Iterable[bytes], scope: str, method: Method, partitions: int
+) -> Iterator[Block | bytes]:
+    """LINK rows of a range of members -> as few as hold together what they hold together.
+
+    For the forest LINK rows under key 0, for the stars NEIGHBOUR rows both ways at the partitions of their documents.
+    """
+    forest, links = fold_links(blocks)
+    yield component_record(scope, method, links=links)
+    rows = links_of(forest)
+    if method == "forest":
+        yield from cut(0, LINKS, rows)
+    else:
+        yield from both_ways(pair(rows["member"], rows["leader"]), partitions)
+
+
+def forest_blocks(key: int, blocks: Iterable[bytes], scope: str) -> Iterator[Block | bytes]:
+    """All LINK rows -> LABEL rows by part, in ascending order. Memory: see fold_links."""
+    (nodes, roots), _ = fold_links(blocks)
+    if not len(nodes):
+        return
+    starts = np.flatnonzero(starts_of(part_of(nodes))).tolist()
+    for first, last in pairwise([*starts, len(nodes)]):
+        part = int(nodes[first] >> np.uint64(32))
+        yield from cut(part, LABELS, label(nodes[first:last], nodes[roots[first:last]]))
+    sizes = np.bincount(roots)
+    components, largest = int(np.count_nonzero(sizes)), int(sizes.max())
+    yield component_record(scope, "forest", documents=len(nodes), components=components, largest=largest)
+
+
+@dataclass
+class FindComponents(beam.PTransform):
+    """(0, LINKS) not grouped -> (part, LABELS): every document of a link with the least reference of its component.
+
+    stage: whose seconds these are. scope: its name in the report's "components". partitions: keys of each shuffle; with
+    one per million documents a key takes some 250 MB while it is worked on. documents: how many there are at most; it
+    sets how many rounds are laid out for "stars", which fail where those do not settle every link.
+    """
+
+    stage: str
+    scope: str
+    method: Method
+    partitions: int
+    documents: int
+
+    def __post_init__(self) -> None:
+        super().__init__("components")
+        if self.method not in get_args(Method):
+            raise ValueError(f"method: {self.method!r} given, {' or '.join(get_args(Method))} is allowed")
+        if self.partitions < 1:
+            raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
+        if self.documents < 0:
+            raise ValueError(f"documents: {self.documents} given, 0 or more is allowed")
+        if self.method == "forest" and self.documents > FOREST_MOST:
+            raise ValueError(f"documents: {self.documents} given, up to {FOREST_MOST} is allowed for a forest")
+
+    def expand(self, links: beam.PCollection) -> beam.PCollection:
+        stage, scope, partitions = self.stage, self.scope, self.partitions
+        route = partial(route_links, partitions=partitions)
+        reduce = partial(reduce_blocks, scope=scope, method=self.method, partitions=partitions)
+        routed = links | MapBlocks(stage, "route", route, stream=True)  # (range of members, links)
+        reduced = routed | "by member" >> beam.GroupByKey() | MapBlocks(stage, "reduce", reduce, stream=True)
+        if self.method == "stars":
+            return reduced | FindStars(stage, scope, partitions, max_rounds(self.documents))  # (part, labels)
+        forest = MapBlocks(stage, "forest", partial(forest_blocks, scope=scope), stream=True)
+        most = FOREST_BYTES * self.documents + FOLD_SPACE
+        return reduced | "all links" >> beam.GroupByKey() | with_memory(forest, most, bundles=1)

@@ -1,0 +1,129 @@
+"""Cut lines that too many documents share out of a text, and drop what is hardly a text any more.
+
+Navigation, cookie notices and licences stand in thousands of documents that are otherwise different. CCNet removes
+repeated paragraphs (Wenzek et al. 2020, section 3.1); Llama 3 lines that appear more than six times in each 30 million
+documents (Grattafiori et al. 2024, section 3.1.1), which takes frequent good text with it and still made better models.
+line_duplicates.py finds these lines, this stage removes them.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.per_document import PerDocument, RejectParams
+
+CUT_LINES = "cut_lines"  # meta of a survivor that has lines to cut: their numbers from 0, "3,4,17"
+
+
+@dataclass(frozen=True)
+class LineParams:
+    """Which lines are cut, and what must be left.
+
+    max_documents: a line that more documents of the scope have is cut out of all of them; documents are counted after
+    deduplication, and each once however often it repeats the line. scope: whether the documents of a source or all
+    documents are counted together. min_line_words: lines of fewer words are left alone, 1 to 15 (in scripts written
+    without spaces every character is a word). min_chars: characters that must be left of a text that lost a line.
+    """
+
+    max_documents: int = 6  # Llama 3, section 3.1.1: per 30 million documents
+    scope: Literal["source", "corpus"] = "corpus"
+    min_line_words: int = 1
+    min_chars: int = 300  # CCNet's min_len
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_documents < 2**32:
+            raise ValueError(f"max_documents: {self.max_documents} given, 1 to 2^32 - 1 is allowed")
+        if self.scope not in ("source", "corpus"):
+            raise ValueError(f"scope: {self.scope!r} given, 'source' or 'corpus' is allowed")
+        if not 1 <= self.min_line_words <= 15:
+            raise ValueError(f"min_line_words: {self.min_line_words} given, 1 to 15 is allowed")
+        if self.min_chars < 0:
+            raise ValueError(f"min_chars: {self.min_chars} given, 0 or more is allowed")
+
+
+def list_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """A column of lists of numbers as (offsets of shape (rows + 1,), all values). Raises ValueError for nulls."""
+    sizes, values = [np.zeros(1, np.int64)], [pa.array([], column.type.value_type).to_numpy()]
+    for chunk in column.chunks:
+        if chunk.null_count or chunk.values.null_count:
+            raise ValueError(f"column of {column.type} with nulls found, lists of numbers expected")
+        places = chunk.offsets.to_numpy().astype(np.int64)  # those of a slice point into the whole
+        values.append(chunk.values.to_numpy()[places[0] : places[-1]])
+        sizes.append(np.diff(places))
+    return np.cumsum(np.concatenate(sizes)), np.concatenate(values)
+
+
+def number_list(numbers: Iterable[int]) -> str:
+    """Line numbers as `meta[CUT_LINES]` holds them."""
+    return ",".join(map(str, numbers))
+
+
+def cut_text(text: str, numbers: Iterable[int]) -> str:
+    """`text` without the lines of these numbers (from 0), and without blank lines that the cuts leave superfluous.
+
+    Where something was cut at most one blank line stays between two others, and none at the beginning or end.
+    Raises ValueError for a line that the text does not have. Linear.
+
+    >>> cut_text("title\\n\\nshare this\\n\\nbody", [2])
+    'title\\n\\nbody'
+    """
+    lines = text.split("\n")
+    gone = set(numbers)
+    if gone and not 0 <= min(gone) <= max(gone) < len(lines):
+        raise ValueError(f"line {max(gone)} is to be cut out of a text of {len(lines)} lines")
+    kept: list[str] = []
+    seam = False  # nothing but blank lines since a cut
+    for number, line in enumerate(lines):
+        blank = not line or line.isspace()
+        if number in gone:
+            seam = True
+            while len(kept) > 1 and _is_blank(kept[-1]) and _is_blank(kept[-2]):
+                kept.pop()
+            if len(kept) == 1 and _is_blank(kept[0]):
+                kept.pop()
+        elif not seam or not blank or (kept and not _is_blank(kept[-1])):
+            kept.append(line)
+            seam = seam and blank
+    while seam and kept and _is_blank(kept[-1]):
+        kept.pop()
+    return "\n".join(kept)
+
+
+def _is_blank(line: str) -> bool:
+    return not line or line.isspace()
+
+
+def cut_lines(doc: Document, params: LineParams) -> Document | Drop:
+    """The document without the lines that its meta names; itself where it names none.
+
+    meta["lines_cut"] is their number. "too-little-left" for a text of fewer than `min_chars` characters after a cut.
+    The id stays: it names the text before the cut.
+    """
+    if CUT_LINES not in doc.meta:
+        return doc
+    numbers = [int(number) for number in str(doc.meta[CUT_LINES]).split(",")]
+    text = cut_text(doc.text, numbers)
+    if len(text) < params.min_chars or not text:
+        return Drop("too-little-left")
+    meta = {key: value for key, value in doc.meta.items() if key != CUT_LINES}
+    return replace(doc, text=text, meta={**meta, "lines_cut": len(set(numbers))})
+
+
+@dataclass
+class CutLines(beam.PTransform):
+    """Cut the lines out that deduplication found in too many documents."""
+
+    params: LineParams = field(default_factory=LineParams)
+    rejects: RejectParams = field(default_factory=RejectParams)
+
+    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
+        return docs | PerDocument("lines", partial(cut_lines, params=self.params), rejects=self.rejects)

@@ -1,0 +1,253 @@
+"""Deduplication as one transform: signatures/ parts in, one packed block of verdicts per part out.
+
+    parts -> identities -> exact copies -> band hashes -> buckets -> sketches -> links -> components -> members
+          -> verified removals -> lines of the survivors -> counts -> cuts -> verdicts
+
+Every arrow is a shuffle of packed blocks (transforms/dedup/record_batch.py). The result depends on the documents
+alone: not on the runner, the bundles, the order of anything, nor on how documents fall into parts.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import apache_beam as beam
+import orjson
+
+from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.dedup.components import FindComponents, Method, choose_method
+from refinery.transforms.dedup.cut_lines import LineParams
+from refinery.transforms.dedup.exact_duplicates import identity_blocks, keep_first
+from refinery.transforms.dedup.exact_jaccard import VerifyExactly
+from refinery.transforms.dedup.line_duplicates import CountLines
+from refinery.transforms.dedup.near_duplicates import (
+    ANY_SOURCE,
+    NearParams,
+    Scope,
+    band_blocks,
+    bucket_blocks,
+    hash_blocks,
+    link_blocks,
+)
+from refinery.transforms.dedup.record_batch import (
+    AGAINST,
+    CORPUS,
+    EXACT,
+    NEAR,
+    NEAR_IN_SOURCE,
+    SCOPES,
+    SOURCE,
+    Block,
+    MapBlocks,
+    header,
+)
+from refinery.transforms.dedup.reference_corpora import Parts, PublishedCorpus, listing, number_parts, published_blocks
+from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.verdicts import STAGES, PackVerdicts, WriteVerdicts
+from refinery.transforms.dedup.verify_removals import member_blocks, verify_blocks
+
+__all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_parts"]
+
+
+@dataclass(frozen=True)
+class DedupParams:
+    """exact: remove documents of equal text. near: remove documents that nearly equal a better one, or null.
+
+    in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others; null
+    leaves a source alone.
+    lines: cut lines that too many of the survivors share, or null.
+    """
+
+    exact: bool = True
+    near: NearParams | None = field(default_factory=NearParams)
+    in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
+    lines: LineParams | None = None
+
+    def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
+        """The passes over near duplicates, in order; sources with the same parameters share one."""
+        names = sorted(sources)
+        own = {name: self.in_source.get(name, self.in_source.get(ANY_SOURCE)) for name in names}
+        for near in dict.fromkeys(own.values()):
+            if near is not None:
+                chosen = tuple(code for code, name in enumerate(names) if own[name] == near)
+                yield Scope(NEAR_IN_SOURCE, SOURCE, chosen, apart=True), near
+        if self.near is not None:
+            yield Scope(NEAR, CORPUS, tuple(range(len(names))), apart=False), self.near
+
+
+@dataclass(frozen=True)
+class PartLists:
+    """What is deduplicated, as `list_parts` publishes it: headers of signatures/ parts, listings of provenance files.
+
+    listings: None without published corpora. numbers: which parts are ours. documents: rows of all parts. corpora:
+    names of the published corpora, in order.
+    """
+
+    headers: WorkList
+    listings: WorkList | None
+    numbers: Parts
+    documents: int
+    corpora: tuple[str, ...]
+
+
+def list_parts(location: str, parts: Sequence[tuple[str, int]], against: tuple[PublishedCorpus, ...] = ()) -> PartLists:
+    """Publish in that work location what `Deduplicate` reads.
+
+    parts: (url, rows) of each part in the order that numbers them. against: published corpora whose documents win.
+    """
+    every = [*parts, *(part for corpus in against for part in corpus.parts)]
+    headers = [orjson.dumps([number, url, rows]) for number, (url, rows) in enumerate(every)]
+    listings = [listing(*file, AGAINST + i) for i, corpus in enumerate(against) for file in corpus.provenance]
+    return PartLists(
+        headers=write_list(location, "dedup", headers),
+        listings=write_list(location, "dedup", listings) if against else None,
+        numbers=number_parts(len(parts), against),
+        documents=sum(rows for _, rows in every),
+        corpora=tuple(corpus.name for corpus in against),
+    )
+
+
+def _header(line: bytes) -> Block:
+    return header(*orjson.loads(line))
+
+
+def _listing(line: bytes) -> Block:
+    return 0, line
+
+
+@dataclass
+class Deduplicate(beam.PTransform):
+    """Decide which documents of these signatures/ parts survive: -> (number of the part, packed verdicts).
+
+    sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
+    bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
+    null chooses by the number of documents; the answer is the same.
+    Raises ValueError when the bands do not fit the signatures, for a parameter of a source that is not there, and for
+    `against` without exact removal.
+    """
+
+    params: DedupParams
+    signature: SignatureParams
+    sources: Sequence[str]
+    lists: PartLists
+    partitions: int = 1
+    components: Method | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__("deduplicate")
+        if self.partitions < 1:
+            raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
+        for near in (*self.params.in_source.values(), self.params.near):
+            if near is not None:
+                near.layout(self.signature.permutations)
+        for name in self.params.in_source:
+            if name not in (*self.sources, ANY_SOURCE):
+                raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
+        if self.lists.corpora and not self.params.exact:
+            raise ValueError("against: published corpora given with exact removal off, it is needed to know their ids")
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
+        sources = tuple(sorted(self.sources))
+        numbered, documents = self.lists.numbers, self.lists.documents
+        lines = pipeline | ReadList(self.lists.headers)
+        headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
+        decided, stages = [headers], []
+        if self.params.exact:
+            stages.append(EXACT)
+            decided.append(headers | RemoveExact(sources, self.lists, self.partitions))
+        for number, (scope, near) in enumerate(self.params.scopes(sources)):
+            if scope.reason not in stages:
+                stages.append(scope.reason)
+            step = f"{STAGES[scope.reason]}{f'-{number + 1}' if scope.apart else ''}"
+            find = FindComponents(
+                stage=STAGES[scope.reason],
+                scope=step,
+                method=self.components or choose_method(documents),
+                partitions=max(1, self.partitions // 4),  # a link is small: one key per million documents
+                documents=documents,
+            )
+            remove = RemoveNear(step, near, scope, find, self.signature, sources, numbered, self.partitions)
+            decided.append(tuple(decided) | remove)
+        if self.params.lines is not None:
+            decided.append(tuple(decided) | CountLines(self.params.lines, sources, numbered, self.partitions))
+        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts)
+        scopes = (*SCOPES, *(f"against:{name}" for name in self.lists.corpora))
+        return grouped | PackVerdicts(sources, scopes, tuple(stages), numbered)  # (part, packed verdicts)
+
+
+@dataclass
+class RemoveExact(beam.PTransform):
+    """Headers of parts -> removals and copies by part."""
+
+    sources: tuple[str, ...]
+    lists: PartLists
+    partitions: int
+
+    def __post_init__(self) -> None:
+        super().__init__(STAGES[EXACT])
+
+    def expand(self, headers: beam.PCollection) -> beam.PCollection:
+        stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
+        read = partial(identity_blocks, sources=self.sources, parts=parts, partitions=partitions)
+        first = partial(keep_first, parts=parts)
+        found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
+        if self.lists.listings is not None:
+            lines = headers.pipeline | "provenance" >> ReadList(self.lists.listings)
+            files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
+            ids = partial(published_blocks, partitions=partitions)
+            found.append(files | MapBlocks(stage, "published", ids, stream=True))  # (range, ids)
+        return tuple(found) | "by id" >> Together() | MapBlocks(stage, "keep-first", first)
+
+
+@dataclass
+class RemoveNear(beam.PTransform):
+    """(headers of parts, removals and copies so far by part) -> near removals of one scope and copies by part."""
+
+    step: str
+    near: NearParams
+    scope: Scope
+    components: FindComponents
+    signature: SignatureParams
+    sources: tuple[str, ...]
+    parts: Parts
+    partitions: int
+
+    def __post_init__(self) -> None:
+        super().__init__(self.step)
+
+    def expand(self, decided: Any) -> beam.PCollection:
+        stage, near, permutations = STAGES[self.scope.reason], self.near, self.signature.permutations
+        values: dict[str, Any] = {"permutations": permutations}
+        spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
+        make_hashes = partial(hash_blocks, params=near, scope=self.scope, names=self.sources, **spread)
+        find_buckets = partial(bucket_blocks, parts=self.parts, partitions=self.partitions)
+        make_bands = partial(band_blocks, **spread)
+        make_links = partial(link_blocks, params=near, parts=self.parts, **values)
+        make_members = partial(member_blocks, sources=self.sources, **spread)
+        verify = partial(verify_blocks, params=near, scope=self.scope, parts=self.parts, **values)
+        headers = decided[0]
+
+        hashes = decided | "to hash" >> Together() | MapBlocks(stage, "hashes", make_hashes)  # ((band, range), hashes)
+        shared = hashes | "by hash" >> beam.GroupByKey() | MapBlocks(stage, "buckets", find_buckets)  # (part, shared)
+        wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
+        bands = wanted | MapBlocks(stage, "bands", make_bands)  # ((band, range), candidates with sketches)
+        links = bands | "by band" >> beam.GroupByKey() | MapBlocks(stage, "links", make_links)  # (0, links)
+        labels = links | self.components  # (part, labels)
+        placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
+        members = placed | MapBlocks(stage, "members", make_members)  # (range of components, members and copies)
+        grouped = members | "by component" >> beam.GroupByKey()
+        if near.verify == "exact":
+            exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature)
+            return (*decided, grouped) | exactly  # (part, removals and copies)
+        return grouped | MapBlocks(stage, "verify", verify)  # (part, removals and copies)
+
+
+class Together(beam.PTransform):
+    """Several PCollections of (key, block) -> (key, all their blocks)."""
+
+    def expand(self, blocks: Any) -> beam.PCollection:
+        return blocks | beam.Flatten() | beam.GroupByKey()

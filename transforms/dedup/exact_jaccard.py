@@ -1,0 +1,341 @@
+"""`verify: exact`: a document is removed only when its exact similarity with its survivor reaches the threshold.
+
+Signatures only propose who is compared; then the texts of the members of components are read again from documents/:
+
+    members -> proposals (chunks of documents to compare) -> sets of shingle hashes -> removals
+
+No other step of deduplication reads text. The similarity is the Jaccard index of the sets of 32-bit shingle hashes that
+the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of text is one chunk: every pair
+in it is compared, however unlucky its estimate was. A larger one is divided by leader clustering on signatures, with a
+minimum three standard errors below the threshold: a leader and what follows it make a chunk, or several with the leader
+in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order: one survives unless an
+earlier survivor is similar enough to it, and the first such survivor stands in for it.
+
+A published corpus may have no text any more: in favour of its documents the estimate decides, as without `exact`.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.dedup.near_duplicates import NearParams, Scope
+from refinery.transforms.dedup.record_batch import (
+    BLOCK_BYTES,
+    COPIES,
+    COPY,
+    ID,
+    PROPOSALS,
+    RANK,
+    REMOVALS,
+    SHINGLES,
+    Block,
+    MapBlocks,
+    Rows,
+    gather,
+    part_of,
+    read_header,
+    row_of,
+    scatter,
+    set_id,
+    sort_by,
+    starts_of,
+)
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import SignatureParams, fixed_width, read_signature_part, shingle_hashes
+from refinery.transforms.dedup.verify_removals import assign_leaders, group_bounds, removal_blocks, sort_members
+from refinery.transforms.native import jaccard
+
+Piece = tuple[Rows, NDArray[np.uint32]]
+
+CHUNK_MEMBERS = 4096  # documents that may be compared with each other: at most half its square of comparisons
+CHUNK_BYTES = 32 << 20  # of text in a chunk; a set takes 4 bytes per unit of its text, mostly less than the text does
+KEY_BYTES = 16 << 20  # of text in the chunks of one key of the shuffle, and one chunk more
+HELD_BYTES = 32 << 20  # of sets that a part holds back to fill its blocks
+ROW_BYTES = 128  # what a member costs beside its set
+
+PLACE = [("chunk", "<u4"), *RANK, *ID, ("reference", "<u8"), ("source", "<u4")]
+# The document at `reference` belongs to that chunk of a key.
+PROPOSAL = np.dtype([("key", "<i8"), *PLACE])
+# `count` values of the document's set, in ascending order, from number `first` on.
+PIECE = np.dtype([*PLACE, ("first", "<u4"), ("count", "<u4")])
+CHUNK_ORDER = ("chunk", "priority", "preference", "tie", "id_high", "id_low", "reference")
+ID_ORDER = ("id_high", "id_low", "priority", "preference", "tie", "reference")
+HEAD_BYTES = 5  # of a block of sets: its tag and the number of pieces
+PIECE_VALUES = BLOCK_BYTES // 8  # values in a piece: half a block
+
+
+def propose_blocks(
+    partition: int, blocks: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
+) -> Iterator[Block]:
+    """Members of a range of components -> by part, REMOVAL rows in favour of foreign documents, and PROPOSAL rows.
+
+    Memory: about twice the members of the key. Time: that of verify_blocks, twice for components with foreign members.
+    """
+    members, signatures = sort_members(blocks, permutations)
+    foreign = parts.foreign(members["reference"])
+    alive = ~foreign
+    if foreign.any():
+        minimum = params.minimum(permutations)
+        bounds = group_bounds(members["component"])
+        mixed = np.flatnonzero(np.repeat(np.logical_or.reduceat(foreign, bounds[:-1]), np.diff(bounds)))
+        bounds = group_bounds(members["component"][mixed])
+        leader, matches = assign_leaders(pick(signatures, mixed), bounds, foreign[mixed], minimum, minimum)
+        lost = alive[mixed] & foreign[mixed][leader]
+        removed, survivor = mixed[lost], mixed[leader[lost]]
+        alive[removed] = False
+        nothing = np.empty(0, COPY)
+        yield from removal_blocks(members, removed, survivor, matches[lost] / permutations, nothing, scope, parts)
+
+    chosen = np.flatnonzero(alive)
+    rows, chunks = divide(members[chosen], signatures, chosen, params, permutations)
+    weights = members["bytes"][chosen[rows]].astype(np.int64) + ROW_BYTES
+    begins = np.flatnonzero(starts_of(chunks))
+    proposals = np.empty(len(rows), PROPOSAL)
+    for name in (*CHUNK_ORDER[1:], "source"):
+        proposals[name] = members[name][chosen[rows]]
+    proposals["chunk"] = chunks
+    if len(rows):
+        before = np.cumsum(weights)[begins] - weights[begins]
+        bins = before // KEY_BYTES
+        proposals["key"] = (partition << 32) + np.repeat(bins, np.diff(np.append(begins, len(rows))))
+    yield from scatter(part_of(proposals["reference"]), PROPOSALS, proposals)
+
+
+def divide(
+    members: Rows, signatures: NDArray[np.uint32], chosen: NDArray[np.int64], params: NearParams, permutations: int
+) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """Chunks of two or more members: (rows of `members`, number of the chunk of each), by chunk, each in rank order.
+
+    members: by component and rank; their signatures are signatures[chosen].
+    """
+    minimum = params.candidate_minimum(permutations)
+    certain = min(permutations, max(minimum, 2 * params.minimum(permutations) - minimum))
+    bounds = group_bounds(members["component"])
+    group = np.repeat(bounds[:-1], np.diff(bounds))  # each member's group, by its first member
+    for component in np.flatnonzero(~fits(members, bounds)).tolist():
+        begin, end = bounds[component : component + 2].tolist()
+        inside, free = np.array([0, end - begin], np.int64), np.zeros(end - begin, np.bool_)
+        leader, _ = assign_leaders(pick(signatures, chosen[begin:end]), inside, free, minimum, certain)
+        group[begin:end] = begin + leader.astype(np.int64)
+    order = np.argsort(group, kind="stable")
+    bounds = group_bounds(group[order])
+    sizes = np.diff(bounds)
+    fit = fits(members[order], bounds)
+    whole = np.repeat(fit & (sizes > 1), sizes)
+    large = np.flatnonzero(~fit & (sizes > 1)).tolist()
+    pieces = [piece for i in large for piece in split(members, order[bounds[i] : bounds[i + 1]])]
+    later = len(sizes) + np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
+    numbers = np.concatenate([np.repeat(np.arange(len(sizes)), sizes)[whole], later])
+    return np.concatenate([order[whole], *pieces]), numbers.astype(np.uint32)
+
+
+def pick(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
+    """signatures[rows] for one or more ascending rows; a view where they are consecutive, which most often they are."""
+    first, last = int(rows[0]), int(rows[-1])
+    return signatures[first : last + 1] if last - first + 1 == len(rows) else signatures[rows]
+
+
+def fits(members: Rows, bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether each group of members is within the limits of a chunk."""
+    total = np.append(0, np.cumsum(members["bytes"], dtype=np.int64))
+    return (np.diff(bounds) <= CHUNK_MEMBERS) & (np.diff(total[bounds]) <= CHUNK_BYTES)
+
+
+def split(members: Rows, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """A group of members, leader first, as chunks within the limits: the leader in each, the others in order of id.
+
+    Order of id is as good as random, and does not depend on where the documents are.
+    """
+    leader, others = group[:1], group[1:]
+    by_id = others[np.lexsort([members[name][others] for name in reversed(ID_ORDER)])]
+    sizes = members["bytes"][by_id].astype(np.int64)
+    room = max(0, CHUNK_BYTES - int(members["bytes"][leader[0]]))
+    begin = 0
+    while begin < len(by_id):
+        ends = np.cumsum(sizes[begin : begin + CHUNK_MEMBERS - 1])
+        count = max(1, int(np.searchsorted(ends, room, side="right")))
+        yield np.concatenate([leader, np.sort(by_id[begin : begin + count])])
+        begin += count
+
+
+def shingle_blocks(part: int, blocks: list[bytes], signature: SignatureParams) -> Iterator[Block]:
+    """A part's header, PROPOSAL and COPY rows -> by key, its proposed documents' sets, and their COPY rows.
+
+    Reads id and text of the row groups of documents/ with proposed documents. Up to 4 bytes per shingle cross the
+    shuffle, once per chunk of the document. Memory: one row group, the set of one document, HELD_BYTES.
+    Raises ValueError when documents/ and signatures/ are not aligned.
+    """
+    proposals = sort_by(gather(blocks, PROPOSALS, PROPOSAL), "reference", "key", "chunk")
+    if not len(proposals):
+        return
+    url, rows = read_header(blocks)
+    url = documents_url(url)
+    wanted = row_of(proposals["reference"])
+    held: defaultdict[int, list[Piece]] = defaultdict(list)
+    filled: Counter[int] = Counter()
+    total = 0
+    for first, table in read_signature_part(url, rows, ("id", "text"), wanted):
+        begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
+        check_ids(url, table, wanted[begin:end] - first, proposals[begin:end])
+        previous = -1
+        for row in range(begin, end):
+            if wanted[row] != previous:
+                previous = int(wanted[row])
+                values = shingle_set(table["text"][previous - first].as_py(), signature)
+            key = int(proposals["key"][row])
+            for piece in pieces_of(proposals[row : row + 1], values):
+                size = piece[0].nbytes + piece[1].nbytes
+                if filled[key] + size > BLOCK_BYTES - HEAD_BYTES:
+                    yield key, pack_pieces(held.pop(key))
+                    total -= filled.pop(key)
+                held[key].append(piece)
+                filled[key] += size
+                total += size
+            if total > HELD_BYTES:
+                yield from ((key, pack_pieces(held[key])) for key in sorted(held))
+                held.clear()
+                filled.clear()
+                total = 0
+    yield from ((key, pack_pieces(held[key])) for key in sorted(held))
+    yield from copy_blocks(proposals, gather(blocks, COPIES, COPY))
+
+
+def documents_url(url: str) -> str:
+    """Where the text is of a signatures/ part: PREFIX/signatures/NAME -> PREFIX/documents/NAME."""
+    folder, _, name = url.rpartition("/")
+    return f"{folder.rpartition('/')[0]}/documents/{name}"
+
+
+def check_ids(url: str, table: pa.Table, local: NDArray[np.int64], proposals: Rows) -> None:
+    """Raises ValueError when the documents are not those that were proposed."""
+    found = np.empty(len(local), np.dtype(ID))
+    set_id(found, fixed_width(table["id"], ID_BYTES)[local])
+    if any((found[name] != proposals[name]).any() for name in ("id_high", "id_low")):
+        raise ValueError(f"{url}: its ids are not those of the signatures/ part of the same name")
+
+
+def shingle_set(text: str, params: SignatureParams) -> NDArray[np.uint32]:
+    """The distinct shingle hashes of a text, ascending."""
+    values = np.sort(shingle_hashes(text, params))
+    return values[starts_of(values)]
+
+
+def pieces_of(proposal: Rows, values: NDArray[np.uint32]) -> Iterator[Piece]:
+    """A set as pieces of at most half a block; an empty one as one piece."""
+    for first in range(0, max(1, len(values)), PIECE_VALUES):
+        piece = np.empty(1, PIECE)
+        for name in (*CHUNK_ORDER, "source"):
+            piece[name] = proposal[name]
+        some = values[first : first + PIECE_VALUES]
+        piece["first"], piece["count"] = first, len(some)
+        yield piece, some
+
+
+def pack_pieces(pieces: list[Piece]) -> bytes:
+    """A block: tag, number of pieces (uint32), PIECE rows, and all their values one after the other."""
+    head = bytes([SHINGLES]) + len(pieces).to_bytes(4, "little")
+    return b"".join([head, *(row.tobytes() for row, _ in pieces), *(values.astype("<u4").data for _, values in pieces)])
+
+
+def unpack_sets(blocks: list[bytes]) -> tuple[Rows, NDArray[np.uint32], NDArray[np.int64]]:
+    """PIECE rows in CHUNK_ORDER, one per set; all values; and offsets: set i is values[offsets[i] : offsets[i + 1]].
+
+    Raises ValueError when a piece is missing or there twice.
+    """
+    found = [block for block in blocks if block[0] == SHINGLES]
+    tables = [np.frombuffer(block, PIECE, int.from_bytes(block[1:HEAD_BYTES], "little"), HEAD_BYTES) for block in found]
+    pieces = np.concatenate([np.empty(0, PIECE), *tables])
+    origin = np.repeat(np.arange(len(found)), [len(table) for table in tables])
+    starts = np.concatenate([np.empty(0, np.int64), *(piece_starts(table) for table in tables)])
+    order = np.lexsort([pieces[name] for name in ("first", *reversed(CHUNK_ORDER))])
+    pieces = pieces[order]
+    ends = np.cumsum(pieces["count"], dtype=np.int64)
+    values = np.empty(int(ends[-1]) if len(ends) else 0, np.uint32)
+    for source, start, end, count in zip(
+        origin[order].tolist(), starts[order].tolist(), ends.tolist(), pieces["count"].tolist(), strict=True
+    ):
+        values[end - count : end] = np.frombuffer(found[source], "<u4", count, start)
+    begins = np.flatnonzero(starts_of(pieces["chunk"], pieces["reference"]))
+    offsets = np.append((ends - pieces["count"])[begins], len(values)).astype(np.int64)
+    expected = ends - pieces["count"] - np.repeat(offsets[:-1], np.diff(np.append(begins, len(pieces))))
+    if not np.array_equal(pieces["first"], expected):
+        raise ValueError("pieces of a set are missing or repeated")
+    return pieces[begins], values, offsets
+
+
+def piece_starts(table: Rows) -> NDArray[np.int64]:
+    """Where the values of each piece of a block begin, in bytes from its start."""
+    counts = table["count"].astype(np.int64)
+    return HEAD_BYTES + table.nbytes + 4 * (np.cumsum(counts) - counts)
+
+
+def copy_blocks(proposals: Rows, copies: Rows) -> Iterator[Block]:
+    """COPY rows of the proposed documents, by key. What leads several chunks of a key is never removed there, so that
+    its rows may come twice."""
+    copies = copies[np.argsort(copies["reference"], kind="stable")]
+    left, right = (np.searchsorted(copies["reference"], proposals["reference"], side) for side in ("left", "right"))
+    counts = right - left
+    each = np.repeat(left - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+    yield from scatter(np.repeat(proposals["key"], counts), COPIES, copies[each])
+
+
+def settle_blocks(key: int, blocks: list[bytes], params: NearParams, scope: Scope, parts: Parts) -> Iterator[Block]:
+    """Sets and COPY rows of the chunks of a key -> by part, REMOVAL rows and COPY rows of those that survive instead.
+
+    Memory: about twice the sets of the key. Time: see jaccard.c; at most half CHUNK_MEMBERS comparisons per set.
+    """
+    members, values, offsets = unpack_sets(blocks)
+    survivor, shared = np.empty(len(members), np.uint32), np.empty(len(members), np.uint32)
+    jaccard.cluster(values, offsets, group_bounds(members["chunk"]), params.threshold, survivor, shared)
+    removed = np.flatnonzero(survivor != np.arange(len(members), dtype=np.uint32))
+    sizes = np.diff(offsets)
+    both = sizes[removed] + sizes[survivor[removed]] - shared[removed]
+    similarity = np.where(both > 0, shared[removed] / np.maximum(both, 1), 1.0)
+    copies = gather(blocks, COPIES, COPY)
+    yield from removal_blocks(members, removed, survivor[removed], similarity, copies, scope, parts)
+
+
+def is_removal(element: Block) -> bool:
+    """Whether a block holds REMOVAL rows."""
+    return element[1][0] == REMOVALS
+
+
+@dataclass
+class VerifyExactly(beam.PTransform):
+    """(headers, removals and copies so far by part, …, members by range of component) -> removals and copies by part.
+
+    The last of the inputs is grouped: what member_blocks made, by key. Reads the documents/ parts beside the
+    signatures, unlike any other step of deduplication.
+    """
+
+    stage: str
+    params: NearParams
+    scope: Scope
+    parts: Parts
+    signature: SignatureParams
+
+    def __post_init__(self) -> None:
+        super().__init__("verify-exactly")
+
+    def expand(self, inputs: Any) -> beam.PCollection:
+        *decided, members = inputs
+        common: dict[str, Any] = {"params": self.params, "scope": self.scope, "parts": self.parts}
+        propose = partial(propose_blocks, permutations=self.signature.permutations, **common)
+        make_sets = partial(shingle_blocks, signature=self.signature)
+        settle = partial(settle_blocks, **common)
+        proposed = members | MapBlocks(self.stage, "propose", propose)  # (part, foreign removals and proposals)
+        wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        sets = wanted | MapBlocks(self.stage, "shingles", make_sets)  # (key, sets and copies)
+        settled = sets | "by chunk" >> beam.GroupByKey() | MapBlocks(self.stage, "settle", settle)
+        foreign = proposed | "foreign" >> beam.Filter(is_removal)
+        return (foreign, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)

@@ -1,0 +1,203 @@
+"""Lines that too many documents share: counted by hash, reported by place. Texts are not read.
+
+    part -> its distinct lines, each with the number of documents that have it -> sums by hash -> lines above the limit,
+    back to every part that has them -> their places in the documents
+
+A part sends a line once, however many of its documents have it, so a line that is everywhere costs a row per part.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+from numpy.typing import NDArray
+
+from refinery.transforms.dedup.cut_lines import LineParams, list_values
+from refinery.transforms.dedup.line_hashes import word_counts
+from refinery.transforms.dedup.record_batch import (
+    CUT,
+    CUTS,
+    LINES,
+    REMOVAL,
+    REMOVALS,
+    Block,
+    MapBlocks,
+    cut,
+    gather,
+    ranges,
+    read_header,
+    row_of,
+    scatter,
+    starts_of,
+)
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import name_codes, read_signature_part
+
+STAGE = "lines"
+# A line of a part: so many of the part's documents have it.
+LINE = np.dtype([("hash", "<u8"), ("part", "<u4"), ("documents", "<u4")])
+HELD_LINES = 4 << 20  # distinct lines that a part holds before it sends them: 250 MB with what sorting takes
+SPREAD = 16  # shuffle keys per partition: a document has more lines than other steps have rows
+SOURCE_STEP = 0x9E3779B97F4A7C15  # odd, so that its multiples by less than 2^64 all differ
+
+
+@dataclass(frozen=True)
+class Places:
+    """Lines of surviving documents: hash (with the source mixed in where sources count apart), row of the part, number
+    in the document."""
+
+    hashes: NDArray[np.uint64]
+    rows: NDArray[np.int64]
+    numbers: NDArray[np.int64]
+
+
+def read_places(
+    url: str, rows: int, alive: NDArray[np.bool_], params: LineParams, sources: tuple[str, ...]
+) -> Iterator[Places]:
+    """The countable lines of a part's surviving documents, a row group at a time, in order of rows and lines.
+
+    Lines without a word, or of fewer than `min_line_words`, are not among them. Memory: one row group.
+    """
+    by_source = params.scope == "source"
+    for first, table in read_signature_part(url, rows, ("lines", "source") if by_source else ("lines",)):
+        offsets, hashes = list_values(table["lines"])
+        owners = np.repeat(np.arange(table.num_rows), np.diff(offsets))
+        chosen = np.flatnonzero((word_counts(hashes) >= params.min_line_words) & alive[first + owners])
+        owners, hashes = owners[chosen], hashes[chosen]
+        if by_source:
+            steps = (np.arange(len(sources), dtype=np.uint64) + np.uint64(1)) * np.uint64(SOURCE_STEP)
+            hashes = hashes ^ steps[name_codes(table["source"], sources)][owners]
+        yield Places(hashes, first + owners, chosen - offsets[owners])
+
+
+def sum_by_hash(
+    hashes: NDArray[np.uint64], documents: NDArray[np.int64]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Distinct hashes, ascending, and the sum of `documents` of each."""
+    if not len(hashes):
+        return hashes, documents
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    first = np.flatnonzero(starts_of(ordered))
+    return ordered[first], np.add.reduceat(documents[order], first)
+
+
+def documents_per_line(places: Places) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Distinct hashes, ascending, and how many rows have each; a row that repeats a line counts once."""
+    order = np.argsort(places.hashes, kind="stable")  # stable: rows stay ascending inside a hash
+    hashes, rows = places.hashes[order], places.rows[order]
+    hashes = hashes[starts_of(hashes, rows)]
+    first = np.flatnonzero(starts_of(hashes))
+    return hashes[first], np.diff(np.append(first, len(hashes)))
+
+
+def line_blocks(
+    part: int, blocks: list[bytes], params: LineParams, sources: tuple[str, ...], parts: Parts, partitions: int
+) -> Iterator[Block]:
+    """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its survivors have.
+
+    16 bytes per distinct line of the part cross the shuffle. Memory: one row group and HELD_LINES distinct lines; a
+    part of more sends them in several lots. Published corpora send nothing: their lines do not count.
+    """
+    if parts.is_foreign(part):
+        return
+    url, rows = read_header(blocks)
+    held: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
+    size = 0
+    for places in read_places(url, rows, survivors(rows, blocks), params, sources):
+        held.append(documents_per_line(places))
+        size += len(held[-1][0])
+        if size < HELD_LINES:
+            continue
+        held = [_merge(held)]
+        size = len(held[0][0])
+        if size >= HELD_LINES // 2:
+            yield from _send(part, *held.pop(), partitions)
+            size = 0
+    if held:
+        yield from _send(part, *_merge(held), partitions)
+
+
+def _merge(lots: list[tuple[NDArray[np.uint64], NDArray[np.int64]]]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    hashes, documents = zip(*lots, strict=True)
+    return sum_by_hash(np.concatenate(hashes), np.concatenate(documents))
+
+
+def _send(part: int, hashes: NDArray[np.uint64], documents: NDArray[np.int64], partitions: int) -> Iterator[Block]:
+    out = np.empty(len(hashes), LINE)
+    out["hash"], out["part"], out["documents"] = hashes, part, documents
+    yield from scatter(ranges(hashes, partitions), LINES, out)
+
+
+def survivors(rows: int, blocks: list[bytes]) -> NDArray[np.bool_]:
+    """Which rows of a part none of its REMOVAL rows names."""
+    alive = np.ones(rows, np.bool_)
+    alive[row_of(gather(blocks, REMOVALS, REMOVAL)["reference"])] = False
+    return alive
+
+
+def hot_blocks(key: int, blocks: list[bytes], max_documents: int) -> Iterator[Block]:
+    """LINE rows of a range of hashes -> the hashes of more than `max_documents` documents, to each part that has them.
+
+    Memory: about four times the rows of the key.
+    """
+    rows = gather(blocks, LINES, LINE)
+    rows = rows[np.argsort(rows["hash"])]
+    if not len(rows):
+        return
+    starts = starts_of(rows["hash"])
+    documents = np.add.reduceat(rows["documents"].astype(np.int64), np.flatnonzero(starts))
+    hot = rows[(documents > max_documents)[np.cumsum(starts) - 1]]
+    yield from scatter(hot["part"].astype(np.int64), LINES, np.ascontiguousarray(hot["hash"]))
+
+
+def cut_blocks(part: int, blocks: list[bytes], params: LineParams, sources: tuple[str, ...]) -> Iterator[Block]:
+    """A part's header, REMOVAL rows and hot hashes -> CUT rows of its survivors, in order of rows and lines.
+
+    Parts without a hot line are not read. Memory: one row group and the part's hot hashes.
+    """
+    hot = np.unique(gather(blocks, LINES, "<u8"))
+    if not len(hot):
+        return
+    url, rows = read_header(blocks)
+    for places in read_places(url, rows, survivors(rows, blocks), params, sources):
+        index = np.minimum(np.searchsorted(hot, places.hashes), len(hot) - 1)
+        found = np.flatnonzero(hot[index] == places.hashes)
+        out = np.empty(len(found), CUT)
+        out["reference"] = np.uint64(part << 32) | places.rows[found].astype(np.uint64)
+        out["line"] = places.numbers[found]
+        yield from cut(part, CUTS, out)
+
+
+@dataclass
+class CountLines(beam.PTransform):
+    """(headers of parts, removals and copies by part, ...) -> by part, the CUT rows of lines in too many survivors.
+
+    sources: names of all sources, sorted. parts: which of the parts are ours; these need their column `lines`.
+    partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30.
+    """
+
+    params: LineParams
+    sources: tuple[str, ...]
+    parts: Parts
+    partitions: int
+
+    def __post_init__(self) -> None:
+        super().__init__(STAGE)
+
+    def expand(self, decided: Any) -> beam.PCollection:
+        partitions = SPREAD * self.partitions
+        read = partial(line_blocks, params=self.params, sources=self.sources, parts=self.parts, partitions=partitions)
+        judge = partial(hot_blocks, max_documents=self.params.max_documents)
+        find = partial(cut_blocks, params=self.params, sources=self.sources)
+
+        placed = decided | "to count" >> beam.Flatten() | "survivors" >> beam.GroupByKey()  # (part, header, removals)
+        counted = placed | MapBlocks(STAGE, "lines", read)  # (range of hashes, distinct lines)
+        hot = counted | "by hash" >> beam.GroupByKey() | MapBlocks(STAGE, "count", judge)  # (part, hot hashes)
+        wanted = (*decided, hot) | "to cut" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        return wanted | MapBlocks(STAGE, "cuts", find)  # (part, cuts)

@@ -1,0 +1,270 @@
+"""Near duplicates, first half: bands find candidates, sketches link them.
+
+A band is `rows` values of a signature; two documents of Jaccard J agree in at least one of `bands` bands with
+probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massive Datasets, section 3.4).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.dedup.rank import RANK_BYTES
+from refinery.transforms.dedup.record_batch import (
+    BANDS,
+    CANDIDATE,
+    CANDIDATES,
+    HASH,
+    HASHES,
+    ID,
+    LINK,
+    LINKS,
+    RANK,
+    REMOVAL,
+    REMOVALS,
+    Block,
+    cut,
+    gather,
+    part_of,
+    ranges,
+    read_header,
+    row_of,
+    scatter,
+    set_id,
+    starts_of,
+)
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
+from refinery.transforms.native import leaders
+
+# A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
+RECALL_AT_THRESHOLD = 0.75
+# In a bucket up to this size every pair is tried; in a larger one a member meets this many leaders, see leaders.c.
+BUCKET_LEADERS = 64
+BATCH_ROWS = 16384  # documents whose bands are made at once: about 25 MB
+ANY_SOURCE = "*"  # of parameters by source: all that are not named
+SALT = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class NearParams:
+    """When two documents are near duplicates.
+
+    threshold: estimated Jaccard similarity of their shingles from which one of them is removed. bands, rows: how
+    candidates are found; null derives them from the threshold and the number of permutations. verify: what decides a
+    removal, the "signature"'s estimate, or the "exact" similarity of the two texts, which are then read again.
+    """
+
+    threshold: float = 0.75
+    bands: int | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
+    rows: int | None = 8
+    verify: Literal["signature", "exact"] = "signature"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold <= 1:
+            raise ValueError(f"threshold: {self.threshold} given, a number above 0 and up to 1 is allowed")
+        for name, value in (("bands", self.bands), ("rows", self.rows)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name}: {value} given, 1 or more, or null, is allowed")
+        if self.verify not in ("signature", "exact"):
+            raise ValueError(f"verify: {self.verify!r} given, 'signature' or 'exact' is allowed")
+
+    def layout(self, permutations: int) -> tuple[int, int]:
+        """(bands, rows) for signatures of that many permutations; raises ValueError when they do not fit.
+
+        With both null: as many rows as leave RECALL_AT_THRESHOLD, since longer bands mean fewer vain candidates.
+        """
+        if self.rows is None and self.bands is None:
+            rows = 1
+            while rows < permutations and found_share(self.threshold, permutations, rows + 1) >= RECALL_AT_THRESHOLD:
+                rows += 1
+            return permutations // rows, rows
+        rows = self.rows if self.rows is not None else max(1, permutations // (self.bands or 1))
+        bands = self.bands if self.bands is not None else max(1, permutations // rows)
+        if bands * rows > permutations:
+            raise ValueError(
+                f"bands: {bands} bands of {rows} rows given, at most {permutations} values (permutations) are allowed"
+            )
+        return bands, rows
+
+    def minimum(self, permutations: int) -> int:
+        """The least number of equal values that makes an estimate reach the threshold."""
+        return max(1, ceil(self.threshold * permutations - 1e-9))
+
+    def candidate_minimum(self, permutations: int) -> int:
+        """The least number of equal values that makes a pair worth a look: three standard errors lower for "exact"."""
+        error = sqrt(self.threshold * (1 - self.threshold) / permutations) if self.verify == "exact" else 0.0
+        return max(1, ceil((self.threshold - 3 * error) * permutations - 1e-9))
+
+
+def found_share(similarity: float, permutations: int, rows: int) -> float:
+    """Share of the pairs of that Jaccard similarity that agree in a band, with as many bands as fit."""
+    return 1.0 - (1.0 - similarity**rows) ** (permutations // rows)
+
+
+def band_dtype(permutations: int) -> np.dtype[Any]:
+    """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
+    return np.dtype([("hash", "<u8"), ("reference", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
+
+
+def sketch_bytes(permutations: int) -> int:
+    """Bytes of a sketch: 4 bits per permutation, whole 64-bit words."""
+    return (permutations + 15) // 16 * 8
+
+
+def band_hashes(signatures: NDArray[np.uint32], bands: int, rows: int) -> NDArray[np.uint64]:
+    """Multilinear hash of each band's values through the MurmurHash3 finalizer: uint64 of shape (documents, bands)."""
+    values = signatures[:, : bands * rows].reshape(-1, bands, rows)
+    hashes = np.zeros(values.shape[:2], np.uint64)
+    for row, power in enumerate(np.cumprod(np.full(rows, SALT), dtype=np.uint64)):
+        hashes += values[:, :, row] * power
+    return finish(hashes)
+
+
+def finish(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """fmix64 of MurmurHash3: a bijection that makes every bit depend on every other."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        hashes = (hashes ^ (hashes >> np.uint64(33))) * np.uint64(factor)
+    return hashes ^ (hashes >> np.uint64(33))
+
+
+def sketches(signatures: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """4 bits per value (the top of its product with 2^32 / golden ratio): uint8 of shape (documents, sketch_bytes)."""
+    documents, permutations = signatures.shape
+    nibbles = np.zeros((documents, 2 * sketch_bytes(permutations)), np.uint8)
+    nibbles[:, :permutations] = (signatures * np.uint32(0x9E3779B1)) >> np.uint32(28)
+    packed: NDArray[np.uint8] = nibbles[:, ::2] | nibbles[:, 1::2] << np.uint8(4)
+    return packed
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Who is compared with whom. reason, code: what removals carry (positions in REASONS and SCOPES).
+
+    sources: whose documents take part, as positions in the sorted list of all sources. apart: documents of different
+    sources never meet; then documents of published corpora take no part either.
+    """
+
+    reason: int
+    code: int
+    sources: tuple[int, ...]
+    apart: bool
+
+
+def hash_blocks(
+    part: int,
+    blocks: list[bytes],
+    params: NearParams,
+    scope: Scope,
+    names: tuple[str, ...],
+    parts: Parts,
+    permutations: int,
+    partitions: int,
+) -> Iterator[Block]:
+    """A part's header and REMOVAL rows -> HASH rows of the other documents of the scope, by (band, range of band hash).
+
+    names: all sources, sorted. bands * 16 bytes per document cross the shuffle. Memory: one row group and BATCH_ROWS
+    documents' rows.
+    """
+    foreign = parts.is_foreign(part)
+    if foreign and scope.apart:
+        return
+    url, rows = read_header(blocks)
+    bands, band_rows = params.layout(permutations)
+    alive = np.ones(rows, np.bool_)
+    alive[row_of(gather(blocks, REMOVALS, REMOVAL)["reference"])] = False
+    takes_part = np.isin(np.arange(len(names)), scope.sources)
+    by_source = not foreign and (scope.apart or not takes_part.all())
+    for first, table in read_signature_part(url, rows, ("signature", "source") if by_source else ("signature",)):
+        chosen = alive[first : first + table.num_rows]
+        if by_source:
+            source = name_codes(table["source"], names)
+            chosen = chosen & takes_part[source]
+        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
+        places = np.flatnonzero(chosen)
+        for start in range(0, len(places), BATCH_ROWS):
+            batch = places[start : start + BATCH_ROWS]
+            hashes = band_hashes(signatures[batch], bands, band_rows)
+            if scope.apart:
+                hashes = finish((hashes ^ (source[batch].astype(np.uint64) * SALT)[:, None]) + SALT)
+            out = np.empty(hashes.shape, HASH)
+            out["hash"] = hashes
+            out["reference"] = (np.uint64(part << 32) | (first + batch).astype(np.uint64))[:, None]
+            keys = ranges(hashes, partitions) + np.arange(bands) * partitions
+            yield from scatter(keys.ravel(), HASHES, out.ravel())
+
+
+def bucket_blocks(key: int, blocks: list[bytes], parts: Parts, partitions: int) -> Iterator[Block]:
+    """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
+
+    Most documents share no band with any, so only these few are ever ranked, sketched and compared. Buckets of foreign
+    documents alone are none of ours.
+    """
+    rows = gather(blocks, HASHES, HASH)
+    order = np.argsort(rows["hash"])
+    hashes = rows["hash"][order]
+    same = np.zeros(len(rows) + 1, np.bool_)
+    same[1:-1] = hashes[1:] == hashes[:-1]
+    shared = rows[order[same[1:] | same[:-1]]]
+    if parts.foreign_parts and len(shared):
+        bucket = np.cumsum(starts_of(shared["hash"])) - 1
+        ours = np.bincount(bucket, ~parts.foreign(shared["reference"])) > 0
+        shared = shared[ours[bucket]]
+    found = np.empty(len(shared), CANDIDATE)
+    found["hash"], found["reference"], found["band"] = shared["hash"], shared["reference"], key // partitions
+    yield from scatter(part_of(found["reference"]), CANDIDATES, found)
+
+
+def band_blocks(part: int, blocks: list[bytes], parts: Parts, permutations: int, partitions: int) -> Iterator[Block]:
+    """A part's header and CANDIDATE rows -> their rank and sketch, again by (band, range of band hash).
+
+    40 + permutations / 2 bytes per candidate and band cross the shuffle: 96 at the defaults. Row groups without a
+    candidate are not read. Memory: one row group, its candidates, and their rows BATCH_ROWS at a time.
+    """
+    found = np.sort(gather(blocks, CANDIDATES, CANDIDATE), order=["reference", "band"])
+    if not len(found):
+        return
+    url, rows = read_header(blocks)
+    wanted = row_of(found["reference"])
+    for first, table in read_signature_part(url, rows, ("id", "rank", "signature"), wanted):
+        ids, ranks = fixed_width(table["id"], ID_BYTES), fixed_width(table["rank"], RANK_BYTES)
+        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
+        begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
+        for start in range(begin, end, BATCH_ROWS):
+            batch = found[start : min(end, start + BATCH_ROWS)]
+            local = row_of(batch["reference"]) - first
+            identity = np.empty(len(batch), np.dtype(ID))
+            set_id(identity, ids[local])
+            out = np.empty(len(batch), band_dtype(permutations))
+            out["hash"], out["reference"] = batch["hash"], batch["reference"]
+            parts.set_rank(part, out, ranks[local])
+            out["tie"] ^= identity["id_high"]
+            out["sketch"] = sketches(signatures[local])
+            yield from scatter(ranges(batch["hash"], partitions) + batch["band"] * np.int64(partitions), BANDS, out)
+
+
+def link_blocks(key: int, blocks: list[bytes], params: NearParams, parts: Parts, permutations: int) -> Iterator[Block]:
+    """Candidates of one (band, range) -> LINK rows under key 0 that join those in a bucket that look alike.
+
+    Two rows are joined when their sketches agree in as many values as the parameters ask of whole signatures. Sketches
+    agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures would
+    accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. The signatures decide later.
+    Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
+    """
+    rows = gather(blocks, BANDS, band_dtype(permutations))
+    order = np.lexsort([rows[name] for name in ("reference", "tie", "preference", "priority", "hash")])
+    bounds = np.append(np.flatnonzero(starts_of(rows["hash"][order])), len(rows)).astype(np.int64)
+    references, sketch = rows["reference"][order], rows["sketch"][order]
+    del rows, order  # a hot bucket is large
+    foreign = parts.foreign(references).astype(np.uint8)
+    minimum = params.candidate_minimum(permutations)
+    found = leaders.link(sketch, bounds, permutations, minimum, BUCKET_LEADERS, foreign)
+    pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
+    links = np.empty(len(pairs), LINK)
+    links["member"] = references[pairs[:, 0]]
+    links["leader"] = references[pairs[:, 1]]
+    yield from cut(0, LINKS, links)

@@ -1,0 +1,210 @@
+"""Blocks: many fixed-width rows packed into one bytes element, so that no shuffle ever moves one row at a time.
+
+A block is one tag byte (which kind of row) and the rows, little-endian and unpadded. Every step of deduplication is a
+pure generator `(key, blocks) -> (key, block), ...`; `MapBlocks` runs it. A reference is the place of a document:
+number of its signatures/ part << 32 | row. Parts of published corpora have the numbers after ours: they are foreign.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import orjson
+from numpy.typing import DTypeLike, NDArray
+
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.per_document import MAIN, SIDES, add_side, in_global_window, side_record, with_sides
+from refinery.transforms.dedup.rank import RANK_BYTES
+
+Rows = NDArray[Any]
+Block = tuple[int, bytes]
+
+BLOCK_BYTES = 1 << 20  # a block is at most this large: far below every runner's limit, far above its cost per element
+
+HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
+NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
+PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
+LINES, CUTS = range(16, 18)  # line_duplicates.py
+PUBLISHED = 18
+
+ID = [("id_high", "<u8"), ("id_low", "<u8")]
+RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
+
+# A document of a part: what exact deduplication needs to know.
+IDENTITY = np.dtype([*ID, *RANK, ("reference", "<u8"), ("source", "<u4")])
+# The document at `reference` is left out in favour of the one with this id; `reason` is a position in REASONS, `scope`
+# one of SOURCE, CORPUS and, where a document of a published corpus stands in its place, AGAINST and above.
+REMOVAL = np.dtype([("reference", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
+# The document at `reference` stands for so many more documents of that source.
+COPY = np.dtype([("reference", "<u8"), ("source", "<u4"), ("documents", "<u4")])
+# A document in one band.
+HASH = np.dtype([("hash", "<u8"), ("reference", "<u8")])
+# A document in a band that some other document shares.
+CANDIDATE = np.dtype([("hash", "<u8"), ("reference", "<u8"), ("band", "<u2")])
+# Two documents that look alike.
+LINK = np.dtype([("member", "<u8"), ("leader", "<u8")])
+# The document at `reference` belongs to the component with that label.
+LABEL = np.dtype([("reference", "<u8"), ("component", "<u8")])
+# That line (counted from 0) of the document at `reference` is cut out.
+CUT = np.dtype([("reference", "<u8"), ("line", "<u4")])
+
+REASONS = ("", "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3
+SCOPES = ("", "source", "corpus")
+SOURCE, CORPUS, AGAINST = 1, 2, 3
+
+
+def header(part: int, url: str, rows: int) -> Block:
+    """The block that brings a part's place to its key."""
+    return part, bytes([HEADER]) + orjson.dumps([url, rows])
+
+
+def read_header(blocks: Iterable[bytes]) -> tuple[str, int]:
+    """(url, rows) of the part. Raises ValueError without a header."""
+    for block in blocks:
+        if block[0] == HEADER:
+            url, rows = orjson.loads(block[1:])
+            return url, rows
+    raise ValueError("no header among the blocks of a part")
+
+
+def gather(blocks: Iterable[bytes], tag: int, dtype: DTypeLike) -> Rows:
+    """All rows of one kind, in the order of the blocks (which means nothing: sort them). Copies them once."""
+    joined = b"".join(memoryview(block)[1:] for block in blocks if block[0] == tag)
+    return np.frombuffer(joined, dtype)
+
+
+def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Block]:
+    """Rows as blocks of their keys, in ascending order of keys; rows of one key keep their order."""
+    if not len(rows):
+        return
+    if keys.min() == keys.max():
+        yield from cut(int(keys[0]), tag, rows)
+        return
+    for key, places in places_by_key(keys):
+        yield from cut(key, tag, rows[places])
+
+
+def places_by_key(keys: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each key (one or more keys, none negative) and where it stands, ascending both."""
+    if keys.max() < 1 << 16:
+        keys = keys.astype(np.uint16)  # sorted by radix, some seven times as fast
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
+    for first, last in pairwise(bounds):
+        yield int(ordered[first]), order[first:last]
+
+
+def cut(key: int, tag: int, rows: Rows) -> Iterator[Block]:
+    """Rows of one key as blocks of at most BLOCK_BYTES."""
+    step = max(1, (BLOCK_BYTES - 1) // rows.dtype.itemsize)
+    for start in range(0, len(rows), step):
+        yield key, bytes([tag]) + rows[start : start + step].tobytes()
+
+
+def ranges(hashes: NDArray[np.uint64], partitions: int) -> NDArray[np.int64]:
+    """The partition of each 64-bit hash: equal ranges of its upper half."""
+    return (((hashes >> np.uint64(32)) * np.uint64(partitions)) >> np.uint64(32)).astype(np.int64)
+
+
+def part_of(references: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The part of each reference."""
+    return (references >> np.uint64(32)).astype(np.int64)
+
+
+def row_of(references: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The row of each reference inside its part."""
+    return (references & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+
+def set_numbers(rows: Rows, names: Iterable[str], data: NDArray[np.uint8]) -> None:
+    """Fill 64-bit columns of `rows` from big-endian bytes, so that numbers compare as the bytes do."""
+    numbers = np.ascontiguousarray(data).view(">u8")
+    for index, name in enumerate(names):
+        rows[name] = numbers[:, index]
+
+
+def set_id(rows: Rows, ids: NDArray[np.uint8]) -> None:
+    """ids: uint8 of shape (rows, ID_BYTES)."""
+    set_numbers(rows, ("id_high", "id_low"), ids.reshape(-1, ID_BYTES))
+
+
+def set_rank(rows: Rows, ranks: NDArray[np.uint8]) -> None:
+    """ranks: uint8 of shape (rows, RANK_BYTES)."""
+    set_numbers(rows, ("priority", "preference", "tie"), ranks.reshape(-1, RANK_BYTES))
+
+
+def sort_by(rows: Rows, *names: str) -> Rows:
+    """Rows in ascending order of these columns, the first named weighing most."""
+    return rows[np.lexsort([rows[name] for name in reversed(names)])]
+
+
+def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where a row of sorted columns differs from the row before it; the first row is True."""
+    first = np.ones(len(columns[0]), np.bool_)
+    if len(first):
+        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    return first
+
+
+def add_up(copies: Rows) -> Rows:
+    """COPY rows with one row per (reference, source), sorted."""
+    if not len(copies):
+        return copies
+    rows = sort_by(copies, "reference", "source")
+    first = np.flatnonzero(starts_of(rows["reference"], rows["source"]))
+    total = rows[first]
+    total["documents"] = np.add.reduceat(rows["documents"], first)
+    return total
+
+
+class _RunBlocks(beam.DoFn):
+    def __init__(self, stage: str, function: Callable[[int, Any], Iterator[Block | bytes]], stream: bool) -> None:
+        self.stage = stage
+        self.function = function
+        self.stream = stream
+
+    def start_bundle(self) -> None:
+        self.seconds = 0.0
+
+    def process(self, element: tuple[int, Any]) -> Iterator[Any]:
+        key, values = element
+        start = time.perf_counter()
+        for output in self.function(key, values if self.stream else list(values)):
+            self.seconds += time.perf_counter() - start
+            yield beam.pvalue.TaggedOutput(SIDES, output) if isinstance(output, bytes) else output
+            start = time.perf_counter()
+        self.seconds += time.perf_counter() - start
+
+    def finish_bundle(self) -> Iterator[Any]:
+        yield in_global_window(side_record("seconds", stage=self.stage, seconds=self.seconds))
+
+
+@dataclass
+class MapBlocks(beam.PTransform):
+    """Apply `function(key, blocks) -> iterator of (key, block)` to grouped blocks; time spent counts for `stage`.
+
+    What it yields as plain bytes is a side record. stream: hand over what stands at the key as it is, not as a list:
+    the iterable of a group, for a function that reads its blocks once, or the one block of an element not yet grouped.
+    """
+
+    stage: str
+    step: str
+    function: Callable[[int, Any], Iterator[Block | bytes]]
+    stream: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.step)
+
+    def expand(self, grouped: beam.PCollection) -> beam.PCollection:
+        run = beam.ParDo(_RunBlocks(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
+        outputs = with_sides(grouped, "blocks", run)
+        add_side(grouped.pipeline, outputs[SIDES])
+        return outputs[MAIN]

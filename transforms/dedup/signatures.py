@@ -1,0 +1,216 @@
+"""MinHash signatures of documents, and the signatures/ part files that hold them beside id, rank and size.
+
+From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any change of a value changes the name):
+
+1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
+   lower-cased one by one. In scripts written without spaces (SPACELESS) every character, with its marks, is a word.
+   Everything else is a border. With unit "character" every such character is a unit, and borders between two of them
+   are one space.
+2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
+3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
+   Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
+   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so that two short
+   texts look alike by chance once in 2^64, not once in 2^32.
+4. Signature: for each permutation k the minimum over shingles of a[k] * fmix32(hash) + b[k] mod 2^32, the `affine32`
+   scheme of datasketch 2, with its a and b for the seed. The empty text has 2^32 - 1 everywhere, and no other text has.
+"""
+
+import sys
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from refinery.loader.storage.open_store import open_store
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.part_errors import naming
+from refinery.transforms.dedup.rank import RANK_BYTES
+from refinery.transforms.native import minhash
+
+SIGNATURE_SCHEME = "affine32/words-1"
+
+# Scripts written without spaces: Unicode line-breaking class SA (Thai, Lao, Myanmar, Khmer, Tai Le, New Tai Lue,
+# Tai Tham, Tai Viet, Ahom), Hiragana, Katakana and Han with their extensions.
+SPACELESS = (
+    (0x0E00, 0x0EFF),
+    (0x1000, 0x109F),
+    (0x1780, 0x17FF),
+    (0x1950, 0x19DF),
+    (0x1A20, 0x1AAF),
+    (0x3005, 0x3007),
+    (0x3021, 0x303C),
+    (0x3041, 0x30FF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xA9E0, 0xA9FF),
+    (0xAA60, 0xAADF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9F),
+    (0x11700, 0x1174F),
+    (0x1AFF0, 0x1B16F),
+    (0x20000, 0x3FFFF),
+)
+BORDER, LETTER, SOLITARY, MARK = range(4)
+# Planes with assigned letters or marks; everything else is a border.
+ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))
+
+
+@dataclass(frozen=True)
+class SignatureParams:
+    """How documents are sketched.
+
+    permutations: values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations).
+    ngram: units in a shingle. unit: what a shingle is made of. seed: chooses the permutations, as in datasketch.
+    """
+
+    permutations: int = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, section 3.4
+    ngram: int = 5
+    unit: Literal["word", "character"] = "word"
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.permutations <= 4096:
+            raise ValueError(f"permutations: {self.permutations} given, 1 to 4096 is allowed")
+        if not 1 <= self.ngram <= 256:
+            raise ValueError(f"ngram: {self.ngram} given, 1 to 256 is allowed")
+        if self.unit not in ("word", "character"):
+            raise ValueError(f"unit: {self.unit!r} given, 'word' or 'character' is allowed")
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed: {self.seed} given, 0 to 2^32 - 1 is allowed")
+
+
+def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray[np.uint32]:
+    """Signatures, uint32 of shape (len(texts), permutations). Lone surrogates are borders.
+
+    Cost: one pass in C without the GIL and without copying the texts, time linear in characters, constant memory.
+    """
+    a, b = permutation_parameters(params.permutations, params.seed)
+    out = np.empty((len(texts), params.permutations), np.uint32)
+    if len(texts):
+        minhash.signatures(texts, character_table(), params.ngram, params.unit == "character", a, b, out)
+    return out
+
+
+def shingle_hashes(text: str, params: SignatureParams) -> NDArray[np.uint32]:
+    """The 32-bit shingle hashes that the signature is the minimum over, in text order, repeats included."""
+    found = minhash.shingles(text, character_table(), params.ngram, params.unit == "character")
+    return np.frombuffer(found, np.uint32)
+
+
+@cache
+def permutation_parameters(permutations: int, seed: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    """a (odd) and b of datasketch 2's affine32 permutations; RandomState's stream is frozen by numpy."""
+    generator = np.random.RandomState(seed)
+    a = generator.randint(0, 1 << 31, permutations, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
+    return a, generator.randint(0, 1 << 32, permutations, dtype=np.uint32)
+
+
+@cache
+def character_table() -> NDArray[np.uint32]:
+    """Code point -> kind << 24 | lower-case code point, uint32 of shape (0x110000,). Built once per process, 0.1 s."""
+    table = np.arange(sys.maxunicode + 1, dtype=np.uint32)
+    for code in chain(*ASSIGNED):
+        character = chr(code)
+        if character.isalnum():
+            table[code] = LETTER << 24 | ord(character.lower()[0])
+        elif unicodedata.category(character)[0] == "M":
+            table[code] = MARK << 24 | code
+    for first, last in SPACELESS:
+        letters = table[first : last + 1]
+        letters[letters >> 24 == LETTER] += np.uint32((SOLITARY - LETTER) << 24)
+    table.flags.writeable = False
+    return table
+
+
+# --- signatures/ part files -----------------------------------------------------------------------------------------
+
+
+def signature_table(
+    ids: Sequence[bytes],
+    ranks: Sequence[bytes],
+    sources: Sequence[str],
+    domains: Sequence[str],
+    sizes: Sequence[int],
+    signatures: NDArray[np.uint32],
+    lines: pa.ListArray | None = None,
+) -> pa.Table:
+    """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
+
+    Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
+    text), signature binary(4 * permutations), little-endian; and lines list<uint64> where `lines` is given
+    (`line_hashes.hash_lines`).
+    """
+    count, permutations = signatures.shape
+    packed = np.ascontiguousarray(signatures, "<u4")
+    width = 4 * permutations
+    table = pa.table(
+        {
+            "id": pa.array(ids, pa.binary(ID_BYTES)),
+            "rank": pa.array(ranks, pa.binary(RANK_BYTES)),
+            "source": pa.array(sources, pa.string()).dictionary_encode(),
+            "domain": pa.array(domains, pa.string()).dictionary_encode(),
+            "bytes": pa.array(sizes, pa.int64()),
+            "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
+        }
+    )
+    return table if lines is None else table.append_column("lines", lines)
+
+
+def read_signature_part(
+    url: str, rows: int, columns: Sequence[str], wanted: NDArray[np.int64] | None = None
+) -> Iterator[tuple[int, pa.Table]]:
+    """Row groups of a signatures/ part as (number of the first row, table of `columns`).
+
+    wanted: ascending row numbers; row groups without any of them are not read. Memory: one row group.
+    Raises ValueError when the part does not hold `rows` rows; FileNotFoundError when it is missing, UnreadablePart when
+    it is damaged.
+    """
+    folder, _, name = url.rpartition("/")
+    with open_store(folder).open(name) as stream:
+        with naming(url):
+            part = pq.ParquetFile(stream, page_checksum_verification=True)
+        if part.metadata.num_rows != rows:
+            raise ValueError(f"{url}: {part.metadata.num_rows} rows found, {rows} expected")
+        first = 0
+        for group in range(part.num_row_groups):
+            size = part.metadata.row_group(group).num_rows
+            if wanted is None or np.searchsorted(wanted, first) < np.searchsorted(wanted, first + size):
+                with naming(url):
+                    table = part.read_row_group(group, columns=list(columns))
+                yield first, table
+            first += size
+
+
+def fixed_width(column: pa.ChunkedArray, width: int) -> NDArray[np.uint8]:
+    """A fixed_size_binary column as bytes of shape (rows, width). Raises ValueError for another width or for nulls."""
+    if column.type != pa.binary(width) or column.null_count:
+        raise ValueError(f"column of {column.type} with {column.null_count} nulls found, binary({width}) expected")
+    pieces: list[NDArray[np.uint8]] = [
+        np.frombuffer(chunk.buffers()[1], np.uint8, len(chunk) * width, chunk.offset * width).reshape(-1, width)
+        for chunk in column.chunks
+        if len(chunk)
+    ]
+    return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, width), np.uint8), *pieces])
+
+
+def name_codes(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.uint32]:
+    """A column of strings (dictionary or not) as positions in `names`. Raises ValueError for one that is not there."""
+    codes = {name: code for code, name in enumerate(names)}
+    pieces = [np.empty(0, np.uint32)]
+    for chunk in column.chunks:
+        encoded = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
+        local = encoded.dictionary.to_pylist()
+        unknown = [name for name in local if name not in codes]
+        if unknown or encoded.null_count:
+            raise ValueError(f"{unknown[0] if unknown else None!r} found, one of {list(names)} is allowed")
+        places = np.array([codes[name] for name in local], np.uint32)
+        pieces.append(places[encoded.indices.to_numpy(zero_copy_only=False)])
+    return np.concatenate(pieces)

@@ -1,0 +1,269 @@
+"""Verdicts: what deduplication decided about every document, row-aligned with the part that holds it.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from apache_beam.metrics import Metrics
+from numpy.typing import NDArray
+
+from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record, with_sides
+from refinery.transforms.core.report import write_part
+from refinery.transforms.dedup.record_batch import (
+    COPIES,
+    COPY,
+    CUT,
+    CUTS,
+    EXACT,
+    NEAR,
+    NEAR_IN_SOURCE,
+    REASONS,
+    REMOVAL,
+    REMOVALS,
+    Rows,
+    add_up,
+    gather,
+    read_header,
+    row_of,
+    sort_by,
+)
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import name_codes, read_signature_part
+
+NAME = b"part"  # metadata of packed verdicts: what their part is called
+
+STAGES = {EXACT: "exact-duplicates", NEAR_IN_SOURCE: "near-duplicates-in-source", NEAR: "near-duplicates"}
+
+
+def _schema(source: pa.DataType) -> pa.Schema:
+    return pa.schema(
+        [
+            pa.field("removed", pa.bool_(), nullable=False),
+            pa.field("reason", pa.string(), nullable=False),  # one of REASONS
+            pa.field("survivor", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
+            pa.field("similarity", pa.float32()),  # estimated Jaccard with the survivor; null when kept
+            pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "against:…"; "" when kept
+            pa.field("copies", pa.uint32(), nullable=False),  # documents it stands for, itself included; 0 when removed
+            pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
+            pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
+        ]
+    )
+
+
+VERDICTS_SCHEMA = _schema(pa.string())
+PACKED_SCHEMA = _schema(pa.uint32())  # between the two transforms sources are positions in the list of sources
+
+
+@dataclass(frozen=True)
+class PartFacts:
+    """Per row of a part: code of its source, code of its domain in `domains`, bytes of text, reason of its verdict."""
+
+    sources: NDArray[np.uint32]
+    domain: NDArray[np.uint32]
+    domains: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    reasons: NDArray[np.uint8]
+
+
+def part_verdicts(
+    blocks: list[bytes], sources: Sequence[str], scopes: Sequence[str]
+) -> tuple[pa.RecordBatch, PartFacts]:
+    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
+
+    Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
+    """
+    url, rows = read_header(blocks)
+    read = [table for _, table in read_signature_part(url, rows, ("source", "domain", "bytes"))]
+    source = np.concatenate([name_codes(table["source"], sources) for table in read] or [np.empty(0, np.uint32)])
+    sizes = np.concatenate([table["bytes"].to_numpy() for table in read] or [np.empty(0, np.int64)])
+    domains = tuple(sorted({name for table in read for name in pc.unique(table["domain"]).to_pylist()}))
+    domain = np.concatenate([name_codes(table["domain"], domains) for table in read] or [np.empty(0, np.uint32)])
+
+    removals = gather(blocks, REMOVALS, REMOVAL)
+    gone = row_of(removals["reference"])
+    if len(np.unique(gone)) != len(gone):
+        raise ValueError(f"{url}: a document is removed twice")
+    reasons = np.zeros(rows, np.uint8)
+    reasons[gone] = removals["reason"]
+    survivor = np.zeros((rows, 2), ">u8")
+    survivor[gone, 0], survivor[gone, 1] = removals["id_high"], removals["id_low"]
+    similarity = np.zeros(rows, np.float32)
+    similarity[gone] = removals["similarity"]
+    scope = np.zeros(rows, np.uint8)
+    scope[gone] = removals["scope"]
+    facts = PartFacts(source, domain, domains, sizes, reasons)
+    removal_columns = [
+        pa.array(reasons != 0),
+        pa.array(REASONS).take(pa.array(reasons)),
+        _ids(survivor, reasons == 0),
+        pa.array(similarity, mask=reasons == 0),
+        pa.array(scopes, pa.string()).take(pa.array(scope)),
+    ]
+    columns = [*removal_columns, *_copy_columns(facts, gather(blocks, COPIES, COPY)), _cut_column(rows, blocks)]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA), facts
+
+
+def _ids(ids: NDArray[Any], absent: NDArray[np.bool_]) -> pa.Array:
+    """Big-endian 64-bit pairs as binary(16), null where absent."""
+    values = pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(ids), [None, pa.py_buffer(ids.tobytes())])
+    return pc.if_else(pa.array(absent), pa.scalar(None, values.type), values)
+
+
+def _copy_columns(facts: PartFacts, copies: Rows) -> list[pa.Array]:
+    """copies and sources of every row."""
+    rows = len(facts.reasons)
+    removed = facts.reasons != 0
+    own = np.empty(rows, COPY)
+    own["reference"], own["source"], own["documents"] = np.arange(rows), facts.sources, 1
+    others = copies.copy()
+    others["reference"] = row_of(copies["reference"])
+    # A removed document's own copies have gone over to the one that survives instead of it.
+    total = add_up(np.concatenate([own, others]))
+    total = total[~removed[row_of(total["reference"])]]
+    row = row_of(total["reference"])
+    stands_for = np.zeros(rows, np.int64)
+    np.add.at(stands_for, row, total["documents"].astype(np.int64))
+    return [pa.array(stands_for.astype(np.uint32)), _lists(row, total["source"], rows)]
+
+
+def _cut_column(rows: int, blocks: list[bytes]) -> pa.Array:
+    """cut of every row."""
+    cuts = sort_by(gather(blocks, CUTS, CUT), "reference", "line")
+    return _lists(row_of(cuts["reference"]), cuts["line"], rows)
+
+
+def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.Array:
+    """Values of ascending rows as one list per row."""
+    offsets = np.zeros(rows + 1, np.int32)
+    offsets[1:] = np.cumsum(np.bincount(row, minlength=rows))
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values)))
+
+
+def tally_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
+    """Side records of a part: one tally per stage and source (in = kept + dropped), survivors per domain."""
+    alive = np.ones(len(facts.reasons), np.bool_)
+    for stage in stages:
+        tally = Tally(STAGES[stage])
+        dropped = alive & (facts.reasons == stage)
+        kept = alive & ~dropped
+        for outcome, reason, rows in (("in", "", alive), ("dropped", REASONS[stage], dropped), ("kept", "", kept)):
+            for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
+                tally.add(sources[code], outcome, reason, size, documents)
+            count = int(np.count_nonzero(rows))
+            Metrics.counter(STAGES[stage], outcome).inc(count)
+            LIVE[STAGES[stage], outcome] += count
+        yield from tally.records()
+        alive = kept
+    for code, documents, size in _sums(facts.domain[alive], facts.sizes[alive]):
+        yield side_record("survivors", domain=facts.domains[code], documents=documents, bytes=size)
+
+
+def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
+    """(code, rows, sum of sizes) for each code there is."""
+    for code in np.unique(codes).tolist():
+        chosen = codes == code
+        yield code, int(np.count_nonzero(chosen)), int(sizes[chosen].sum())
+
+
+class _PackVerdicts(beam.DoFn):
+    def __init__(
+        self, sources: tuple[str, ...], scopes: tuple[str, ...], stages: tuple[int, ...], parts: Parts
+    ) -> None:
+        self.sources = sources
+        self.scopes = scopes
+        self.stages = stages
+        self.parts = parts
+
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
+        part, blocks = element
+        if self.parts.is_foreign(part):  # a published corpus gets no verdicts
+            return
+        held = list(blocks)
+        url, _ = read_header(held)
+        batch, facts = part_verdicts(held, self.sources, self.scopes)
+        yield part, pack(batch, part_name(url))
+        for record in tally_records(facts, self.stages, self.sources):
+            yield beam.pvalue.TaggedOutput(SIDES, record)
+
+
+@dataclass
+class PackVerdicts(beam.PTransform):
+    """Grouped blocks of parts -> (part, packed verdicts): exactly one element per part of ours, one verdict per row."""
+
+    sources: tuple[str, ...]
+    scopes: tuple[str, ...]
+    stages: tuple[int, ...]
+    parts: Parts
+
+    def __post_init__(self) -> None:
+        super().__init__("pack-verdicts")
+
+    def expand(self, parts: beam.PCollection) -> beam.PCollection:
+        dofn = _PackVerdicts(self.sources, self.scopes, self.stages, self.parts)
+        outputs = with_sides(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
+        add_side(parts.pipeline, outputs[SIDES])
+        return outputs[MAIN]
+
+
+def part_name(url: str) -> str:
+    """What a part is called in every folder: the last segment of its url without the ending."""
+    return url.rpartition("/")[2].removesuffix(".parquet")
+
+
+def pack(batch: pa.RecordBatch, name: str) -> bytes:
+    """Verdicts of the part `name` as one Arrow IPC stream, compressed: a few bytes per row where most rows are kept."""
+    sink = pa.BufferOutputStream()
+    named = batch.replace_schema_metadata({NAME: name})
+    with pa.ipc.new_stream(sink, named.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(named)
+    return bytes(sink.getvalue())
+
+
+def unpack(packed: bytes, sources: Sequence[str]) -> tuple[str, pa.Table]:
+    """(name of the part, its verdicts as a table of VERDICTS_SCHEMA, sources by name)."""
+    table = pa.ipc.open_stream(packed).read_all().combine_chunks()
+    name = table.schema.metadata[NAME].decode()
+    table = table.replace_schema_metadata(None)
+    codes = table["sources"].combine_chunks()
+    codes = codes.chunk(0) if isinstance(codes, pa.ChunkedArray) else codes
+    names = pa.array(sources, pa.string()).take(codes.values)
+    column = pa.ListArray.from_arrays(codes.offsets, names)
+    return name, table.set_column(table.schema.get_field_index("sources"), VERDICTS_SCHEMA.field("sources"), column)
+
+
+class _WriteVerdicts(beam.DoFn):
+    def __init__(self, location: str, sources: tuple[str, ...]) -> None:
+        self.location = location
+        self.sources = sources
+
+    def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
+        _, packed = element
+        yield write_part(self.location, "verdicts", *unpack(packed, self.sources))
+
+
+@dataclass
+class WriteVerdicts(beam.PTransform):
+    """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side record.
+
+    sources: as given to `Deduplicate`.
+    """
+
+    location: str
+    sources: Sequence[str]
+
+    def __post_init__(self) -> None:
+        super().__init__("write-verdicts")
+
+    def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
+        write = beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources))))
+        written = verdicts | "parts" >> write.with_output_types(bytes)
+        add_side(verdicts.pipeline, written)
+        return written

@@ -1,0 +1,243 @@
+"""Documents dropped for where they come from: block lists of domains, patterns and words.
+
+The order and the two kinds of words follow RefinedWeb's URL filter (Penedo et al. 2023, section G.1), which FineWeb
+kept: one hard word drops a page, soft words must come together.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from urllib.parse import unquote
+
+import apache_beam as beam
+import idna
+import numpy as np
+import re2
+import tldextract
+from numpy.typing import NDArray
+
+from refinery.transforms.core.document import Document, Drop, hash64
+from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.resources import read_list_file
+
+# fmt: off
+# Small on purpose: unmistakable in any context. Long lists belong into files, such as those of the University of
+# Toulouse (UT1), which RefinedWeb and FineWeb use.
+HARD_WORDS = ("blowjob", "camgirl", "camgirls", "hentai", "porn", "porno", "pornos", "xnxx", "xvideos", "xxx")
+HARD_PARTS = ("pornhub", "freeporn", "pornvid", "sexcam", "xxxvid")
+SOFT_WORDS = (
+    "adult", "bet", "bets", "betting", "bingo", "blackjack", "bonus", "cam", "cams", "casino", "casinos", "cialis",
+    "dating", "erotic", "escort", "escorts", "fetish", "fuck", "gambling", "hookup", "jackpot", "milf", "naked",
+    "nude", "nudes", "poker", "roulette", "sex", "sexy", "slot", "slots", "viagra", "webcam",
+)
+# fmt: on
+
+WORD = re.compile(r"[^\W_]+")
+SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+HOSTLIKE = re.compile(r"[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]|$)")
+MAX_HOST = 253  # characters of a DNS name (RFC 1035)
+MAX_URL = 8192  # characters looked at: longer ones exist, but say nothing more about their site
+
+
+@dataclass(frozen=True)
+class UrlParams:
+    """Which addresses are unwanted.
+
+    domain_lists: files, one host or domain a line, "#" starts a comment, gzip by suffix, local or gs://; an entry
+    covers the host itself and all below it. pattern_lists: files with one RE2 expression a line, searched anywhere in
+    the address ("(?i)" ignores case). blocked_domains, blocked_patterns: the same, inline. hard_words: one as a word of
+    the address drops; hard_parts: also inside a word. soft_words: soft_limit different ones drop.
+    """
+
+    domain_lists: tuple[str, ...] = ()
+    pattern_lists: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    blocked_patterns: tuple[str, ...] = ()
+    hard_words: tuple[str, ...] = HARD_WORDS
+    hard_parts: tuple[str, ...] = HARD_PARTS
+    soft_words: tuple[str, ...] = SOFT_WORDS
+    soft_limit: int = 2
+
+    def __post_init__(self) -> None:
+        if self.soft_limit < 1:
+            raise ValueError(f"soft_limit: {self.soft_limit} given, 1 or more is allowed")
+        for name in ("hard_words", "soft_words"):
+            for word in getattr(self, name):
+                if not WORD.fullmatch(word):
+                    raise ValueError(f"{name}: {word!r} given, a single word of letters and digits is allowed")
+        if "" in self.hard_parts:
+            raise ValueError("hard_parts: '' given, one character or more is allowed")
+        compile_patterns([("blocked_patterns", pattern) for pattern in self.blocked_patterns])
+
+    def files(self) -> tuple[str, ...]:
+        """Files that must exist before a run, and whose content decides its result."""
+        return self.domain_lists + self.pattern_lists
+
+
+class UrlRules:
+    """What `UrlParams` say, ready for use: 8 bytes a listed domain, so that lists of millions fit a worker."""
+
+    def __init__(self, domains: Iterable[str], patterns: re2.Set | None, params: UrlParams) -> None:
+        keys = np.fromiter((hash64("domain", domain) for domain in domains), np.uint64)
+        self.domains: NDArray[np.uint64] = np.unique(keys)
+        self.patterns = patterns
+        self.hard_words = frozenset(word.lower() for word in params.hard_words)
+        self.soft_words = frozenset(word.lower() for word in params.soft_words)
+        parts = "|".join(re.escape(part.lower()) for part in params.hard_parts)
+        self.hard_parts = re.compile(parts) if parts else None
+        self.host_reason = lru_cache(maxsize=65_536)(self._host_reason)
+
+    def lists(self, domain: str) -> bool:
+        key = np.uint64(hash64("domain", domain))
+        at = int(np.searchsorted(self.domains, key))
+        return at < len(self.domains) and bool(self.domains[at] == key)
+
+    def _host_reason(self, host: str) -> str:
+        if not len(self.domains):
+            return ""
+        registered = registered_domain(host)
+        name = host
+        while name:
+            if self.lists(name):
+                return "blocked-domain" if name == registered else "blocked-host"
+            name = "" if is_address(name) else name.partition(".")[2]
+        return ""
+
+
+def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | Drop:
+    """`doc`, or why its address is unwanted; a document without one passes.
+
+    Drops: blocked-domain (its registered domain is listed), blocked-host (another level is), blocked-pattern,
+    hard-word, soft-words. Cost: about 5 microseconds for a known host.
+    """
+    if not doc.url:
+        return doc
+    url = doc.url[:MAX_URL]
+    host = host_of(url)
+    reason = rules.host_reason(host) if host else ""
+    if reason:
+        return Drop(reason)
+    if rules.patterns is not None and rules.patterns.Match(url.encode("utf-8", "replace")):
+        return Drop("blocked-pattern")
+    plain = unquote(url).lower()
+    words = set(WORD.findall(plain))
+    if not words.isdisjoint(rules.hard_words) or (rules.hard_parts is not None and rules.hard_parts.search(plain)):
+        return Drop("hard-word")
+    if len(words & rules.soft_words) >= params.soft_limit:
+        return Drop("soft-words")
+    return doc
+
+
+def host_of(url: str) -> str:
+    """The host of an address as block lists spell it ("" when it has none): lower case, no port, no user, no trailing
+    dot, percent-decoded, international names in punycode, IPv6 without brackets. Never raises.
+
+    >>> host_of("HTTPS://user:pw@WWW.Exämple.COM.:8080/path?q#f")
+    'www.xn--exmple-cua.com'
+    """
+    url = url.strip("\0\t\n\v\f\r ").replace("\\", "/")
+    scheme = SCHEME.match(url)
+    rest = url[scheme.end() :] if scheme else url
+    if rest.startswith("//"):
+        rest = rest.lstrip("/")
+    elif HOSTLIKE.match(url):  # "example.com/path", "example.com:80"
+        rest = url
+    else:
+        return ""
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0].lower()
+    return host_name(authority.partition(":")[0])
+
+
+def host_name(host: str) -> str:
+    """A host without port in the spelling of `host_of`."""
+    host = unquote(host).strip().rstrip(".").lower()
+    if not host.isascii() and len(host) <= MAX_HOST:
+        try:
+            host = idna.encode(host, uts46=True).decode()
+        except (idna.IDNAError, UnicodeError):
+            host = host.encode("utf-8", "replace").decode()  # not a name that DNS could know: compared as it is
+    return host[-MAX_HOST:]
+
+
+def is_address(host: str) -> bool:
+    """Whether `host` is an IP address, which has no domains above it."""
+    if not (host[-1:].isdigit() or ":" in host):
+        return False
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+# The suffix list that ships with tldextract; nothing is fetched and nothing is cached on disk.
+_split_host = tldextract.TLDExtract(
+    suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True, include_psl_private_domains=True
+)
+
+
+def registered_domain(host: str) -> str:
+    """What somebody registered or was given: example.co.uk, somebody.github.io; "" for addresses and bare suffixes."""
+    return _split_host.extract_str(host).top_domain_under_public_suffix
+
+
+def compile_patterns(patterns: list[tuple[str, str]]) -> re2.Set | None:
+    """One automaton for all (place, expression); None for none. Raises ValueError that names the place."""
+    if not patterns:
+        return None
+    options = re2.Options()
+    options.max_mem = 256 << 20
+    options.log_errors = False
+    joined = re2.Set.SearchSet(options)
+    for place, pattern in patterns:
+        try:
+            re2.compile(pattern, options)  # a Set complains on stderr instead
+        except re2.error as error:
+            raise ValueError(f"{place}: {pattern!r} given, an RE2 expression is allowed ({error})") from error
+        joined.Add(pattern)
+    joined.Compile()
+    return joined
+
+
+def read_list(field: str, path: str) -> list[tuple[str, str]]:
+    """(place, entry) of each line of a list file.
+
+    Raises ValueError when the file is missing or is not UTF-8 text, OSError when it cannot be read.
+    """
+    try:
+        lines = read_list_file(path).decode("utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise ValueError(f"{field}: {path!r} given, an existing file is allowed") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{field}: {path!r} given, a text file in UTF-8 is allowed") from error
+    entries = ((number, re.sub(r"(^|\s)#.*", "", line).strip()) for number, line in enumerate(lines, 1))
+    return [(f"{path}:{number}", entry) for number, entry in entries if entry]
+
+
+@lru_cache(maxsize=4)
+def load_rules(params: UrlParams) -> UrlRules:
+    """Lists read and patterns compiled, once per process. Raises ValueError for a missing or broken list."""
+    domains = [entry for path in params.domain_lists for _, entry in read_list("domain_lists", path)]
+    patterns = [("blocked_patterns", pattern) for pattern in params.blocked_patterns]
+    for path in params.pattern_lists:
+        patterns += read_list("pattern_lists", path)
+    # Entries such as "*.example.com", ".example.com" and "http://example.com/" all mean the host.
+    entries = (*domains, *params.blocked_domains)
+    hosts = (host_of(entry) if "//" in entry else host_name(entry.lstrip("*.")) for entry in entries)
+    return UrlRules((host for host in hosts if host), compile_patterns(patterns), params)
+
+
+@dataclass
+class FilterUrl(beam.PTransform):
+    """Drop documents whose address is on a block list or speaks for itself."""
+
+    params: UrlParams
+    rejects: RejectParams = field(default_factory=RejectParams)
+
+    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
+        judge = partial(judge_url, params=self.params)
+        return docs | PerDocument("url", judge, partial(load_rules, self.params), self.rejects)

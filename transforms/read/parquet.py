@@ -1,0 +1,149 @@
+"""Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
+from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
+from refinery.transforms.read.plan import OWN_META, LimitParams, ReadTask
+
+BATCH_BYTES = 8 << 20
+MAX_BATCH_ROWS = 1024
+ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
+DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
+
+
+def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
+    """Every row of the task's row groups, up to `task.cap` documents.
+
+    origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
+    8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Format "documents" keeps url, origin
+    and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
+    meta "source".
+    """
+    try:
+        table = pq.ParquetFile(source.file, pre_buffer=False)
+    except ARROW_ERRORS:
+        yield Damaged("BadParquet", task.origin(0), size=task.size)
+        return
+    columns = columns_of(table.schema_arrow, task)
+    groups = table.metadata.num_row_groups
+    low, high = (groups * part // task.parts for part in (task.part, task.part + 1))
+    if columns is None:
+        if task.part == 0:  # the same for all parts of the file
+            yield Damaged("MissingField", task.origin(0), size=task.size)
+        return
+    taken = 0
+    first = sum(table.metadata.row_group(group).num_rows for group in range(low))
+    for group in range(low, high):
+        for record in read_group(table, group, first, columns, task, limits):
+            if taken == task.cap:
+                return
+            taken += isinstance(record, RawDocument)
+            yield record
+        first += table.metadata.row_group(group).num_rows
+
+
+def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
+    """The columns to read; None if the one that holds the text is missing."""
+    present = set(schema.names)
+    if task.format == "documents":
+        return list(DOCUMENT_COLUMNS) if present.issuperset(DOCUMENT_COLUMNS) else None
+    names = [task.text_field, task.url_field, task.date_field, task.id_field, *task.meta_fields]
+    found = [name if name in present else name.partition(".")[0] for name in names]
+    return sorted(present.intersection(found)) if found[0] in present else None
+
+
+def read_group(
+    table: pq.ParquetFile, group: int, first: int, columns: Sequence[str], task: ReadTask, limits: LimitParams
+) -> Iterator[RawDocument | Skipped | Damaged]:
+    """The rows of one row group, the first of which is row `first` of the file."""
+    info = table.metadata.row_group(group)
+    row = first
+    rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
+    batches = table.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False)
+    while True:
+        try:
+            batch = next(batches, None)
+        except ARROW_ERRORS:
+            yield Damaged("BadRowGroup", task.origin(row), size=max(info.total_byte_size, 0))
+            return
+        if batch is None:
+            return
+        for record in rows_of(batch):
+            yield read_row(record, row, task, limits)
+            row += 1
+
+
+def rows_of(batch: pa.RecordBatch) -> list[Mapping[str, Any] | None]:
+    """The rows of a batch, None for one with a value that Python cannot take (text that is not UTF-8, a year 10000)."""
+    try:
+        return list(batch.to_pylist())
+    except (ValueError, OverflowError, LookupError, pa.ArrowException):  # LookupError: a time zone nobody knows
+        if batch.num_rows == 1:
+            return [None]
+        return [row for at in range(batch.num_rows) for row in rows_of(batch.slice(at, 1))]
+
+
+def read_row(
+    record: Mapping[str, Any] | None, row: int, task: ReadTask, limits: LimitParams
+) -> RawDocument | Skipped | Damaged:
+    """What is in a row."""
+    origin = task.origin(row)
+    if record is None:
+        return Damaged("BadValue", origin)
+    if task.format == "documents":
+        return earlier_document(record, origin, task, limits)
+    if not task.samples(origin):
+        return Skipped(NOT_SAMPLED, origin, size_of(field_of(record, task.text_field)))
+    return document_of(record, task, limits, row, b"")
+
+
+def earlier_document(
+    record: Mapping[str, Any], origin: str, task: ReadTask, limits: LimitParams
+) -> RawDocument | Skipped | Damaged:
+    """A document of an earlier run, as it was: only the source is a new one.
+
+    Of the notes that the funnel makes itself, language and its score are taken over where their types are right; the
+    others come after documents/ was written, so whoever put them there was not the funnel.
+    """
+    text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
+    if not isinstance(text, str) or not isinstance(record["origin"], str):
+        return Damaged("MissingField", origin)
+    if not isinstance(meta, dict):
+        return Damaged("BadJson", origin, text.encode())
+    origin, url, size = record["origin"], clean(record["url"]), text_bytes(text)
+    if not task.samples(origin):
+        return Skipped(NOT_SAMPLED, origin, size, url)
+    if size > limits.max_record_bytes:
+        return Skipped("too-large", origin, size, url)
+    if not text or text.isspace():
+        return Skipped("empty", origin, size, url)
+    kept: dict[str, Scalar] = {
+        clean(key): scalar
+        for key, value in meta.items()
+        if (scalar := scalar_of(value)) is not None and (key not in OWN_META or is_language(key, value))
+    }
+    kept.setdefault("source", clean(record["source"]))
+    if meta_bytes(url, kept) > limits.max_meta_bytes:
+        return Skipped("meta-too-large", origin, size)
+    position = record["position"]
+    if not isinstance(position, int) or not 0 <= position < 1 << 63:
+        return Damaged("BadField", origin, text.encode("utf-8", "surrogatepass"))
+    return RawDocument(text, False, "", url, task.source, origin, position, kept)
+
+
+def is_language(key: str, value: object) -> bool:
+    """Whether this is a note of the language stage, as it makes them."""
+    return (key == "language" and isinstance(value, str) and len(value) < 32) or (
+        key == "language_score" and isinstance(value, float) and 0 <= value <= 1
+    )
+
+
+def size_of(text: Any) -> int:
+    return len(text) if isinstance(text, bytes) else text_bytes(text) if isinstance(text, str) else 0

@@ -1,0 +1,99 @@
+"""Reading sources: every record of every planned file, as a RawDocument or as a counted reason why it is none.
+
+`plan_sources` and `write_tasks` run where the job is launched, `ReadSources` in the pipeline; see docs/sources.md.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import apache_beam as beam
+
+from refinery.transforms.core.document import RawDocument
+from refinery.transforms.core.per_document import Damaged, PerFile, RejectParams, Skipped
+from refinery.transforms.core.task_list import ReadList, WorkList, read_list, write_list
+from refinery.transforms.read.byte_source import ByteSource, open_source
+from refinery.transforms.read.jsonl import read_jsonl
+from refinery.transforms.read.parquet import read_parquet
+from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, plan_sources
+from refinery.transforms.read.warc import read_warc
+
+__all__ = [
+    "LimitParams",
+    "ReadSources",
+    "ReadTask",
+    "SourceParams",
+    "plan_sources",
+    "read_task",
+    "read_tasks",
+    "write_tasks",
+]
+
+DEFAULT_LIMITS = LimitParams()
+DEFAULT_REJECTS = RejectParams()
+
+Records = Iterator[RawDocument | Skipped | Damaged]
+
+READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = {
+    "warc": read_warc,
+    "wet": read_warc,
+    "arc": read_warc,
+    "jsonl": read_jsonl,
+    "parquet": read_parquet,
+    "documents": read_parquet,
+}
+
+
+class InputChanged(OSError):
+    """A file is not the one that was planned: some of its documents would be missing without a trace."""
+
+
+def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
+    """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
+
+    Pure but for reading the file; the same bytes give the same records. A file that has gone since it was planned is
+    one Damaged. Raises InputChanged where its size is another than planned, OSError when the storage fails otherwise.
+    """
+    try:
+        with open_source(task.path) as source:
+            if (size := source.size()) != task.size:
+                raise InputChanged(
+                    f"{task.path}: {size} bytes found, {task.size} when the run was planned; put it back and run the "
+                    "same command, or choose another --output"
+                )
+            yield from READERS[task.format](task, source, limits)
+    except FileNotFoundError as error:
+        yield Damaged(type(error).__name__, task.origin(0), size=task.size)
+
+
+def write_tasks(location: str, tasks: Sequence[ReadTask]) -> WorkList:
+    """Publish the tasks in that work location. Large ones come first, so that they spread over the workers."""
+    by_size = sorted(tasks, key=lambda task: (-task.size // task.parts, task.path, task.part))
+    return write_list(location, "clean", [task.to_json() for task in by_size])
+
+
+def read_tasks(tasks: WorkList) -> list[ReadTask]:
+    """What `write_tasks` published. Raises FormatError if the list is damaged."""
+    return [ReadTask.from_json(line) for line in read_list(tasks)]
+
+
+@dataclass
+class ReadSources(beam.PTransform):
+    """Read every record of `tasks`, in parallel by task.
+
+    tasks: of `write_tasks`. limits: sizes above which a record is skipped.
+    """
+
+    tasks: WorkList
+    limits: LimitParams = DEFAULT_LIMITS
+    rejects: RejectParams = DEFAULT_REJECTS
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[RawDocument]:
+        return (
+            begin
+            | ReadList(self.tasks)  # bytes
+            | "tasks" >> beam.Map(ReadTask.from_json)  # ReadTask
+            | PerFile("read", partial(read_task, limits=self.limits), self.rejects)  # RawDocument
+        )

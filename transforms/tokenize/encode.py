@@ -1,0 +1,169 @@
+"""Text to token ids: every document becomes BOS, its tokens, EOS, in the integer type of the shards.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import orjson
+from apache_beam import coders
+from apache_beam.coders import coder_impl
+from apache_beam.coders.coders import FastCoder
+
+from refinery.loader.format.indexed import dtype_for
+from refinery.transforms.core.document import Document, Drop, Scalar, text_bytes
+from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class TokenizerParams:
+    """Which tokenizer, and what stands around each document.
+
+    path: a Hugging Face tokenizer.json or a SentencePiece .model, local or gs://. bos, eos: name of the token that
+    begins and ends every document; "auto" is the model's own (SentencePiece's bos_id and eos_id; in a tokenizer.json
+    the first well-known name among its added tokens, see transforms/tokenize/tokenizer.py); null is none.
+    """
+
+    path: str
+    bos: str | None = None
+    eos: str | None = AUTO
+
+    def __post_init__(self) -> None:
+        for name, value in (("path", self.path), ("bos", self.bos), ("eos", self.eos)):
+            if value == "":
+                allowed = "a file name" if name == "path" else "a token's name, auto or null"
+                raise ValueError(f"{name}: '' given, {allowed} is allowed")
+
+
+class TokenizerInfo(NamedTuple):
+    """What the launcher and the manifest need to know of a tokenizer; None where documents get no such token."""
+
+    vocab_size: int
+    bos_id: int | None
+    eos_id: int | None
+    engine: str
+    lossless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedDocument:
+    """A document as tokens: uint16 (vocabulary up to 65,500 ids) or int32, shape (tokens,), with BOS and EOS.
+
+    text_bytes: UTF-8 bytes of the text that was encoded.
+    """
+
+    id: bytes
+    tokens: npt.NDArray[Any]
+    source: str
+    url: str
+    origin: str
+    text_bytes: int
+    meta: Mapping[str, Scalar]
+
+
+class _EncodedImpl(coder_impl.StreamCoderImpl):
+    def encode_to_stream(self, doc: EncodedDocument, stream: Any, nested: bool) -> None:
+        header = {name: getattr(doc, name) for name in ("source", "url", "origin", "text_bytes")}
+        header |= {"id": doc.id.hex(), "meta": dict(doc.meta), "dtype": doc.tokens.dtype.str}
+        stream.write(orjson.dumps(header, option=orjson.OPT_SORT_KEYS), True)
+        stream.write(doc.tokens.tobytes(), True)
+
+    def estimate_size(self, doc: EncodedDocument, nested: bool = False) -> int:
+        return int(doc.tokens.nbytes)
+
+    def decode_from_stream(self, stream: Any, nested: bool) -> EncodedDocument:
+        header = orjson.loads(stream.read_all(True))
+        tokens = np.frombuffer(stream.read_all(True), header.pop("dtype"))
+        return EncodedDocument(tokens=tokens, **header | {"id": bytes.fromhex(header["id"])})
+
+
+class EncodedDocumentCoder(FastCoder):
+    """Deterministic coder of EncodedDocument: a JSON header, then the tokens' bytes."""
+
+    def _create_impl(self) -> Any:
+        return _EncodedImpl()
+
+    def is_deterministic(self) -> bool:
+        return True
+
+    def to_type_hint(self) -> Any:
+        return EncodedDocument
+
+
+coders.registry.register_coder(EncodedDocument, EncodedDocumentCoder)
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """A loaded tokenizer with the ids and the dtype that every document needs."""
+
+    tokenizer: Tokenizer
+    bos: tuple[int, ...]
+    eos: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def check_tokenizer(params: TokenizerParams) -> TokenizerInfo:
+    """Facts about the tokenizer, for the launcher to call before anything runs.
+
+    Raises ValueError, one line, for a missing, foreign or damaged file and for a BOS or EOS that it does not have.
+    """
+    tokenizer = load_tokenizer(params.path)
+    bos = _boundary(tokenizer, "bos", params.bos, tokenizer.bos_id())
+    eos = _boundary(tokenizer, "eos", params.eos, tokenizer.eos_id())
+    return TokenizerInfo(tokenizer.vocab_size, bos, eos, tokenizer.engine, tokenizer.lossless)
+
+
+def _boundary(tokenizer: Tokenizer, key: str, name: str | None, own: int | None) -> int | None:
+    if name is None:
+        return None
+    found = own if name == AUTO else tokenizer.token_id(name)
+    if found is None:
+        what = (
+            "auto given, but the tokenizer names none" if name == AUTO else f"{name!r} given, which is no token of it"
+        )
+        raise ValueError(f"{key}: {what}; a token's name or null is allowed")
+    return found
+
+
+def load_encoder(params: TokenizerParams) -> Encoder:
+    """Everything `encode_document` needs, once per worker. Raises ValueError as `check_tokenizer` does."""
+    info = check_tokenizer(params)
+    bos = () if info.bos_id is None else (info.bos_id,)
+    eos = () if info.eos_id is None else (info.eos_id,)
+    return Encoder(load_tokenizer(params.path), bos, eos, dtype_for(info.vocab_size))
+
+
+def encode_document(doc: Document, encoder: Encoder) -> EncodedDocument | Drop:
+    """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates."""
+    ids = encoder.tokenizer.encode(doc.text)
+    if not len(ids):
+        return Drop("no-tokens")
+    start = len(encoder.bos)
+    tokens = np.empty(start + len(ids) + len(encoder.eos), dtype=encoder.dtype)
+    tokens[:start] = encoder.bos
+    tokens[start : start + len(ids)] = ids
+    tokens[start + len(ids) :] = encoder.eos
+    return EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), doc.meta)
+
+
+@dataclass
+class EncodeText(beam.PTransform):
+    """Document -> EncodedDocument."""
+
+    params: TokenizerParams
+    rejects: RejectParams = field(default_factory=RejectParams)
+
+    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[EncodedDocument]:
+        load = partial(load_encoder, self.params)
+        return docs | PerDocument("encode", encode_document, load, self.rejects, EncodedDocument)

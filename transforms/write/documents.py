@@ -1,0 +1,194 @@
+"""Write the documents of a bundle and their signatures as row-aligned Parquet parts.
+
+A part counts only when the bundle that wrote it is committed: its name travels as a side record. It is closed at a size
+as well as at the end of its bundle, because some runners make one bundle of a whole partition.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apache_beam as beam
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
+from refinery.transforms.core.per_document import SIDES, add_side, in_global_window, side_record, with_sides
+from refinery.transforms.core.report import publish_part
+from refinery.transforms.dedup.line_hashes import hash_lines
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+
+DOCUMENTS_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.binary(ID_BYTES), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("url", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("origin", pa.string(), nullable=False),
+        pa.field("position", pa.int64(), nullable=False),
+        pa.field("meta", pa.string(), nullable=False),  # JSON object
+    ]
+)
+
+BATCH_BYTES = 8 << 20  # text held back before a row group is written
+PART_BYTES = 256 << 20  # text in one part
+
+
+def documents_table(docs: list[Document]) -> pa.Table:
+    """One row per document, in order."""
+    return pa.table(
+        {
+            "id": pa.array([d.id for d in docs], pa.binary(ID_BYTES)),
+            "text": pa.array([d.text for d in docs], pa.string()),
+            "url": pa.array([d.url for d in docs], pa.string()),
+            "source": pa.array([d.source for d in docs], pa.string()),
+            "origin": pa.array([d.origin for d in docs], pa.string()),
+            "position": pa.array([d.position for d in docs], pa.int64()),
+            "meta": pa.array(
+                [orjson.dumps(dict(d.meta), option=orjson.OPT_SORT_KEYS).decode() for d in docs], pa.string()
+            ),
+        },
+        schema=DOCUMENTS_SCHEMA,
+    )
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What ranking and sharding must know of a source: priority (lower wins) and domain (folder of its shards)."""
+
+    priority: int
+    domain: str
+
+
+class _Part:
+    """The two open files of one part."""
+
+    def __init__(self) -> None:
+        self.scratch = TemporaryDirectory(prefix="refinery-part-")
+        self.name = f"part-{uuid.uuid4().hex}"
+        self.paths = {folder: Path(self.scratch.name) / folder for folder in ("documents", "signatures")}
+        self.writers: dict[str, pq.ParquetWriter] = {}
+        self.rows = 0
+        self.bytes = 0
+
+    def write(self, folder: str, table: pa.Table, compression: str, **options: Any) -> None:
+        if folder not in self.writers:
+            self.writers[folder] = pq.ParquetWriter(
+                self.paths[folder], table.schema, compression=compression, write_page_checksum=True, **options
+            )
+        self.writers[folder].write_table(table)
+
+    def close(self, location: str) -> Iterator[bytes]:
+        for folder, writer in self.writers.items():
+            writer.close()
+            yield publish_part(location, f"{folder}/{self.name}.parquet", self.paths[folder], self.rows)
+        self.scratch.cleanup()
+
+
+class _WriteParts(beam.DoFn):
+    def __init__(
+        self,
+        location: str,
+        signature: SignatureParams,
+        rank: RankParams,
+        sources: Mapping[str, SourceFacts],
+        part_bytes: int,
+        lines: bool,
+    ) -> None:
+        self.location = location
+        self.signature = signature
+        self.rank = rank
+        self.sources = dict(sources)
+        self.part_bytes = part_bytes
+        self.lines = lines
+
+    def start_bundle(self) -> None:
+        self.part: _Part | None = None
+        self.docs: list[Document] = []
+        self.sizes: list[int] = []
+        self.held = 0
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def process(self, doc: Document) -> Iterable[Any]:
+        size = text_bytes(doc.text)
+        self.docs.append(doc)
+        self.sizes.append(size)
+        # Addresses and notes are held, too: a record may carry far more of these than text.
+        self.held += size + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
+        if self.held >= BATCH_BYTES:
+            self._write_batch()
+            if self.part and self.part.bytes >= self.part_bytes:
+                return [beam.pvalue.TaggedOutput(SIDES, record) for record in self._close_part()]
+        return ()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        if self.docs:
+            self._write_batch()
+        for record in self._close_part():
+            yield in_global_window(record)
+        for stage, seconds in self.seconds.items():
+            yield in_global_window(side_record("seconds", stage=stage, seconds=seconds))
+
+    def _write_batch(self) -> None:
+        docs, sizes = self.docs, self.sizes
+        self.part = part = self.part or _Part()
+        start = time.perf_counter()
+        texts = [doc.text for doc in docs]
+        values = compute_signatures(texts, self.signature)
+        lines = hash_lines(texts) if self.lines else None
+        self.seconds["signatures"] += time.perf_counter() - start
+        start = time.perf_counter()
+        part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
+        facts = [self.sources[doc.source] for doc in docs]
+        signatures = signature_table(
+            ids=[doc.id for doc in docs],
+            ranks=[rank_key(doc, fact.priority, self.rank) for doc, fact in zip(docs, facts, strict=True)],
+            sources=[doc.source for doc in docs],
+            domains=[fact.domain for fact in facts],
+            sizes=sizes,
+            signatures=values,
+            lines=lines,
+        )
+        part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
+        part.rows += len(docs)
+        part.bytes += self.held
+        self.seconds["write-documents"] += time.perf_counter() - start
+        self.docs, self.sizes, self.held = [], [], 0
+
+    def _close_part(self) -> list[bytes]:
+        part, self.part = self.part, None
+        return list(part.close(self.location)) if part else []
+
+
+@dataclass
+class WriteDocuments(beam.PTransform):
+    """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
+
+    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs.
+    Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
+    """
+
+    location: str
+    signature: SignatureParams
+    rank: RankParams
+    sources: Mapping[str, SourceFacts]
+    part_bytes: int = PART_BYTES
+    lines: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__("write-documents")
+
+    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
+        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines)
+        outputs = with_sides(docs, "parts", beam.ParDo(dofn), main="none")
+        add_side(docs.pipeline, outputs[SIDES])
+        return outputs["none"]

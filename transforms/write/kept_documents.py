@@ -1,0 +1,107 @@
+"""Read documents/ parts beside their row-aligned verdicts, and yield the documents that deduplication kept.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import apache_beam as beam
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.storage.open_store import open_store
+from refinery.transforms.core.document import Document
+from refinery.transforms.core.part_errors import UnreadablePart, naming
+from refinery.transforms.core.per_document import LIVE
+from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
+
+BATCH_ROWS = 256
+COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
+
+
+@dataclass(frozen=True)
+class PartPair:
+    """Where a part's documents and verdicts are: two stores' roots and the paths inside them. verdicts "" = keep all.
+
+    group: the row group to read; parts are read by row group, so that few parts still occupy many workers.
+    """
+
+    documents_root: str
+    documents: str
+    verdicts_root: str
+    verdicts: str
+    group: int
+
+
+def read_survivors(pair: PartPair) -> Iterator[Document]:
+    """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
+    and CUT_LINES for those that have lines to cut.
+
+    Raises ValueError when the two files disagree on the number of rows, UnreadablePart when one is damaged. Memory: one
+    row group.
+    """
+    store = open_store(pair.documents_root)
+    with store.open(pair.documents) as stream, naming(store.url(pair.documents)):
+        documents = pq.ParquetFile(stream, page_checksum_verification=True)
+        groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
+        row = sum(groups[: pair.group]) - 1
+        if pair.verdicts:
+            removed, copies, sources, places, lines = read_verdicts(pair, sum(groups))
+        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
+            columns = [batch.column(name).to_pylist() for name in COLUMNS]
+            for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
+                row += 1
+                if pair.verdicts and removed[row]:
+                    continue
+                meta = orjson.loads(meta_json)
+                meta["copies"] = int(copies[row]) if pair.verdicts else 1
+                meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
+                if pair.verdicts and places[row] < places[row + 1]:
+                    meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
+                LIVE["survivors", "read"] += 1
+                yield Document(id_, text, url, source, origin, position, meta)
+        if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
+            raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
+
+
+def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any]:
+    """removed, copies and sources of every row of the part, and the lines to cut: their offsets by row, and numbers."""
+    columns = ["removed", "copies", "sources", "cut"]
+    store = open_store(pair.verdicts_root)
+    with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
+        verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
+    if verdicts.num_rows != rows:
+        raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
+    places, lines = list_values(verdicts["cut"])
+    return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
+
+
+def write_pairs(location: str, pairs: Sequence[PartPair]) -> WorkList:
+    """Publish the pairs in that work location, for `ReadSurvivors` and `WriteRemovals`."""
+    return write_list(location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs])
+
+
+def parse_pair(line: bytes) -> PartPair:
+    """A line of what `write_pairs` published."""
+    return PartPair(**orjson.loads(line))
+
+
+def _read(line: bytes) -> Iterator[Document]:
+    return read_survivors(parse_pair(line))
+
+
+@dataclass
+class ReadSurvivors(beam.PTransform):
+    """Read the survivors of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
+
+    pairs: WorkList
+
+    def __post_init__(self) -> None:
+        super().__init__("survivors")
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
+        return begin | ReadList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)

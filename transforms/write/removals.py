@@ -1,0 +1,164 @@
+"""Publish what deduplication left out: a row per removed document, with the id of the one that stands in its place.
+
+Each of N files holds a range of ids, sorted, so that the bytes do not depend on how documents fell into parts, nor on
+workers and bundles. Texts are not read: Parquet gives the columns asked for.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from apache_beam.transforms.window import GlobalWindows
+
+from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
+from refinery.transforms.core.part_errors import naming
+from refinery.transforms.core.per_document import add_side, side_record
+from refinery.transforms.core.task_list import ReadList, WorkList
+from refinery.transforms.dedup.record_batch import places_by_key
+from refinery.transforms.write.kept_documents import PartPair, parse_pair
+from refinery.transforms.write.shuffle import pack_block, unpack_block
+
+ROWS_PER_FILE = 1_000_000
+BLOCK_BYTES = 1 << 20  # rows of one block, before compression
+HELD_BYTES = 64 << 20  # all open blocks of a worker together
+
+DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
+VERDICT_COLUMNS = ["removed", "survivor", "similarity", "reason", "scope"]
+ORDER = [(name, "ascending") for name in REMOVALS_SCHEMA.names]
+
+
+def count_files(removed: int) -> int:
+    """Number of files for so many removed documents; 0 for none."""
+    return -(-removed // ROWS_PER_FILE)
+
+
+def read_removals(pair: PartPair) -> Iterator[pa.Table]:
+    """The removed documents of a part, a table of REMOVALS_SCHEMA for each row group that has any.
+
+    Raises ValueError when documents and verdicts disagree on the number of rows, UnreadablePart when one is damaged.
+    Memory: the part's verdicts and one row group without its texts.
+    """
+    store = open_store(pair.verdicts_root)
+    with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
+        verdicts = pq.read_table(stream, columns=VERDICT_COLUMNS, page_checksum_verification=True)
+    store = open_store(pair.documents_root)
+    with store.open(pair.documents) as stream, naming(store.url(pair.documents)):
+        documents = pq.ParquetFile(stream, page_checksum_verification=True)
+        if documents.metadata.num_rows != verdicts.num_rows:
+            raise ValueError(
+                f"{pair.verdicts}: {verdicts.num_rows} verdicts for {documents.metadata.num_rows} documents"
+            )
+        start = 0
+        for group in range(documents.metadata.num_row_groups):
+            rows = documents.metadata.row_group(group).num_rows
+            judged = verdicts.slice(start, rows)
+            removed = np.flatnonzero(judged["removed"].to_numpy())
+            start += rows
+            if len(removed):
+                known = documents.read_row_group(group, columns=DOCUMENT_COLUMNS).take(removed)
+                gone = judged.take(removed)
+                columns = {
+                    name: (known if name in known.column_names else gone)[name] for name in REMOVALS_SCHEMA.names
+                }
+                yield pa.table(columns, schema=REMOVALS_SCHEMA)
+
+
+def split_by_file(table: pa.Table, files: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each file, by its number, as tables of their own."""
+    for file, places in places_by_key(removals_file(column_ids(table["id"]), files)):
+        yield file, table.take(places)
+
+
+class _PackRemovals(beam.DoFn):
+    def __init__(self, files: int) -> None:
+        self.files = files
+
+    def start_bundle(self) -> None:
+        self.blocks: dict[int, list[pa.Table]] = {}
+        self.sizes: dict[int, int] = {}
+
+    def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
+        pair = parse_pair(line)
+        if pair.group or not pair.verdicts:  # a part once, by its first row group
+            return
+        for table in read_removals(pair):
+            for file, rows in split_by_file(table, self.files):
+                self.blocks.setdefault(file, []).append(rows)
+                self.sizes[file] = self.sizes.get(file, 0) + rows.nbytes
+                if self.sizes[file] >= BLOCK_BYTES:
+                    yield from self._take(file)
+            while sum(self.sizes.values()) >= HELD_BYTES:
+                yield from self._take(max(self.sizes, key=lambda file: (self.sizes[file], file)))
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for file in sorted(self.blocks):
+            for element in self._take(file):
+                yield GlobalWindows.windowed_value_at_end_of_window(element)
+
+    def _take(self, file: int) -> Iterator[tuple[int, bytes]]:
+        """The rows held for a file as one block, or as several where a row group had many for it."""
+        table = pa.concat_tables(self.blocks.pop(file))
+        pieces = -(-self.sizes.pop(file) // (2 * BLOCK_BYTES))
+        step = -(-table.num_rows // pieces)
+        for start in range(0, table.num_rows, step):
+            yield file, pack_block(table.slice(start, step))
+
+
+def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: int) -> bytes:
+    """Sort, write and publish one file; returns its "removals" side record. Memory: about three times its rows."""
+    table = pa.concat_tables([unpack_block(block) for block in blocks]).sort_by(ORDER)
+    name = removals_name(file, files)
+    with TemporaryDirectory(prefix="refinery-removals-") as scratch:
+        local = Path(scratch) / "removals.parquet"
+        write_removals(local, table)
+        size, crc32c, sha256 = checksums(local)
+        open_store(location).create(name, local)
+    return side_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
+
+
+def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
+    """A block without rows for each file, so that every file is written."""
+    empty = pack_block(REMOVALS_SCHEMA.empty_table())
+    for file in range(files):
+        yield file, empty
+
+
+@dataclass
+class WriteRemovals(beam.PTransform):
+    """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
+
+    pairs: as for `ReadSurvivors`; of each part the first row group's counts. files: `count_files` of the documents that
+    deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
+    """
+
+    pairs: WorkList
+    files: int
+    location: str
+
+    def __post_init__(self) -> None:
+        super().__init__("write-removals")
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
+        if not self.files:
+            nothing: beam.PCollection = begin | "nothing" >> beam.Create([], reshuffle=False)
+            return nothing
+        pack = beam.ParDo(_PackRemovals(self.files)).with_output_types(tuple[int, bytes])
+        every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
+        blocks = begin | ReadList(self.pairs) | "pack" >> pack  # (file, packed rows)
+        files = begin | "start" >> beam.Impulse() | "every file" >> every
+        grouped = (blocks, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+        publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))
+        written = grouped | "write" >> publish.with_output_types(bytes)
+        add_side(begin.pipeline, written)
+        return written

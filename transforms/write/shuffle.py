@@ -1,0 +1,188 @@
+"""The one global shuffle: every encoded document gets a seeded place in its domain's order, then travels to its shard.
+
+The order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th n-th of that
+range, in key order. So the concatenation of a domain's shards is its global order, and no document's place depends on
+workers, bundles or the other documents (except through the number of shards).
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+import orjson
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+
+from refinery.transforms.core.document import hash64
+from refinery.transforms.tokenize.encode import EncodedDocument
+
+BLOCK_BYTES = 1 << 20  # tokens and provenance of one block, before compression
+HELD_BYTES = 64 << 20  # all open blocks of a worker together
+
+BLOCK_SCHEMA = pa.schema(
+    [
+        ("order", pa.uint64()),
+        ("id", pa.binary()),
+        ("origin", pa.string()),
+        ("url", pa.string()),
+        ("source", pa.string()),
+        ("text_bytes", pa.int64()),
+        ("meta", pa.string()),
+        ("tokens", pa.large_binary()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class ShardParams:
+    """How the corpus is cut and ordered.
+
+    seed: of the global order. target_bytes: UTF-8 text of deduplicated documents that one shard holds, about
+    (a 256 MiB text shard is a .bin of about 120 MB at 16-bit ids). validation: share of documents, chosen by a hash of
+    the id alone, so that a document never changes sides when data is added or the seed changes.
+    """
+
+    seed: int = 1
+    target_bytes: int = 256 << 20
+    validation: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation: {self.validation} given, a number from 0 to below 1 is allowed")
+        if self.target_bytes < 1:
+            raise ValueError(f"target_bytes: {self.target_bytes} given, 1 or more is allowed")
+
+
+def order_key(seed: int, id_: bytes) -> int:
+    """The document's place in the global order, uniform in [0, 2**64)."""
+    return hash64("order", seed, id_)
+
+
+def split_of(id_: bytes, validation: float) -> str:
+    """ "validation" for the chosen share of ids, else "train". Depends on the id alone."""
+    return "validation" if hash64("validation", id_) < validation * 2**64 else "train"
+
+
+def shard_counts(survivors: Mapping[str, Mapping[str, int]], params: ShardParams) -> dict[str, int]:
+    """Number of shards for every "split/domain", from the deduplicated bytes of each domain.
+
+    survivors: {domain: {"documents": n, "bytes": n}}. A domain without documents gets no shard.
+    """
+    counts = {}
+    for domain, total in sorted(survivors.items()):
+        if not total["documents"]:
+            continue
+        counts[f"train/{domain}"] = max(1, -(-round(total["bytes"] * (1 - params.validation)) // params.target_bytes))
+        if params.validation:
+            counts[f"validation/{domain}"] = max(
+                1, -(-round(total["bytes"] * params.validation) // params.target_bytes)
+            )
+    return counts
+
+
+def shard_key(split_domain: str, index: int) -> bytes:
+    """The shuffle's key of a shard; `parse_shard_key` is its inverse."""
+    return f"{split_domain}/{index}".encode()
+
+
+def parse_shard_key(key: bytes) -> tuple[str, str, int]:
+    """(split, domain, index) of a shard key."""
+    split, domain, index = key.decode().split("/")
+    return split, domain, int(index)
+
+
+@dataclass
+class _Block:
+    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in BLOCK_SCHEMA.names})
+    size: int = 0
+
+    def add(self, order: int, doc: EncodedDocument) -> int:
+        tokens = doc.tokens.tobytes()
+        meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
+        values = (order, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, tokens)
+        for column, value in zip(self.rows.values(), values, strict=True):
+            column.append(value)
+        size = len(tokens) + len(meta) + len(doc.url) + len(doc.origin) + 64
+        self.size += size
+        return size
+
+    def pack(self) -> bytes:
+        return pack_block(pa.table(self.rows, schema=BLOCK_SCHEMA))
+
+
+def pack_block(table: pa.Table) -> bytes:
+    """An Arrow IPC stream of one block, zstd-compressed: what crosses the shuffle."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def unpack_block(block: bytes) -> pa.Table:
+    """Inverse of `pack_block`."""
+    return pa.ipc.open_stream(block).read_all()
+
+
+class _PackBlocks(beam.DoFn):
+    def __init__(self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str]) -> None:
+        self.params = params
+        self.counts = dict(counts)
+        self.domains = dict(domains)
+
+    def start_bundle(self) -> None:
+        self.blocks: dict[bytes, _Block] = {}
+        self.held = 0
+
+    def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
+        place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
+        order = order_key(self.params.seed, doc.id)
+        key = shard_key(place, order * self.counts[place] >> 64)
+        block = self.blocks.setdefault(key, _Block())
+        self.held += block.add(order, doc)
+        if block.size >= BLOCK_BYTES:
+            return [self._take(key)]
+        if self.held >= HELD_BYTES:
+            return [self._take(max(self.blocks, key=lambda k: (self.blocks[k].size, k)))]
+        return ()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for key in sorted(self.blocks):
+            yield GlobalWindows.windowed_value_at_end_of_window(self._take(key))
+
+    def _take(self, key: bytes) -> tuple[bytes, bytes]:
+        block = self.blocks.pop(key)
+        self.held -= block.size
+        return key, block.pack()
+
+
+def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
+    """A block without documents for each shard, so that every shard is written."""
+    empty = pack_block(BLOCK_SCHEMA.empty_table())
+    for place, n in sorted(counts.items()):
+        for index in range(n):
+            yield shard_key(place, index), empty
+
+
+@dataclass
+class ShuffleToShards(beam.PTransform):
+    """EncodedDocument -> (shard key, its blocks). Every shard appears, also one that no document falls into.
+
+    counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain.
+    """
+
+    params: ShardParams
+    counts: Mapping[str, int]
+    domains: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        super().__init__("shuffle")
+
+    def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
+        pack = beam.ParDo(_PackBlocks(self.params, self.counts, self.domains))
+        blocks = docs | "pack" >> pack.with_output_types(tuple[bytes, bytes])
+        every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
+        shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
+        return (blocks, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()
