@@ -161,7 +161,8 @@ def test_locations_refused(url: str) -> None:
 def test_leftovers_of_a_crash_are_invisible(tmp_path: Path) -> None:
     """A writer killed before publishing leaves a temporary file and no object; the next attempt publishes."""
     script = (
-        "import os, sys; from refinery.loader.storage.open_store import open_store; os.link = lambda *a: os.kill(os.getpid(), 9);"
+        "import os, sys; from refinery.loader.storage.open_store import open_store;"
+        "os.link = lambda *a: os.kill(os.getpid(), 9);"
         "open_store(sys.argv[1]).create('train/x.bin', b'data')"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path]).returncode == -9
