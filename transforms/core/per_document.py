@@ -21,6 +21,7 @@ from apache_beam.transforms.window import GlobalWindows
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
+from refinery.transforms.core.params import Count, Params, Share
 
 MAIN, SIDES = "main", "sides"
 NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
@@ -31,22 +32,17 @@ LIVE: Counter[tuple[str, str]] = Counter()
 _sides: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
 
 
-@dataclass(frozen=True)
-class RejectParams:
-    """What is kept of dropped documents.
+class RejectParams(Params):
+    """What is kept of dropped documents."""
 
-    rate: share of the dropped documents sampled into rejects/, by hash of origin and reason (0 to 1).
-    excerpt_chars: characters of text kept with each (0: none).
-    """
+    rate: Share = 0.01
+    """share of what the stages drop that is sampled into `rejects/`, by hash of origin and reason; duplicates never
+    are"""
+    excerpt_chars: Count = 0
+    """characters of text kept with each"""
 
-    rate: float = 0.01
-    excerpt_chars: int = 0
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.rate <= 1:
-            raise ValueError(f"rate: {self.rate} given, a number from 0 to 1 is allowed")
-        if self.excerpt_chars < 0:
-            raise ValueError(f"excerpt_chars: {self.excerpt_chars} given, 0 or more is allowed")
+DEFAULT_REJECTS = RejectParams()
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +193,29 @@ def in_global_window(record: bytes) -> Any:
     return beam.pvalue.TaggedOutput(SIDES, GlobalWindows.windowed_value_at_end_of_window(record))
 
 
+class UndeclaredReason(ValueError):
+    """A stage dropped a document for a reason that its declaration does not name."""
+
+
+class NothingSplit(ValueError):
+    """A splitting stage returned neither documents nor a reason."""
+
+
 class _JudgeDocument(_Routing):
-    def __init__(self, stage: str, judge: Callable[..., Any], prepare: Callable[[], Any] | None, rejects: RejectParams):
+    def __init__(
+        self,
+        stage: str,
+        judge: Callable[..., Any],
+        prepare: Callable[[], Any] | None,
+        rejects: RejectParams,
+        splits: bool = False,
+        reasons: frozenset[str] | None = None,
+    ):
         super().__init__(stage, rejects)
         self.judge = judge
         self.prepare = prepare
+        self.splits = splits
+        self.reasons = reasons
 
     def setup(self) -> None:
         self.resource = self.prepare() if self.prepare else None
@@ -210,6 +224,10 @@ class _JudgeDocument(_Routing):
         start = time.perf_counter()
         try:
             result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
+            if isinstance(result, Drop):
+                self._check(result)
+            elif self.splits:
+                result = self._collect(result)
         except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
             self.tally.seconds += time.perf_counter() - start
             data = content_bytes(doc)
@@ -221,9 +239,23 @@ class _JudgeDocument(_Routing):
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) else ""
             return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text)
-        self.tally.add(doc.source, "kept", "", size if result is doc else content_size(result))
-        LIVE[self.stage, "kept"] += 1
-        return (result,)
+        results = result if self.splits else (result,)
+        kept = size if result is doc else sum(map(content_size, results))
+        self.tally.add(doc.source, "kept", "", kept, len(results))
+        if len(results) > 1:
+            self.tally.add(doc.source, "created", "", 0, len(results) - 1)
+        LIVE[self.stage, "kept"] += len(results)
+        return results
+
+    def _check(self, answer: Drop) -> None:
+        if self.reasons is not None and answer.reason not in self.reasons:
+            raise UndeclaredReason(f"{self.stage}: reason {answer.reason!r} is not declared by the stage")
+
+    def _collect(self, results: Any) -> tuple[Any, ...]:
+        found = tuple(results)
+        if not found:
+            raise NothingSplit(f"{self.stage}: no document was made of one, and it was not dropped for a reason")
+        return found
 
 
 class _ReadFile(_Routing):
@@ -284,20 +316,24 @@ class PerDocument(beam.PTransform):
 
     stage: name in tallies, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
     worker, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
-    that Beam takes that type's own coder and never pickle. An exception makes a dead letter.
+    that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
+    one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). An exception
+    makes a dead letter.
     """
 
     stage: str
     judge: Callable[..., Any]
     prepare: Callable[[], Any] | None = None
-    rejects: RejectParams = RejectParams()
+    rejects: RejectParams = DEFAULT_REJECTS
     output_type: type = Document
+    splits: bool = False
+    reasons: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
-        dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects)
+        dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects, self.splits, self.reasons)
         outputs = with_sides(docs, "judge", beam.ParDo(dofn))
         add_side(docs.pipeline, outputs[SIDES])
         outputs[MAIN].element_type = self.output_type
@@ -313,7 +349,7 @@ class PerFile(beam.PTransform):
 
     stage: str
     read: Callable[[Any], Iterator[Any]]
-    rejects: RejectParams = RejectParams()
+    rejects: RejectParams = DEFAULT_REJECTS
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)

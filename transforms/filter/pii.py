@@ -13,15 +13,14 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 import ipaddress
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-import apache_beam as beam
 import re2
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Note, Reason, Stage
 
 Kind = Literal["email", "phone", "ip"]
 
@@ -34,26 +33,25 @@ class Span(NamedTuple):
     kind: Kind
 
 
-@dataclass(frozen=True)
-class PiiParams:
-    """What counts as personal data and what becomes of it.
-
-    action: redact replaces every match, drop refuses the document. private_ip: also addresses of private, loopback and
-    other ranges that IANA reserves. *_replacement: what takes the place of a match.
-    """
+class PiiParams(Params):
+    """What counts as personal data and what becomes of it."""
 
     action: Literal["redact", "drop"] = "redact"
+    """`redact` replaces every match, `drop` refuses the document"""
     email: bool = True
+    """e-mail addresses"""
     phone: bool = True
+    """telephone numbers"""
     ip: bool = True
+    """IP addresses"""
     private_ip: bool = False
+    """also addresses of private, loopback and other ranges that IANA reserves"""
     email_replacement: str = "<EMAIL>"
+    """what takes the place of an e-mail address"""
     phone_replacement: str = "<PHONE>"
+    """what takes the place of a telephone number"""
     ip_replacement: str = "<IP>"
-
-    def __post_init__(self) -> None:
-        if self.action not in ("redact", "drop"):
-            raise ValueError(f"action: {self.action!r} given, redact or drop is allowed")
+    """what takes the place of an IP address"""
 
     def replacement(self, kind: Kind) -> str:
         """The text that stands for a match."""
@@ -328,12 +326,13 @@ def redact_pii(doc: Document, params: PiiParams) -> Document | Drop:
     return replace(doc, text="".join(parts), meta={**doc.meta, "pii": len(spans)})
 
 
-@dataclass
-class RedactPii(beam.PTransform):
-    """Replace personal data in every document, or drop the documents that have any."""
-
-    params: PiiParams = field(default_factory=PiiParams)
-    rejects: RejectParams = field(default_factory=RejectParams)
-
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        return docs | PerDocument("pii", partial(redact_pii, params=self.params), rejects=self.rejects)
+PII = Stage(
+    name="pii",
+    version=1,
+    summary="Replace personal data in every document, or drop the documents that have any.",
+    params=PiiParams,
+    judge=redact_pii,
+    libraries=("google-re2",),
+    notes=(Note("pii", int, "matches that were replaced"),),
+    reasons=(Reason("pii", "personal data found, with `action: drop`", "`redact` keeps the document"),),
+)

@@ -6,48 +6,34 @@ DataComp-LM, Li et al. 2024). `refinery train-quality` trains one; any fastText 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, Any
 
-import apache_beam as beam
 import fasttext
+from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.resources import local_copy
+from refinery.transforms.core.stage import Note, Reason, Stage
 
 HIGH_QUALITY, LOW_QUALITY = "__label__hq", "__label__lq"
 
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»‐–—‘’“”„…、。，！？：；（）「」"
 
 
-@dataclass(frozen=True)
-class QualityParams:
-    """Which classifier, and how sure it has to be.
+class QualityParams(Params):
+    """Which classifier, and how sure it has to be."""
 
-    model: a fastText supervised model, local or gs://. label: the label whose probability is the score. threshold: the
-    lowest score that is kept, 0 to 1. max_chars: how much of the beginning of a text the classifier reads.
-    """
-
-    model: str
-    label: str = HIGH_QUALITY
-    threshold: float = 0.5
-    max_chars: int = 10_000
-
-    def __post_init__(self) -> None:
-        if not self.model:
-            raise ValueError("model: '' given, a fastText model file is allowed")
-        if not self.label:
-            raise ValueError("label: '' given, a label of the model is allowed")
-        if not 0 <= self.threshold <= 1:
-            raise ValueError(f"threshold: {self.threshold} given, a number from 0 to 1 is allowed")
-        if self.max_chars < 1:
-            raise ValueError(f"max_chars: {self.max_chars} given, 1 or more is allowed")
-
-    def files(self) -> tuple[str, ...]:
-        """Every file that these parameters read."""
-        return (self.model,)
+    model: Annotated[str, Field(min_length=1)]
+    """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one"""
+    label: Annotated[str, Field(min_length=1)] = HIGH_QUALITY
+    """the label whose probability is the score"""
+    threshold: Share = 0.5
+    """the lowest score that is kept"""
+    max_chars: Positive = 10_000
+    """how much of the beginning of a text the classifier reads"""
 
 
 def classifier_text(text: str, max_chars: int) -> str:
@@ -102,13 +88,35 @@ def judge_quality(doc: Document, model: Any, params: QualityParams) -> Document 
     return replace(doc, meta={**doc.meta, "quality": score})
 
 
-@dataclass
-class FilterQuality(beam.PTransform):
-    """Score every document and drop those below the threshold."""
+def load_model(params: QualityParams) -> Any:
+    """The classifier that the parameters name, once per worker."""
+    return load_classifier(params.model)
 
-    params: QualityParams
-    rejects: RejectParams = field(default_factory=RejectParams)
 
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        judge = partial(judge_quality, params=self.params)
-        return docs | PerDocument("quality", judge, partial(load_classifier, self.params.model), self.rejects)
+def model_files(params: QualityParams) -> tuple[str, ...]:
+    """The model: its content decides the result."""
+    return (params.model,)
+
+
+QUALITY = Stage(
+    name="quality",
+    version=1,
+    summary="Score every document with a fastText classifier and drop those below the threshold.",
+    params=QualityParams,
+    on=False,
+    judge=judge_quality,
+    prepare=load_model,
+    check=check_quality,
+    files=model_files,
+    libraries=("fasttext-predict",),
+    hint="refinery train-quality trains one",
+    notes=(Note("quality", float, "the classifier's score, 0 to 1", column=True),),
+    reasons=(
+        Reason(
+            "quality-score",
+            "the classifier's score is below `threshold`",
+            "lower it, or train with other examples",
+            "Brown et al. 2020, appendix A; Li et al. 2024",
+        ),
+    ),
+)

@@ -9,16 +9,17 @@ No `from __future__ import annotations` here: Beam reads these hints.
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Any
 
-import apache_beam as beam
 import re2
+from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.resources import read_resource
+from refinery.transforms.core.stage import Note, Reason, Stage
 
 # A small list of explicit English words, so that the stage works without a file; serious use names its own lists.
 DEFAULT_WORDS = (
@@ -49,29 +50,17 @@ HINT_MEMORY = 64 << 20
 END = ""  # never a word
 
 
-@dataclass(frozen=True)
-class ToxicityParams:
-    """Which words, and how many are too many.
-
-    word_lists: files, local or gs://, UTF-8, an entry per line, "#" begins a comment line. words: entries given here,
-    in addition. An entry is a word or a phrase. A document is dropped when it has at least min_hits hits and more than
-    max_density hits per 1,000 words.
-    """
+class ToxicityParams(Params):
+    """Which words, and how many are too many. An entry is a word or a phrase."""
 
     word_lists: tuple[str, ...] = ()
+    """files, local or `gs://`, UTF-8, an entry per line, `#` begins a comment line"""
     words: tuple[str, ...] = DEFAULT_WORDS
-    max_density: float = 10.0
-    min_hits: int = 3
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_density <= 1000:
-            raise ValueError(f"max_density: {self.max_density} given, 0 to 1000 hits per 1,000 words is allowed")
-        if self.min_hits < 1:
-            raise ValueError(f"min_hits: {self.min_hits} given, 1 or more is allowed")
-
-    def files(self) -> tuple[str, ...]:
-        """Every file that these parameters read."""
-        return self.word_lists
+    """entries given here, in addition"""
+    max_density: Annotated[float, Field(ge=0, le=1000)] = 10.0
+    """hits per 1,000 words above which a document with `min_hits` hits is dropped"""
+    min_hits: Positive = 3
+    """hits that a document must have to be dropped"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +162,26 @@ def judge_toxicity(doc: Document, lexicon: Lexicon, params: ToxicityParams) -> D
     return replace(doc, meta={**doc.meta, "toxicity": round(density, 4)})
 
 
-@dataclass
-class FilterToxicity(beam.PTransform):
-    """Drop documents that are dense with listed words."""
+def list_files(params: ToxicityParams) -> tuple[str, ...]:
+    """Files whose content decides the result."""
+    return params.word_lists
 
-    params: ToxicityParams = field(default_factory=ToxicityParams)
-    rejects: RejectParams = field(default_factory=RejectParams)
 
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        judge = partial(judge_toxicity, params=self.params)
-        return docs | PerDocument("toxicity", judge, partial(load_lexicon, self.params), self.rejects)
+TOXICITY = Stage(
+    name="toxicity",
+    version=1,
+    summary="Drop documents that are dense with listed words.",
+    params=ToxicityParams,
+    judge=judge_toxicity,
+    prepare=load_lexicon,
+    files=list_files,
+    libraries=("google-re2",),
+    notes=(Note("toxicity", float, "hits per 1,000 words"),),
+    reasons=(
+        Reason(
+            "toxic-density",
+            "at least `min_hits` listed words and more than `max_density` per 1,000",
+            "raise either, or give another list",
+        ),
+    ),
+)

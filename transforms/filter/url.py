@@ -7,20 +7,21 @@ kept: one hard word drops a page, soft words must come together.
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
+from typing import Self
 from urllib.parse import unquote
 
-import apache_beam as beam
 import idna
 import numpy as np
 import re2
 import tldextract
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from refinery.transforms.core.document import Document, Drop, hash64
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.resources import read_list_file
+from refinery.transforms.core.stage import Reason, Stage
 
 # fmt: off
 # Small on purpose: unmistakable in any context. Long lists belong into files, such as those of the University of
@@ -37,32 +38,34 @@ SOFT_WORDS = (
 WORD = re.compile(r"[^\W_]+")
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 HOSTLIKE = re.compile(r"[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]|$)")
+REFINEDWEB = "Penedo et al. 2023, section G.1"
 MAX_HOST = 253  # characters of a DNS name (RFC 1035)
 MAX_URL = 8192  # characters looked at: longer ones exist, but say nothing more about their site
 
 
-@dataclass(frozen=True)
-class UrlParams:
-    """Which addresses are unwanted.
-
-    domain_lists: files, one host or domain a line, "#" starts a comment, gzip by suffix, local or gs://; an entry
-    covers the host itself and all below it. pattern_lists: files with one RE2 expression a line, searched anywhere in
-    the address ("(?i)" ignores case). blocked_domains, blocked_patterns: the same, inline. hard_words: one as a word of
-    the address drops; hard_parts: also inside a word. soft_words: soft_limit different ones drop.
-    """
+class UrlParams(Params):
+    """Which addresses are unwanted."""
 
     domain_lists: tuple[str, ...] = ()
+    """files, one host or domain a line, `#` starts a comment, gzip by suffix, local or `gs://`; an entry covers the
+    host itself and all below it"""
     pattern_lists: tuple[str, ...] = ()
+    """files with one RE2 expression a line, searched anywhere in the address (`(?i)` ignores case)"""
     blocked_domains: tuple[str, ...] = ()
+    """the same as in `domain_lists`, inline"""
     blocked_patterns: tuple[str, ...] = ()
+    """the same as in `pattern_lists`, inline"""
     hard_words: tuple[str, ...] = HARD_WORDS
+    """one of these as a word of the address drops the page"""
     hard_parts: tuple[str, ...] = HARD_PARTS
+    """one of these anywhere in the address, also inside a word, drops the page"""
     soft_words: tuple[str, ...] = SOFT_WORDS
-    soft_limit: int = 2
+    """`soft_limit` different ones of these drop the page"""
+    soft_limit: Positive = 2
+    """how many different `soft_words` are too many"""
 
-    def __post_init__(self) -> None:
-        if self.soft_limit < 1:
-            raise ValueError(f"soft_limit: {self.soft_limit} given, 1 or more is allowed")
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         for name in ("hard_words", "soft_words"):
             for word in getattr(self, name):
                 if not WORD.fullmatch(word):
@@ -70,10 +73,7 @@ class UrlParams:
         if "" in self.hard_parts:
             raise ValueError("hard_parts: '' given, one character or more is allowed")
         compile_patterns([("blocked_patterns", pattern) for pattern in self.blocked_patterns])
-
-    def files(self) -> tuple[str, ...]:
-        """Files that must exist before a run, and whose content decides its result."""
-        return self.domain_lists + self.pattern_lists
+        return self
 
 
 class UrlRules:
@@ -231,13 +231,37 @@ def load_rules(params: UrlParams) -> UrlRules:
     return UrlRules((host for host in hosts if host), compile_patterns(patterns), params)
 
 
-@dataclass
-class FilterUrl(beam.PTransform):
-    """Drop documents whose address is on a block list or speaks for itself."""
+def list_files(params: UrlParams) -> tuple[str, ...]:
+    """Files whose content decides the result."""
+    return params.domain_lists + params.pattern_lists
 
-    params: UrlParams
-    rejects: RejectParams = field(default_factory=RejectParams)
 
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        judge = partial(judge_url, params=self.params)
-        return docs | PerDocument("url", judge, partial(load_rules, self.params), self.rejects)
+URL = Stage(
+    name="url",
+    version=1,
+    summary="Drop documents whose address is on a block list or consists of unwanted words.",
+    params=UrlParams,
+    judge=judge_url,
+    prepare=load_rules,
+    files=list_files,
+    libraries=("google-re2", "idna", "tldextract"),
+    reasons=(
+        Reason(
+            "blocked-domain",
+            "the registered domain is listed in `domain_lists` or `blocked_domains`",
+            "correct the list",
+        ),
+        Reason(
+            "blocked-host",
+            "the host itself, or a level of it that is not the registered domain, is listed",
+            "correct the list",
+        ),
+        Reason(
+            "blocked-pattern",
+            "an expression of `pattern_lists` or `blocked_patterns` matches",
+            "correct the expression",
+        ),
+        Reason("hard-word", "one of `hard_words` or `hard_parts` in the address", "give your own list", REFINEDWEB),
+        Reason("soft-words", "`soft_limit` different `soft_words`", "raise `soft_limit`", REFINEDWEB),
+    ),
+)

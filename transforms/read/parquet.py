@@ -10,7 +10,7 @@ from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
-from refinery.transforms.read.plan import OWN_META, LimitParams, ReadTask
+from refinery.transforms.read.plan import LimitParams, ReadTask
 
 BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
@@ -109,8 +109,8 @@ def earlier_document(
 ) -> RawDocument | Skipped | Damaged:
     """A document of an earlier run, as it was: only the source is a new one.
 
-    Of the notes that the funnel makes itself, language and its score are taken over where their types are right; the
-    others come after documents/ was written, so whoever put them there was not the funnel.
+    Of the notes that stages make, those that they make before documents/ is written are taken over; the others come
+    later, so whoever put them there was not the funnel.
     """
     text, meta = record["text"], parse_json(str(record["meta"] or "{}").encode())
     if not isinstance(text, str) or not isinstance(record["origin"], str):
@@ -127,7 +127,7 @@ def earlier_document(
     kept: dict[str, Scalar] = {
         clean(key): scalar
         for key, value in meta.items()
-        if (scalar := scalar_of(value)) is not None and (key not in OWN_META or is_language(key, value))
+        if (scalar := scalar_of(value)) is not None and (key not in task.own_meta or is_carried(key, value, task))
     }
     kept.setdefault("source", clean(record["source"]))
     if meta_bytes(url, kept) > limits.max_meta_bytes:
@@ -138,11 +138,9 @@ def earlier_document(
     return RawDocument(text, False, "", url, task.source, origin, position, kept)
 
 
-def is_language(key: str, value: object) -> bool:
-    """Whether this is a note of the language stage, as it makes them."""
-    return (key == "language" and isinstance(value, str) and len(value) < 32) or (
-        key == "language_score" and isinstance(value, float) and 0 <= value <= 1
-    )
+def is_carried(key: str, value: object, task: ReadTask) -> bool:
+    """Whether this is a note that documents of an earlier run may bring along, of the size that stages make."""
+    return key in task.carried_meta and (isinstance(value, float) or (isinstance(value, str) and len(value) < 32))
 
 
 def size_of(text: Any) -> int:

@@ -4,15 +4,18 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Literal
+from typing import Annotated, Literal, Self
 
 import orjson
 import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
+from pydantic import Field, model_validator
 
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.resources import check_place
+from refinery.transforms.core.stage import Note
 from refinery.transforms.read.byte_source import open_source
 
 Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "documents"]
@@ -22,89 +25,74 @@ COMPRESSIONS = ("", ".gz", ".zst", ".lz4")
 ENDINGS: dict[str, Format] = {".warc": "warc", ".wet": "wet", ".arc": "arc"}
 ENDINGS |= {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
-# What the stages themselves note about a document; an input must not pretend to have been through them.
-OWN_META = frozenset(
-    ("language", "language_score", "quality", "toxicity", "pii", "copies", "copy_sources", "cut_lines", "lines_cut")
-)
-
 MAX_STRIDES = 8  # readers of one compressed file: each inflates all of it, which costs 1/10 to 1/20 of the funnel
 COMPRESSED_RATIO = 4  # compressed text counts four times its size: 64 MB of text per part, 16 MB compressed
 
 
-@dataclass(frozen=True)
-class SourceParams:
-    """One source of documents. In a recipe, an element of `sources`.
-
-    name: in tallies and provenance; lower case letters, digits, "_", ".", "-". paths: files or globs, local or gs://.
-    format: "auto" goes by the file's ending. domain: folder of the shards ("": the name). priority: lower wins among
-    copies. sample: share of the records that is read, by hash of seed and origin. cap: most documents taken from the
-    source; a file of n in the sorted listing takes cap // n of them, one more if it is among the first cap % n.
-    content: whether text is HTML still to be extracted ("auto": text in JSONL and Parquet, the payload's type in WARC).
-    *_field: names of fields; "a.b" is field b of object a unless a field "a.b" exists. id_field is kept as meta
-    "record_id", date_field as meta "date", meta_fields under their own names. meta_fields of objects become JSON.
-    """
+class SourceParams(Params):
+    """One source of documents. In a recipe, an element of `sources`."""
 
     name: str
+    """name in the funnel and in provenance: up to 64 lower-case letters, digits, `_` `.` `-`"""
     paths: tuple[str, ...]
+    """files or globs, local or `gs://`; a glob without a match stops the run before it starts"""
     format: Format = "auto"
+    """`auto` goes by the file's ending"""
     domain: str = ""
-    priority: int = 0
-    sample: float = 1.0
+    """folder of the shards; empty: the source's name"""
+    priority: Annotated[int, Field(ge=0, le=65535)] = 0
+    """among copies the source with the lower number keeps its document"""
+    sample: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """share of the records that is read, by hash of `seed` and origin"""
     seed: int = 0
-    cap: int | None = None
+    """which records `sample` picks"""
+    cap: Positive | None = None
+    """most documents of the source; not a sample, see below"""
     content: Content = "auto"
-    text_field: str = "text"
+    """`html`: the text is HTML still to be extracted; `text`: it is not; `auto`: text in JSONL and Parquet, by media
+    type in archives"""
+    text_field: Annotated[str, Field(min_length=1)] = "text"
+    """field that holds the text; `a.b` is field b of object a, unless there is a field `a.b`"""
     url_field: str = "url"
+    """field that holds the address"""
     date_field: str = "date"
+    """field that becomes meta `date`, which `rank.prefer: newest` reads"""
     id_field: str = ""
+    """field that becomes meta `record_id`; empty: none"""
     meta_fields: tuple[str, ...] = ()
+    """fields that are kept in provenance under their own names; those of objects become JSON"""
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         for field, value in (("name", self.name), ("domain", self.domain or self.name)):
             if not re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,63}", value):
-                allowed = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
-                raise ValueError(f"{field}: {value!r} given, {allowed}")
+                named = "up to 64 lower-case letters, digits, '_', '.' and '-' are allowed"
+                raise ValueError(f"{field}: {value!r} given, {named}")
         if not self.paths or not all(self.paths):
             raise ValueError(f"paths: {list(self.paths)} given, one or more file names or globs are allowed")
-        if not 0 <= self.priority <= 65535:
-            raise ValueError(f"priority: {self.priority} given, 0 to 65535 is allowed")
-        if not 0 < self.sample <= 1:
-            raise ValueError(f"sample: {self.sample} given, a number above 0 and up to 1 is allowed")
-        if self.cap is not None and self.cap < 1:
-            raise ValueError(f"cap: {self.cap} given, 1 or more is allowed (null: no cap)")
-        own = sorted(set(self.meta_fields) & OWN_META)
-        if own:
-            raise ValueError(
-                f"meta_fields: {own[0]!r} given, any but the funnel's own names is allowed: {sorted(OWN_META)}"
-            )
-        if not self.text_field:
-            raise ValueError("text_field: '' given, the name of a field is allowed")
+        return self
 
 
-@dataclass(frozen=True)
-class LimitParams:
-    """Sizes above which a record is skipped as "too-large".
+class LimitParams(Params):
+    """Sizes above which a record is skipped as "too-large". A reader's memory stays under four times
+    max_decompressed_bytes."""
 
-    max_record_bytes: one document's raw content, decoded. max_decompressed_bytes: what may be held to get at it: a
-    record of an archive, a line of JSONL, a layer of content encoding. A reader's memory stays under four times that.
-    max_meta_bytes: a JSONL or Parquet record's address and meta fields together ("meta-too-large"): they are held for
-    whole batches of documents.
-    """
+    max_record_bytes: Positive = 10_000_000
+    """one document's raw content, decoded; larger ones are skipped as `too-large`"""
+    max_decompressed_bytes: Annotated[int, Field(ge=1, le=1 << 30)] = 64_000_000
+    """what may be held to get at it: a record of an archive, a line of JSONL, a layer of content encoding"""
+    max_meta_bytes: Positive = 65_536
+    """address and meta fields of a record of JSONL, Parquet or documents together, which are held for whole batches of
+    documents; above: `meta-too-large`"""
 
-    max_record_bytes: int = 10_000_000
-    max_decompressed_bytes: int = 64_000_000
-    max_meta_bytes: int = 65_536
-
-    def __post_init__(self) -> None:
-        if self.max_meta_bytes < 1:
-            raise ValueError(f"max_meta_bytes: {self.max_meta_bytes} given, 1 or more is allowed")
-        if not 1 <= self.max_record_bytes <= self.max_decompressed_bytes:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.max_record_bytes > self.max_decompressed_bytes:
             raise ValueError(
                 f"max_record_bytes: {self.max_record_bytes} given, 1 to max_decompressed_bytes is allowed"
                 f" ({self.max_decompressed_bytes})"
             )
-        if self.max_decompressed_bytes > 1 << 30:
-            raise ValueError(f"max_decompressed_bytes: {self.max_decompressed_bytes} given, up to 2^30 is allowed")
+        return self
 
 
 @dataclass(frozen=True)
@@ -112,7 +100,8 @@ class ReadTask:
     """A file, or part `part` of `parts` of it, and what a reader must know of its source. Travels as JSON bytes.
 
     file_index: place of the file in the source's sorted listing. size: bytes of the whole file. cap: most documents
-    to take from this file, None for all.
+    to take from this file, None for all. own_meta: names that stages note in meta, which no input may use;
+    carried_meta: those of them that documents of an earlier run may bring along.
     """
 
     path: str
@@ -131,6 +120,8 @@ class ReadTask:
     date_field: str = "date"
     id_field: str = ""
     meta_fields: tuple[str, ...] = ()
+    own_meta: tuple[str, ...] = ()
+    carried_meta: tuple[str, ...] = ()
 
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
@@ -138,7 +129,8 @@ class ReadTask:
     @classmethod
     def from_json(cls, data: bytes) -> "ReadTask":
         task = cls(**orjson.loads(data))
-        return replace(task, meta_fields=tuple(task.meta_fields))
+        own, carried = tuple(task.own_meta), tuple(task.carried_meta)
+        return replace(task, meta_fields=tuple(task.meta_fields), own_meta=own, carried_meta=carried)
 
     def origin(self, offset: int) -> str:
         return f"{self.path}@{offset}"
@@ -151,22 +143,25 @@ class ReadTask:
         return self.sample >= 1 or hash64("sample", self.seed, origin) < self.sample * 2**64
 
 
-def plan_sources(sources: Sequence[SourceParams], split_bytes: int = 64 << 20) -> list[ReadTask]:
+def plan_sources(
+    sources: Sequence[SourceParams], split_bytes: int = 64 << 20, notes: Sequence[Note] = ()
+) -> list[ReadTask]:
     """The tasks that read `sources`, in order of source, file and part. Runs where the job is launched.
 
     Uncompressed JSONL and Parquet are cut into parts of about `split_bytes` bytes, compressed JSONL into at most 8
     parts of a quarter of that; WARC files, and files of a source with a cap, are read whole. Lists the files (one
-    request per pattern) and opens large Parquet files for their number of row groups.
+    request per pattern) and opens large Parquet files for their number of row groups. notes: what the stages of the run
+    note in meta.
 
     Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown.
     """
     names = [source.name for source in sources]
     if len(set(names)) < len(names):
         raise ValueError(f"sources: names {names} given, each name is allowed once")
-    return [task for source in sources for task in plan_source(source, split_bytes)]
+    return [task for source in sources for task in plan_source(source, split_bytes, notes)]
 
 
-def plan_source(source: SourceParams, split_bytes: int) -> list[ReadTask]:
+def plan_source(source: SourceParams, split_bytes: int, notes: Sequence[Note] = ()) -> list[ReadTask]:
     """The tasks of one source, in order of file and part."""
     files = list_files(source)
     tasks = []
@@ -189,6 +184,8 @@ def plan_source(source: SourceParams, split_bytes: int) -> list[ReadTask]:
             date_field=source.date_field,
             id_field=source.id_field,
             meta_fields=source.meta_fields,
+            own_meta=tuple(note.name for note in notes),
+            carried_meta=tuple(note.name for note in notes if note.carried),
         )
         parts = 1 if share is not None else count_parts(whole, split_bytes)
         tasks += [replace(whole, part=part, parts=parts) for part in range(parts)]

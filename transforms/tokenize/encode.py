@@ -4,45 +4,37 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
-import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import orjson
 from apache_beam import coders
 from apache_beam.coders import coder_impl
 from apache_beam.coders.coders import FastCoder
+from pydantic import Field
 
 from refinery.loader.format.indexed import dtype_for
 from refinery.transforms.core.document import Document, Drop, Scalar, text_bytes
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
-class TokenizerParams:
-    """Which tokenizer, and what stands around each document.
+class TokenizerParams(Params):
+    """Which tokenizer, and what stands around each document."""
 
-    path: a Hugging Face tokenizer.json or a SentencePiece .model, local or gs://. bos, eos: name of the token that
-    begins and ends every document; "auto" is the model's own (SentencePiece's bos_id and eos_id; in a tokenizer.json
-    the first well-known name among its added tokens, see transforms/tokenize/tokenizer.py); null is none.
-    """
-
-    path: str
-    bos: str | None = None
-    eos: str | None = AUTO
-
-    def __post_init__(self) -> None:
-        for name, value in (("path", self.path), ("bos", self.bos), ("eos", self.eos)):
-            if value == "":
-                allowed = "a file name" if name == "path" else "a token's name, auto or null"
-                raise ValueError(f"{name}: '' given, {allowed} is allowed")
+    path: Annotated[str, Field(min_length=1)]
+    """a Hugging Face tokenizer.json or a SentencePiece .model, local or `gs://`"""
+    bos: Annotated[str, Field(min_length=1)] | None = None
+    """name of the token that begins every document; `auto` is the model's own (SentencePiece's bos_id; in a
+    tokenizer.json the first well-known name among its added tokens); null is none"""
+    eos: Annotated[str, Field(min_length=1)] | None = AUTO
+    """name of the token that ends every document, likewise"""
 
 
 class TokenizerInfo(NamedTuple):
@@ -144,7 +136,7 @@ def load_encoder(params: TokenizerParams) -> Encoder:
     return Encoder(load_tokenizer(params.path), bos, eos, dtype_for(info.vocab_size))
 
 
-def encode_document(doc: Document, encoder: Encoder) -> EncodedDocument | Drop:
+def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop:
     """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates."""
     ids = encoder.tokenizer.encode(doc.text)
     if not len(ids):
@@ -157,13 +149,30 @@ def encode_document(doc: Document, encoder: Encoder) -> EncodedDocument | Drop:
     return EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), doc.meta)
 
 
-@dataclass
-class EncodeText(beam.PTransform):
-    """Document -> EncodedDocument."""
+def tokenizer_files(params: TokenizerParams) -> tuple[str, ...]:
+    """The tokenizer: its content decides the result."""
+    return (params.path,)
 
-    params: TokenizerParams
-    rejects: RejectParams = field(default_factory=RejectParams)
 
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[EncodedDocument]:
-        load = partial(load_encoder, self.params)
-        return docs | PerDocument("encode", encode_document, load, self.rejects, EncodedDocument)
+ENCODE = Stage(
+    name="encode",
+    version=1,
+    summary="Turn text into token ids: BOS, the text's tokens, EOS, in the integer type of the shards.",
+    params=TokenizerParams,
+    section="tokenizer",
+    optional=False,
+    judge=encode_document,
+    prepare=load_encoder,
+    check=check_tokenizer,
+    files=tokenizer_files,
+    libraries=("sentencepiece", "tokenizers"),
+    hint="refinery train-tokenizer learns one",
+    output=EncodedDocument,
+    reasons=(
+        Reason(
+            "no-tokens",
+            "the tokenizer makes nothing of the text",
+            "nothing, if rare; else the tokenizer's normalizer removes too much",
+        ),
+    ),
+)

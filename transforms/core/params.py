@@ -1,0 +1,269 @@
+"""Parameters: frozen pydantic models whose mistakes are one line each, and read the same wherever they are made.
+
+    >>> class DigitsParams(Params):
+    ...     max_ratio: Share = 0.3
+    >>> DigitsParams(max_ratio=2)
+    Traceback (most recent call last):
+    refinery.transforms.core.params.ParamsError: max_ratio: 2 given, a number from 0 to 1 is allowed
+
+A docstring below a field is the field's description: in the pages, in the JSON schema, in `refinery stages`.
+"""
+
+import ast
+import difflib
+import inspect
+import re
+import textwrap
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
+
+# What most fields are made of. null switches off what is optional: `Share | None`.
+Share = Annotated[float, Field(ge=0, le=1)]
+Positive = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class ParamsError(ValueError):
+    """What is wrong with parameters. `problems`: one line each, "path: what was given, what is allowed"."""
+
+    def __init__(self, problems: Iterable[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.problems,)
+
+
+class Params(BaseModel):
+    """Base of every parameter class: frozen, no unknown keys, nothing converted but integers to floats.
+
+    In data, an optional section is switched off by null, off or false and takes its defaults by on, true or {}; the
+    keys that a section leaves out come from the default of the field that holds it. Lists become tuples, and mappings
+    are sorted by key, so that nothing can depend on an order that a fingerprint does not see. A check of its own
+    (`model_validator`, `field_validator`) raises ValueError("field: … given, … is allowed").
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # type checkers see the fields as keyword arguments
+
+        def __init__(self, /, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise ParamsError(_problems(type(self), error)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_data(cls, data: Any) -> Any:
+        if data is True or data is None:  # `on`, or a section whose keys are all commented out
+            return {}
+        if not isinstance(data, dict):
+            return data
+        return {key: cls._read_value(key, value) for key, value in data.items()}
+
+    @classmethod
+    def _read_value(cls, key: str, value: Any) -> Any:
+        field = cls.model_fields.get(key)
+        if field is None:
+            return value
+        hint = field.annotation
+        if value is False and is_optional(hint) and bool not in get_args(hint):
+            return None
+        if isinstance(value, bool) and get_origin(hint) is Literal:  # YAML reads off as False
+            return {True: "on", False: "off"}[value]
+        default = field.get_default(call_default_factory=True)
+        if isinstance(value, Mapping) and isinstance(default, Params):
+            given = {name: getattr(default, name) for name in type(default).model_fields} | dict(value)
+            return given
+        return _normalise(value)
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with other values, checked like a new one."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+
+    def plain(self) -> dict[str, Any]:
+        """JSON-able data that makes the same parameters: every field, defaults included; tuples become lists."""
+        return self.model_dump(mode="json")
+
+
+def _normalise(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(_normalise(item) for item in value)
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _normalise(value[key]) for key in sorted(value)}
+    return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0: equal values, equal fingerprints
+
+
+# --- descriptions ---------------------------------------------------------------------------------------------------
+
+
+def field_docs(cls: type[Params]) -> dict[str, str]:
+    """Field -> its description, from the docstrings below the fields; inherited ones included. Reads source files."""
+    found: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        if base in (Params, BaseModel, object) or not issubclass(base, Params) or "__annotations__" not in vars(base):
+            continue
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(base))).body[0].body  # type: ignore[attr-defined]
+        except (OSError, TypeError):  # made by create_model
+            continue
+        for before, node in pairwise(body):
+            if isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name) and _is_text(node):
+                found[before.target.id] = " ".join(inspect.cleandoc(node.value.value).split())
+    return found
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def is_optional(hint: Any) -> bool:
+    """Whether None is one of the values of a type."""
+    return get_origin(hint) in (Union, types.UnionType) and type(None) in get_args(hint)
+
+
+def sections_of(hint: Any) -> list[type[Params]]:
+    """Parameter classes that a type is made of."""
+    if inspect.isclass(hint) and issubclass(hint, Params):
+        return [hint]
+    return [found for part in get_args(hint) for found in sections_of(part)]
+
+
+def allowed(hint: Any, metadata: Iterable[Any] = ()) -> str:
+    """What a type and its limits allow, for people: "a number from 0 to 1 or null"."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return allowed(args[0], (*args[1:], *metadata))
+    if origin in (Union, types.UnionType):
+        return " or ".join("null" if arg is type(None) else allowed(arg, metadata) for arg in args)
+    if inspect.isclass(hint) and issubclass(hint, Params):
+        return f"a section (keys {', '.join(hint.model_fields)})"
+    if origin is Literal:
+        return f"one of {', '.join(map(str, args))}"
+    if origin is tuple:
+        one = _PLURALS.get(args[0])
+        return f"a list of {one}" if one else f"a list, each {allowed(args[0])},"
+    if origin is not None and issubclass(origin, Mapping):
+        return f"a mapping of names to {_PLURALS.get(args[1]) or allowed(args[1])}"
+    return _number(hint, metadata) if hint in (int, float) else _WORDS.get(hint, str(hint))
+
+
+_WORDS: dict[Any, str] = {int: "an integer", float: "a number", bool: "on or off", str: "text"}
+_PLURALS: dict[Any, str] = {int: "integers", float: "numbers", str: "texts"}
+_BOUNDS = {"ge": annotated_types.Ge, "gt": annotated_types.Gt, "le": annotated_types.Le, "lt": annotated_types.Lt}
+
+
+def _number(hint: Any, metadata: Iterable[Any]) -> str:
+    found: dict[str, Any] = {}
+    for entry in metadata:
+        for limit in entry.metadata if isinstance(entry, FieldInfo) else (entry,):
+            found |= {name: getattr(limit, name) for name, kind in _BOUNDS.items() if isinstance(limit, kind)}
+    word = _WORDS[hint]
+    low = f"{found['ge']}" if "ge" in found else f"above {found['gt']}" if "gt" in found else ""
+    high = f"{found['le']}" if "le" in found else f"below {found['lt']}" if "lt" in found else ""
+    if low and high:
+        joint = " to " if "ge" in found and "le" in found else " to " if "ge" in found else " and up to "
+        return f"{word} {'from ' if 'ge' in found else ''}{low}{joint}{high}"
+    if low:
+        return f"{low} or more" if "ge" in found else f"{word} {low}"
+    return f"{word} up to {high}" if "le" in found else f"{word} {high}" if high else word
+
+
+# --- mistakes -------------------------------------------------------------------------------------------------------
+
+_LIMITS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
+
+
+def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
+    """A line for each problem that pydantic found."""
+    for found in error.errors(include_url=False):
+        path, kind, value = found["loc"], found["type"], found["input"]
+        if kind in ("value_error", "assertion_error"):
+            yield from _own_problems(cls, path, found["ctx"]["error"])
+            continue
+        hint, metadata = _type_at(cls, path)
+        what = allowed(hint, metadata)
+        if kind == "extra_forbidden":
+            problem = f"unknown key, {nearest(path[-1], cls.model_fields)}"
+        elif kind == "missing":
+            problem = f"nothing given, {what} is required"
+        elif kind == "finite_number":
+            problem = f"{given(value)} given, a finite number is allowed"
+        elif kind in _LIMITS:
+            problem = f"{value} given, {what} is allowed"
+        else:
+            options = (
+                [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
+            )
+            near = difflib.get_close_matches(value, options, 1) if options and _is_short(value) else []
+            problem = f"{given(value)} given, {what} is allowed{f' (did you mean {near[0]}?)' if near else ''}"
+        yield f"{dotted(path)}: {problem}"
+
+
+def _own_problems(cls: type[Params], path: tuple[int | str, ...], error: Exception) -> Iterator[str]:
+    """What a class's own check says ("field: …"), or the problems of a section, behind the path to it."""
+    where = dotted(path)
+    for line in error.problems if isinstance(error, ParamsError) else (" ".join(str(error).split()),):
+        named = re.match(r"\w[\w.\[\]]*(?=: )", line)
+        inside = named is not None and (isinstance(error, ParamsError) or named[0].split(".")[0] in cls.model_fields)
+        if where and isinstance(error, ParamsError):
+            yield f"{where}{'.' if inside else ': '}{line}"
+        else:
+            yield line if inside or not where else f"{where}: {line}"
+
+
+def _type_at(cls: type[Params], path: tuple[int | str, ...]) -> tuple[Any, list[Any]]:
+    field = cls.model_fields.get(str(path[0])) if path else None
+    if field is None:
+        return cls, []
+    hint, metadata = field.annotation, list(field.metadata)
+    for step in path[1:]:
+        inner = [arg for arg in get_args(hint) if arg is not type(None)] if is_optional(hint) else [hint]
+        args = get_args(inner[0])
+        hint, metadata = (args[0] if isinstance(step, int) else args[-1]) if args else inner[0], []
+    return hint, metadata
+
+
+def dotted(path: Iterable[int | str]) -> str:
+    """("sources", 0, "paths") -> "sources[0].paths"."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{printable_name(step)}" if text else printable_name(step)
+    return text
+
+
+def nearest(key: Any, names: Iterable[str]) -> str:
+    """ "did you mean …?", or all names that are allowed."""
+    near = difflib.get_close_matches(key, list(names), 1) if _is_short(key) else []
+    return f"did you mean {near[0]}?" if near else f"{', '.join(names)} are allowed"
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 100  # difflib is quadratic
+
+
+def given(value: Any) -> str:
+    """A value and its type on one short line, whatever it is."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "on", False: "off"}[value]
+    if isinstance(value, (int, float)):
+        kind = "an integer" if isinstance(value, int) else "a number"
+        return f"{value} ({kind})" if isinstance(value, float) or abs(value) < 10**20 else "a huge integer"
+    if isinstance(value, str):
+        return f"{value[:60]!a}{'…' * (len(value) > 60)} (text)" if value else "'' (empty text)"
+    if isinstance(value, (Mapping, list, tuple)):
+        kind, unit = ("a mapping", "key") if isinstance(value, Mapping) else ("a list", "value")
+        return f"{kind} of {len(value)} {unit}{'s' * (len(value) != 1)}"
+    return f"a value of type {type(value).__name__}"
+
+
+def printable_name(key: Any) -> str:
+    """A key as an error line may show it."""
+    return key if isinstance(key, str) and re.fullmatch(r"[\w-]{1,60}", key) else ascii(key)[:60]

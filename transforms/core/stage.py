@@ -1,0 +1,151 @@
+"""The declaration of a stage: everything that the rest of the project must know of it, in the stage's own file.
+
+    DIGITS = Stage(
+        name="digits",
+        version=1,
+        summary="Drop documents that are mostly digits.",
+        params=DigitsParams,
+        judge=judge_digits,
+        reasons=(Reason("digit-ratio", "more than `max_ratio` of the characters are digits"),),
+    )
+
+From it come the recipe's section, the fingerprint, the check of files before a run, the funnel's order, the provenance
+columns, `refinery stages`, the pages and the JSON schema. A declaration is also the PTransform's factory:
+`docs | DIGITS(DigitsParams(max_ratio=0.5))`. See docs/architecture.md, "Adding a stage".
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+import apache_beam as beam
+
+from refinery.transforms.core.document import Document
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.per_document import PerDocument, RejectParams
+
+P = TypeVar("P", bound=Params)
+
+KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a stage drops a document. name: kebab-case and stable, since manifests carry it.
+
+    meaning: a sentence's worth, for the pages. advice: what to do when it takes too much. source: the paper or table
+    that the rule follows.
+    """
+
+    name: str
+    meaning: str
+    advice: str = "nothing"
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        if not KEBAB.fullmatch(self.name):
+            raise ValueError(f"reason: {self.name!r} given, kebab-case is allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A fact that a stage notes in a document's `meta`, under a name that no input may use.
+
+    type: str, float or int. column: whether it is a column of the provenance files (else it is part of their JSON
+    column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
+    run may bring it along, since it was noted before they were written.
+    """
+
+    name: str
+    type: type
+    meaning: str
+    column: bool = False
+    carried: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
+            raise ValueError(f"note: {self.name!r} given, a lower-case name is allowed")
+        if self.type not in (str, float, int):
+            raise ValueError(f"note {self.name}: type {self.type!r} given, str, float or int is allowed")
+
+
+def no_files(params: Any) -> tuple[str, ...]:
+    """For stages that read no file."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Generic[P]):
+    """A step of the funnel, declared. Frozen; compared by identity of its parts.
+
+    name: in the funnel, in kebab-case. version: raised whenever the same parameters give other output for any text;
+    part of the fingerprint. summary: one sentence. params: its parameter class. judge: the pure function, called as
+    judge(document, params=…) -> Document | Drop, or judge(document, resource, params=…) with what `prepare(params)`
+    builds once per worker (a model, a compiled list); with `splits` it returns an iterable of documents, or Drop.
+    A stage without judge is a composite that phases know how to place.
+
+    check: called with the parameters before a run; raises ValueError or OSError "field: …" (default: `prepare`, since
+    what loads is right). files: paths whose content decides the result, from the parameters. libraries: distributions
+    whose version decides the result. schemes: names of kernel schemes that decide it.
+    section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
+    optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
+    it emits.
+    """
+
+    name: str
+    version: int
+    summary: str
+    params: type[P] | None = None
+    judge: Callable[..., Any] | None = None
+    prepare: Callable[[P], Any] | None = None
+    check: Callable[[P], object] | None = None
+    files: Callable[[P], Iterable[str]] = no_files
+    libraries: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    section: str = ""
+    uses: tuple[str, ...] = ()
+    optional: bool = True
+    on: bool = True
+    splits: bool = False
+    output: type = Document
+    hint: str = ""  # behind a "cannot be read": which command makes the file
+    module: str = field(default="", compare=False)  # "module:NAME" of a user's own
+
+    def __post_init__(self) -> None:
+        if not KEBAB.fullmatch(self.name):
+            raise ValueError(f"stage: name {self.name!r} given, kebab-case is allowed")
+        if self.version < 1:
+            raise ValueError(f"stage {self.name}: version {self.version} given, 1 or more is allowed")
+        names = [reason.name for reason in self.reasons]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"stage {self.name}: reason {twice[0]!r} given twice")
+        if self.judge is not None and self.params is None:
+            raise ValueError(f"stage {self.name}: a judge without params given, a subclass of Params is needed")
+
+    @property
+    def key(self) -> str:
+        """Its section of the recipe; "" for none."""
+        return self.section or (self.name.replace("-", "_") if self.params else "")
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """All sections of the recipe that decide its result."""
+        return tuple(name for name in (self.key, *self.uses) if name)
+
+    def __call__(self, params: P | None = None, rejects: RejectParams | None = None) -> beam.PTransform:
+        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`."""
+        if self.judge is None or self.params is None:
+            raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
+        chosen = self.params() if params is None else params
+        judge = partial(self.judge, params=chosen)
+        prepare = partial(self.prepare, chosen) if self.prepare else None
+        known = frozenset(reason.name for reason in self.reasons)
+        return PerDocument(
+            self.name, judge, prepare, rejects or RejectParams(), self.output, splits=self.splits, reasons=known
+        )

@@ -1,0 +1,274 @@
+"""The rule sets of the heuristics: their parameters, and a reason for each rule.
+
+docs/heuristics.md explains how the rules count and where they differ from their sources.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+
+from refinery.transforms.core.params import Params, Positive, Share
+from refinery.transforms.core.stage import Reason
+from refinery.transforms.native import heuristics as kernel
+from refinery.transforms.native.heuristics import measure
+
+GOPHER = "Rae et al. 2021, appendix A1.1"
+GOPHER_TABLE = "Rae et al. 2021, table A1"
+C4 = "Raffel et al. 2020, section 2.2"
+FINEWEB = "Penedo et al. 2024, section 3.6"
+REDPAJAMA = "Weber et al. 2024"
+
+ENGLISH_STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")  # Rae et al. 2021, appendix A1.1
+
+Limit = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Ratio = Annotated[float, Field(ge=0, le=2**31 - 1)]
+
+
+def _check_order(params: Any, low: str, high: str) -> None:
+    least, most = getattr(params, low), getattr(params, high)
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"{low}: {least} given, at most {high} ({most}) is allowed")
+
+
+class BasicParams(Params):
+    """Rules beside the published sets. null switches a rule off."""
+
+    min_chars: Limit | None = 200
+    """characters, also of what C4's line rules leave; mT5 (Xue et al. 2021) takes 200 for a line of real text"""
+    min_unique_word_ratio: Share | None = 0.1
+    """distinct words / words in windows of 1,000 words, averaged; of a shorter document the rps_doc_frac_unique_words
+    of RedPajama-V2 (Weber et al. 2024), which sets no threshold"""
+    max_punctuation_ratio: Share | None = 0.25
+    """punctuation and symbols / characters; 0.25 as NeMo Curator's NonAlphaNumericFilter"""
+    max_code_line_ratio: Share | None = 0.6
+    """lines that look like code / lines; prose about code stays below 0.6, C and C++ are above"""
+
+
+BASIC_REASONS = (
+    Reason("basic-too-few-characters", "fewer characters than `min_chars`", source="Xue et al. 2021"),
+    Reason("basic-low-unique-word-ratio", "distinct words / words is below `min_unique_word_ratio`", source=REDPAJAMA),
+    Reason("basic-high-punctuation-ratio", "punctuation / characters is above `max_punctuation_ratio`"),
+    Reason("basic-code-like", "lines that look like code / lines is above `max_code_line_ratio`"),
+)
+
+
+class GopherParams(Params):
+    """Gopher's quality rules: Rae et al. 2021, appendix A1.1. null switches a rule off."""
+
+    min_words: Limit | None = 50
+    """words with a letter or a digit"""
+    max_words: Limit | None = 100_000
+    """words with a letter or a digit"""
+    min_mean_word_chars: Ratio | None = 3.0
+    """mean length of such words; not judged where most letters are of a script written without spaces"""
+    max_mean_word_chars: Ratio | None = 10.0
+    """mean length of such words; not judged where most letters are of a script written without spaces"""
+    max_hash_ratio: Ratio | None = 0.1
+    """`#` per word"""
+    max_ellipsis_ratio: Ratio | None = 0.1
+    """`…` and `...` per word"""
+    max_bullet_lines: Share | None = 0.9
+    """share of lines that start with a bullet"""
+    max_ellipsis_lines: Share | None = 0.3
+    """share of lines that end in an ellipsis"""
+    min_alphabetic_words: Share | None = 0.8
+    """share of words with a letter"""
+    min_stop_words: Limit | None = 2
+    """distinct words of the language's list in `stop_words`"""
+    stop_words: Mapping[str, tuple[str, ...]] = {"en": ENGLISH_STOP_WORDS}
+    """language (meta `language`) to its list; a language without a list is not judged, a document without a language
+    must satisfy one of the lists"""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _check_order(self, "min_words", "max_words")
+        _check_order(self, "min_mean_word_chars", "max_mean_word_chars")
+        for language, words in self.stop_words.items():
+            for word in words:
+                if measure(word, (), 0, 0, 0, 0, 0).words != 1 or word != word.strip():
+                    raise ValueError(f"stop_words.{language}: {word!r} given, a single word is allowed")
+        return self
+
+    @cached_property
+    def stop_lists(self) -> dict[str, tuple[str, ...]]:
+        """`stop_words` without repeated words."""
+        return {language: tuple(dict.fromkeys(words)) for language, words in self.stop_words.items()}
+
+    def lists_for(self, language: Any) -> tuple[tuple[str, ...], ...]:
+        """The lists that a document of `language` is compared with; () when it is not judged."""
+        if self.min_stop_words is None:
+            return ()
+        if not language:
+            return tuple(self.stop_lists.values())
+        words = self.stop_lists.get(language)
+        return () if words is None else (words,)
+
+
+GOPHER_REASONS = (
+    Reason("gopher-too-few-words", "fewer words with a letter or a digit than `min_words`", source=GOPHER),
+    Reason("gopher-too-many-words", "more words with a letter or a digit than `max_words`", source=GOPHER),
+    Reason("gopher-short-words", "their mean length is below `min_mean_word_chars`", source=GOPHER),
+    Reason("gopher-long-words", "their mean length is above `max_mean_word_chars`", source=GOPHER),
+    Reason("gopher-hash-ratio", "`#` / words is above `max_hash_ratio`", source=GOPHER),
+    Reason("gopher-ellipsis-ratio", "`…` and `...` / words is above `max_ellipsis_ratio`", source=GOPHER),
+    Reason("gopher-bullet-lines", "lines that start with a bullet / lines is above `max_bullet_lines`", source=GOPHER),
+    Reason(
+        "gopher-ellipsis-lines", "lines that end in an ellipsis / lines is above `max_ellipsis_lines`", source=GOPHER
+    ),
+    Reason("gopher-few-alphabetic-words", "words with a letter / words is below `min_alphabetic_words`", source=GOPHER),
+    Reason("gopher-few-stop-words", "fewer distinct words of the language's list than `min_stop_words`", source=GOPHER),
+)
+
+
+class RepetitionParams(Params):
+    """Gopher's repetition rules: Rae et al. 2021, table A1. Shares of lines, paragraphs or characters; null: off."""
+
+    max_duplicate_lines: Share | None = 0.30
+    """lines met before / lines"""
+    max_duplicate_paragraphs: Share | None = 0.30
+    """paragraphs met before / paragraphs"""
+    max_duplicate_line_chars: Share | None = 0.20
+    """characters of lines met before / characters"""
+    max_duplicate_paragraph_chars: Share | None = 0.20
+    """characters of paragraphs met before / characters"""
+    max_top_2_gram: Share | None = 0.20
+    """characters of the most frequent 2-gram × its occurrences / characters"""
+    max_top_3_gram: Share | None = 0.18
+    """the same for n = 3"""
+    max_top_4_gram: Share | None = 0.16
+    """the same for n = 4"""
+    max_duplicate_5_grams: Share | None = 0.15
+    """characters of 5-grams met before, none counted twice / characters"""
+    max_duplicate_6_grams: Share | None = 0.14
+    """the same for n = 6"""
+    max_duplicate_7_grams: Share | None = 0.13
+    """the same for n = 7"""
+    max_duplicate_8_grams: Share | None = 0.12
+    """the same for n = 8"""
+    max_duplicate_9_grams: Share | None = 0.11
+    """the same for n = 9"""
+    max_duplicate_10_grams: Share | None = 0.10
+    """the same for n = 10"""
+
+    @cached_property
+    def ngram_rules(self) -> tuple[tuple[int, str, float, str], ...]:
+        """(n, count, threshold, reason) of the n-gram rules that are on, n rising."""
+        top = [(n, f"top_{n}_gram_chars", f"max_top_{n}_gram", f"repetition-top-{n}-gram") for n in range(2, 5)]
+        duplicate = [
+            (n, f"duplicate_{n}_gram_chars", f"max_duplicate_{n}_grams", f"repetition-duplicate-{n}-grams")
+            for n in range(5, 11)
+        ]
+        rules = [(n, count, getattr(self, name), reason) for n, count, name, reason in top + duplicate]
+        return tuple(rule for rule in rules if rule[2] is not None)
+
+
+REPETITION_REASONS = (
+    *(
+        Reason(f"repetition-duplicate-{what}", f"above `max_duplicate_{what.replace('-', '_')}`", source=GOPHER_TABLE)
+        for what in ("lines", "paragraphs", "line-chars", "paragraph-chars")
+    ),
+    *(Reason(f"repetition-top-{n}-gram", f"above `max_top_{n}_gram`", source=GOPHER_TABLE) for n in range(2, 5)),
+    *(
+        Reason(f"repetition-duplicate-{n}-grams", f"above `max_duplicate_{n}_grams`", source=GOPHER_TABLE)
+        for n in range(5, 11)
+    ),
+)
+
+
+class C4Params(Params):
+    """C4's rules, in the order of its released code: Raffel et al. 2020, section 2.2. null or false switches one off.
+
+    A line that a rule removes is not there for the rules behind it.
+    """
+
+    require_terminal_punctuation: bool = False
+    """lines that do not end in terminal punctuation or a quote, or end in `...`, are removed; off, since it eats
+    hard-wrapped text, and FineWeb (Penedo et al. 2024, section 3.5) left it out because it removes 30 % of the
+    tokens"""
+    min_words_per_line: Limit | None = 3
+    """lines with fewer words are removed"""
+    max_word_chars: Annotated[Positive, Field(le=2**31 - 1)] | None = 1000
+    """lines with a longer word are removed"""
+    remove_javascript_lines: bool = True
+    """lines with "javascript" are removed"""
+    remove_policy_lines: bool = True
+    """lines with a cookie or policy phrase are removed"""
+    remove_citations: bool = False
+    """`[1]`, `[edit]`, `[citation needed]` are cut out; off, since it also eats `x[1]` in technical text"""
+    drop_lorem_ipsum: bool = True
+    """a line with "lorem ipsum" drops the document"""
+    drop_curly_brackets: bool = True
+    """a line with `{` drops the document; switch it off for technical text"""
+    min_sentences: Limit | None = 5
+    """sentences that must be left"""
+
+
+C4_REASONS = (
+    Reason("c4-lorem-ipsum", "a line with lorem ipsum, with `drop_lorem_ipsum`", source=C4),
+    Reason("c4-curly-bracket", "a line with `{`, with `drop_curly_brackets`", "switch it off for technical text", C4),
+    Reason("c4-no-lines-left", "there were lines, and the line rules removed all of them", source=C4),
+    Reason("c4-too-few-sentences", "the lines that are left have fewer sentences than `min_sentences`", source=C4),
+)
+
+
+class FineWebParams(Params):
+    """FineWeb's rules: Penedo et al. 2024, section 3.6. They judge what C4's line rules left. null: off."""
+
+    min_terminal_lines: Share | None = 0.12
+    """share of lines that end in terminal punctuation"""
+    max_short_lines: Share | None = 0.67
+    """share of lines of at most `short_line_chars` characters"""
+    short_line_chars: Limit = 30
+    """characters of a short line"""
+    max_duplicate_line_chars: Share | None = 0.01
+    """characters of lines met before / characters without line breaks"""
+    max_newline_ratio: Ratio | None = 0.3
+    """line breaks per word"""
+
+
+FINEWEB_REASONS = (
+    Reason("fineweb-few-terminal-lines", "below `min_terminal_lines`", source=FINEWEB),
+    Reason("fineweb-short-lines", "above `max_short_lines`", source=FINEWEB),
+    Reason("fineweb-duplicate-line-chars", "above `max_duplicate_line_chars`", source=FINEWEB),
+    Reason("fineweb-newline-ratio", "above `max_newline_ratio`", source=FINEWEB),
+)
+
+
+class HeuristicsParams(Params):
+    """The rule sets, in the order in which they judge; null switches a set off."""
+
+    basic: BasicParams | None = BasicParams()
+    """rules beside the published sets"""
+    gopher: GopherParams | None = GopherParams()
+    """Gopher's quality rules"""
+    repetition: RepetitionParams | None = RepetitionParams()
+    """Gopher's repetition rules"""
+    c4: C4Params | None = C4Params()
+    """C4's rules"""
+    fineweb: FineWebParams | None = FineWebParams()
+    """FineWeb's rules"""
+
+    @cached_property
+    def limits(self) -> tuple[int, int, int, int, int]:
+        """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
+        basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
+        flags = max_ngram = 0
+        if repetition:
+            max_ngram = max((rule[0] for rule in repetition.ngram_rules), default=0)
+            if repetition.max_duplicate_paragraphs is not None or repetition.max_duplicate_paragraph_chars is not None:
+                flags |= kernel.PARAGRAPHS
+            if repetition.max_duplicate_lines is not None or repetition.max_duplicate_line_chars is not None:
+                flags |= kernel.LINES
+        if fineweb and fineweb.max_duplicate_line_chars is not None:
+            flags |= kernel.LINES
+        unique = basic is not None and basic.min_unique_word_ratio is not None
+        if unique or max_ngram or (gopher is not None and gopher.min_stop_words is not None):
+            flags |= kernel.WORDS
+        if c4:
+            flags |= kernel.NEED_TERMINAL if c4.require_terminal_punctuation else 0
+            flags |= kernel.NO_JAVASCRIPT if c4.remove_javascript_lines else 0
+            flags |= kernel.NO_POLICY if c4.remove_policy_lines else 0
+        short = fineweb.short_line_chars if fineweb else 0
+        return max_ngram, short, (c4 and c4.min_words_per_line) or 0, (c4 and c4.max_word_chars) or 0, flags
