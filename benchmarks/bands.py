@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_blocks, hash_blocks
 from refinery.transforms.dedup.record_batch import CANDIDATE, CORPUS, NEAR, MapBlocks, header, read_header
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -113,7 +113,7 @@ def build_blocks(pipeline: Any, parts: Sequence[tuple[str, int]], path: str) -> 
     hashes = headers | "to hash" >> beam.GroupByKey() | MapBlocks("bands", "hashes", make)
     shared = hashes | "by hash" >> beam.GroupByKey() | MapBlocks("bands", "buckets", partial(bucket_blocks, **own))
     count_into(shared | beam.Map(candidates_in).with_output_types(int), path)
-    take_sides(pipeline)
+    take_side_outputs(pipeline)
 
 
 def band_elements(element: tuple[int, bytes]) -> Iterator[tuple[tuple[int, int], int]]:

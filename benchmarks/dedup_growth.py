@@ -33,7 +33,7 @@ from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
 
@@ -114,7 +114,7 @@ def run_scale(documents: int, workers: int, counts: str, labels: Sequence[str]) 
             params = DedupParams(near=PARAMS)
             verdicts = pipeline | Deduplicate(params, SIGNATURE, (SOURCE,), lists, partitions_of(documents))
             verdicts | WriteVerdicts(scratch, (SOURCE,))
-            take_sides(pipeline)
+            take_side_outputs(pipeline)
 
         with Meter(runner.pool.pids if runner.pool else [], memory=True) as meter:
             runner.run("dedup", build)

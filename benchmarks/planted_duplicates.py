@@ -36,7 +36,7 @@ from benchmarks.made_copies import KINDS, SIGNATURE, STEPS, Pair, chances, jacca
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
@@ -83,7 +83,7 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
         def build(pipeline):  # type: ignore[no-untyped-def]
             verdicts = pipeline | Deduplicate(DedupParams(near=near), SIGNATURE, (SOURCE,), lists)
             verdicts | WriteVerdicts(scratch, (SOURCE,))
-            take_sides(pipeline)  # tallies; nobody reads them here
+            take_side_outputs(pipeline)  # counters; nobody reads them here
 
         runner.run("dedup", build)
         return pa.concat_tables(

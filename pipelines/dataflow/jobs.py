@@ -86,14 +86,14 @@ class Service(Protocol):
 class Patience:
     """How a job is watched, in seconds. now, sleep: the clock, for tests.
 
-    first_poll, max_poll: pauses between two questions for the state; they grow by half. tallies: between two questions
-    for the tallies. give_up: how long the service may be out of reach. denied: how long it may deny what
+    first_poll, max_poll: pauses between two questions for the state; they grow by half. counters: between two questions
+    for the counters. give_up: how long the service may be out of reach. denied: how long it may deny what
     it must have, or not take a job. last_words: how long to wait for a failed job's error messages, which come late.
     """
 
     first_poll: float = 1.0
     max_poll: float = 20.0
-    tallies: float = 30.0
+    counters: float = 30.0
     give_up: float = 3600.0
     denied: float = 120.0
     last_words: float = 40.0
@@ -233,7 +233,7 @@ class JobRunner:
         with show(ran) as watch:
             while found is not None:
                 watch.state = found.state
-                if found.ended or patience.now() >= told + patience.tallies:
+                if found.ended or patience.now() >= told + patience.counters:
                     watch.totals = self._totals(job) or watch.totals
                     told = patience.now()
                 if found.ended:

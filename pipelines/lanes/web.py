@@ -12,7 +12,7 @@ from refinery.pipelines.run.phases import STAGES as STAGES
 from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import WorkList
+from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.cut_lines import CutLines
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.extract.extract import ExtractText
@@ -31,7 +31,7 @@ from refinery.transforms.write.shards import SHARD_MEMORY, WriteShards
 from refinery.transforms.write.shuffle import ShuffleToShards
 
 
-def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList) -> beam.PCollection:
+def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) -> beam.PCollection:
     """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
     rejects = recipe.rejects
     docs = pipeline | ReadSources(tasks, recipe.limits, rejects)  # RawDocument
@@ -41,7 +41,7 @@ def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList) ->
     return optional(docs, FilterHeuristics, recipe.heuristics, rejects)  # Document
 
 
-def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList, work: str, report: str, facts: Any) -> None:
+def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)
     sources, lines = recipe.source_facts(), recipe.line_dup is not None
@@ -71,7 +71,7 @@ def dedup(
 def shards(
     pipeline: beam.Pipeline,
     recipe: Recipe,
-    pairs: WorkList,
+    pairs: TaskList,
     counts: Mapping[str, int],
     removals: int,
     dtype: str,

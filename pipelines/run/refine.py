@@ -37,7 +37,7 @@ from refinery.pipelines.run.prefix import RefineError, claim, describe_run, loca
 from refinery.pipelines.run.publish import publish_corpus
 from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe, RunParams
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.core.task_list import WorkList
+from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.sources import ReadTask, plan_sources, read_tasks, write_tasks
@@ -137,7 +137,7 @@ class Refinement:
         return phase
 
     def _check_budget(self, report: Mapping[str, Any]) -> None:
-        problems = check_budget(report["tallies"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
+        problems = check_budget(report["counters"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
         if problems:
             raise RefineError(
                 "too many dead letters:\n  "
@@ -162,7 +162,7 @@ class Refinement:
             label = f"1/3 clean, wave {number + 1} of {number + len(waves)}"
             report = self._job("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
             reports.append({**report, "number": number})
-            self._check_budget({"tallies": [tally for report in reports for tally in report["tallies"]]})
+            self._check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
             todo = self._unread(todo, reports[-1:])
         merged = merge_reports(reports)
@@ -176,7 +176,7 @@ class Refinement:
 
     def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
         """The tasks, in order, that none of these wave reports names."""
-        finished = {task_key(task) for report in reports for task in read_tasks(WorkList(self.work, **report["tasks"]))}
+        finished = {task_key(task) for report in reports for task in read_tasks(TaskList(self.work, **report["tasks"]))}
         return [task for task in tasks if task_key(task) not in finished]
 
     def _cut(self, tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
@@ -224,7 +224,7 @@ class Refinement:
         store = open_store(clean.root)
         recipe = self.recipe
         if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
-            return {"tallies": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
+            return {"counters": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
         parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
         against = load_against(recipe) if self.against is None else self.against
         foreign = [part for corpus in against for part in corpus.parts]
@@ -268,7 +268,7 @@ class Refinement:
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
         counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
-        removals = count_files(sum(t["documents"] for t in dedup.report["tallies"] if t["outcome"] == "dropped"))
+        removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
         name = "shards/report.json"
 
@@ -282,8 +282,8 @@ class Refinement:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def _funnel(self, phases: Sequence[Phase]) -> list[dict[str, Any]]:
-        tallies = merge_reports([phase.report for phase in phases])["tallies"]
-        return build_funnel(tallies, web.STAGES, [source.name for source in self.recipe.sources])
+        counters = merge_reports([phase.report for phase in phases])["counters"]
+        return build_funnel(counters, web.STAGES, [source.name for source in self.recipe.sources])
 
     def _publish(self, phases: Sequence[Phase]) -> Manifest:
         funnel = self._funnel(phases)

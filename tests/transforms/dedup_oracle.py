@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
@@ -77,11 +77,11 @@ def deduplicate(
     def build(pipeline):
         packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, lists, partitions)
         packed | WriteVerdicts(str(folder), SOURCES)
-        return [packed, *take_sides(pipeline)]
+        return [packed, *take_side_outputs(pipeline)]
 
-    packed, *sides = run_and_collect(build, *flags)
+    packed, *side_outputs = run_and_collect(build, *flags)
     assert sorted(part for part, _ in packed) == list(range(len(layout)))
-    report = merge_records(record for side in sides for record in side)
+    report = merge_records(record for side in side_outputs for record in side)
     verdicts: Verdicts = {}
     for (url, rows), docs in zip(parts, layout, strict=True):
         table = pq.read_table(url.replace("signatures", "verdicts"), partitioning=None)
@@ -209,18 +209,18 @@ def layout_of(docs: Sequence[Document], parts: int, seed: int) -> list[list[Docu
 
 
 def check_conservation(docs: Sequence[Document], outcome: Outcome, params: DedupParams) -> None:
-    tallies = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["tallies"]}
+    counters = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["counters"]}
     stages = ["exact-duplicates"] * params.exact + ["near-duplicates-in-source"] * bool(params.in_source)
     stages += ["near-duplicates"] * (params.near is not None)
-    assert {stage for stage, _, _ in tallies} == set(stages)
+    assert {stage for stage, _, _ in counters} == set(stages)
     for source in SOURCES:
         own = [d for d in docs if d.source == source]
         entering = (len(own), sum(len(d.text.encode()) for d in own))
         for stage in stages:
             numbers = {}
             for result in ("in", "kept", "dropped"):
-                tally = tallies.get((stage, source, result), {"documents": 0, "bytes": 0})
-                numbers[result] = (tally["documents"], tally["bytes"])
+                counter = counters.get((stage, source, result), {"documents": 0, "bytes": 0})
+                numbers[result] = (counter["documents"], counter["bytes"])
             assert numbers["in"] == entering == tuple(map(sum, zip(numbers["kept"], numbers["dropped"], strict=True)))
             entering = numbers["kept"]
         kept = [d for d in own if not outcome.verdicts[d.origin]["removed"]]

@@ -18,7 +18,7 @@ from typing import Any
 import apache_beam as beam
 import orjson
 
-from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.exact_duplicates import identity_blocks, keep_first
@@ -87,8 +87,8 @@ class PartLists:
     names of the published corpora, in order.
     """
 
-    headers: WorkList
-    listings: WorkList | None
+    headers: TaskList
+    listings: TaskList | None
     numbers: Parts
     documents: int
     corpora: tuple[str, ...]
@@ -103,8 +103,8 @@ def list_parts(location: str, parts: Sequence[tuple[str, int]], against: tuple[P
     headers = [orjson.dumps([number, url, rows]) for number, (url, rows) in enumerate(every)]
     listings = [listing(*file, AGAINST + i) for i, corpus in enumerate(against) for file in corpus.provenance]
     return PartLists(
-        headers=write_list(location, "dedup", headers),
-        listings=write_list(location, "dedup", listings) if against else None,
+        headers=write_task_list(location, "dedup", headers),
+        listings=write_task_list(location, "dedup", listings) if against else None,
         numbers=number_parts(len(parts), against),
         documents=sum(rows for _, rows in every),
         corpora=tuple(corpus.name for corpus in against),
@@ -153,7 +153,7 @@ class Deduplicate(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         sources = tuple(sorted(self.sources))
         numbered, documents = self.lists.numbers, self.lists.documents
-        lines = pipeline | ReadList(self.lists.headers)
+        lines = pipeline | ReadTaskList(self.lists.headers)
         headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
         decided, stages = [headers], []
         if self.params.exact:
@@ -196,7 +196,7 @@ class RemoveExact(beam.PTransform):
         first = partial(keep_first, parts=parts)
         found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
         if self.lists.listings is not None:
-            lines = headers.pipeline | "provenance" >> ReadList(self.lists.listings)
+            lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
             ids = partial(published_blocks, partitions=partitions)
             found.append(files | MapBlocks(stage, "published", ids, stream=True))  # (range, ids)

@@ -19,7 +19,14 @@ import orjson
 from numpy.typing import DTypeLike, NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import MAIN, SIDES, add_side, in_global_window, side_record, with_sides
+from refinery.transforms.core.per_document import (
+    MAIN,
+    SIDE_OUTPUT,
+    add_side_output,
+    in_global_window,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.dedup.rank import RANK_BYTES
 
 Rows = NDArray[Any]
@@ -179,20 +186,21 @@ class _RunBlocks(beam.DoFn):
         start = time.perf_counter()
         for output in self.function(key, values if self.stream else list(values)):
             self.seconds += time.perf_counter() - start
-            yield beam.pvalue.TaggedOutput(SIDES, output) if isinstance(output, bytes) else output
+            yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, output) if isinstance(output, bytes) else output
             start = time.perf_counter()
         self.seconds += time.perf_counter() - start
 
     def finish_bundle(self) -> Iterator[Any]:
-        yield in_global_window(side_record("seconds", stage=self.stage, seconds=self.seconds))
+        yield in_global_window(side_output_record("seconds", stage=self.stage, seconds=self.seconds))
 
 
 @dataclass
 class MapBlocks(beam.PTransform):
     """Apply `function(key, blocks) -> iterator of (key, block)` to grouped blocks; time spent counts for `stage`.
 
-    What it yields as plain bytes is a side record. stream: hand over what stands at the key as it is, not as a list:
-    the iterable of a group, for a function that reads its blocks once, or the one block of an element not yet grouped.
+    What it yields as plain bytes is a side-output record. stream: hand over what stands at the key as it is, not as a
+    list: the iterable of a group, for a function that reads its blocks once, or the one block of an element not yet
+    grouped.
     """
 
     stage: str
@@ -205,6 +213,6 @@ class MapBlocks(beam.PTransform):
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
         run = beam.ParDo(_RunBlocks(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
-        outputs = with_sides(grouped, "blocks", run)
-        add_side(grouped.pipeline, outputs[SIDES])
+        outputs = with_side_output(grouped, "blocks", run)
+        add_side_output(grouped.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]

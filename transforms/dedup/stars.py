@@ -22,7 +22,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.core.per_document import side_record
+from refinery.transforms.core.per_document import side_output_record
 from refinery.transforms.dedup.record_batch import (
     DEGREES,
     LABEL,
@@ -195,9 +195,9 @@ def settle(blocks: list[bytes], partitions: int, scope: str) -> Iterator[Block |
 
 
 def component_record(scope: str, method: str = "stars", **fields: int) -> bytes:
-    """A "components" side record: rounds and largest are merged by their maximum, the rest by their sum."""
+    """A "components" side-output record: rounds and largest are merged by their maximum, the rest by their sum."""
     zeros = dict.fromkeys(("rounds", "links", "documents", "components", "largest"), 0)
-    return side_record("components", scope=scope, method=method, **{**zeros, **fields})
+    return side_output_record("components", scope=scope, method=method, **{**zeros, **fields})
 
 
 def unsettled(key: int, blocks: list[bytes]) -> Iterator[Block]:

@@ -15,7 +15,15 @@ from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record, with_sides
+from refinery.transforms.core.per_document import (
+    LIVE,
+    MAIN,
+    SIDE_OUTPUT,
+    Counters,
+    add_side_output,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.core.report import write_part
 from refinery.transforms.dedup.record_batch import (
     COPIES,
@@ -76,7 +84,7 @@ class PartFacts:
 def part_verdicts(
     blocks: list[bytes], sources: Sequence[str], scopes: Sequence[str]
 ) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
+    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (PACKED_SCHEMA), and what counters need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """
@@ -147,23 +155,23 @@ def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values)))
 
 
-def tally_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
-    """Side records of a part: one tally per stage and source (in = kept + dropped), survivors per domain."""
+def counter_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
+    """Side-output records of a part: counters per stage and source (in = kept + dropped), survivors per domain."""
     alive = np.ones(len(facts.reasons), np.bool_)
     for stage in stages:
-        tally = Tally(STAGES[stage])
+        counters = Counters(STAGES[stage])
         dropped = alive & (facts.reasons == stage)
         kept = alive & ~dropped
         for outcome, reason, rows in (("in", "", alive), ("dropped", REASONS[stage], dropped), ("kept", "", kept)):
             for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
-                tally.add(sources[code], outcome, reason, size, documents)
+                counters.add(sources[code], outcome, reason, size, documents)
             count = int(np.count_nonzero(rows))
             Metrics.counter(STAGES[stage], outcome).inc(count)
             LIVE[STAGES[stage], outcome] += count
-        yield from tally.records()
+        yield from counters.records()
         alive = kept
     for code, documents, size in _sums(facts.domain[alive], facts.sizes[alive]):
-        yield side_record("survivors", domain=facts.domains[code], documents=documents, bytes=size)
+        yield side_output_record("survivors", domain=facts.domains[code], documents=documents, bytes=size)
 
 
 def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
@@ -190,8 +198,8 @@ class _PackVerdicts(beam.DoFn):
         url, _ = read_header(held)
         batch, facts = part_verdicts(held, self.sources, self.scopes)
         yield part, pack(batch, part_name(url))
-        for record in tally_records(facts, self.stages, self.sources):
-            yield beam.pvalue.TaggedOutput(SIDES, record)
+        for record in counter_records(facts, self.stages, self.sources):
+            yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
 
 
 @dataclass
@@ -208,8 +216,8 @@ class PackVerdicts(beam.PTransform):
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
         dofn = _PackVerdicts(self.sources, self.scopes, self.stages, self.parts)
-        outputs = with_sides(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
-        add_side(parts.pipeline, outputs[SIDES])
+        outputs = with_side_output(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
+        add_side_output(parts.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]
 
 
@@ -251,7 +259,7 @@ class _WriteVerdicts(beam.DoFn):
 
 @dataclass
 class WriteVerdicts(beam.PTransform):
-    """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side record.
+    """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side-output record.
 
     sources: as given to `Deduplicate`.
     """
@@ -265,5 +273,5 @@ class WriteVerdicts(beam.PTransform):
     def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
         write = beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources))))
         written = verdicts | "parts" >> write.with_output_types(bytes)
-        add_side(verdicts.pipeline, written)
+        add_side_output(verdicts.pipeline, written)
         return written

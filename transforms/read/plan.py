@@ -35,7 +35,7 @@ COMPRESSED_RATIO = 4  # compressed text counts four times its size: 64 MB of tex
 class SourceParams:
     """One source of documents. In a recipe, an element of `sources`.
 
-    name: in tallies and provenance; lower case letters, digits, "_", ".", "-". paths: files or globs, local or gs://.
+    name: in counters and provenance; lower case letters, digits, "_", ".", "-". paths: files or globs, local or gs://.
     format: "auto" goes by the file's ending. domain: folder of the shards ("": the name). priority: lower wins among
     copies. sample: share of the records that is read, by hash of seed and origin. cap: most documents taken from the
     source; a file of n in the sorted listing takes cap // n of them, one more if it is among the first cap % n.

@@ -16,7 +16,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.per_document import LIVE
-from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
 
 BATCH_ROWS = 256
@@ -80,9 +80,11 @@ def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray,
     return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
 
 
-def write_pairs(location: str, pairs: Sequence[PartPair]) -> WorkList:
+def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:
     """Publish the pairs in that work location, for `ReadSurvivors` and `WriteRemovals`."""
-    return write_list(location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs])
+    return write_task_list(
+        location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs]
+    )
 
 
 def parse_pair(line: bytes) -> PartPair:
@@ -98,10 +100,10 @@ def _read(line: bytes) -> Iterator[Document]:
 class ReadSurvivors(beam.PTransform):
     """Read the survivors of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
 
-    pairs: WorkList
+    pairs: TaskList
 
     def __post_init__(self) -> None:
         super().__init__("survivors")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
-        return begin | ReadList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)
+        return begin | ReadTaskList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)

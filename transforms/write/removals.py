@@ -23,8 +23,8 @@ from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.per_document import add_side, side_record
-from refinery.transforms.core.task_list import ReadList, WorkList
+from refinery.transforms.core.per_document import add_side_output, side_output_record
+from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
 from refinery.transforms.write.shuffle import pack_block, unpack_block
@@ -116,7 +116,9 @@ class _PackRemovals(beam.DoFn):
 
 
 def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side record. Memory: about three times its rows."""
+    """Sort, write and publish one file; returns its "removals" side-output record. Memory: about three times its
+    rows.
+    """
     table = pa.concat_tables([unpack_block(block) for block in blocks]).sort_by(ORDER)
     name = removals_name(file, files)
     with TemporaryDirectory(prefix="refinery-removals-") as scratch:
@@ -124,7 +126,7 @@ def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: i
         write_removals(local, table)
         size, crc32c, sha256 = checksums(local)
         open_store(location).create(name, local)
-    return side_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
+    return side_output_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
 
 
 def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
@@ -142,7 +144,7 @@ class WriteRemovals(beam.PTransform):
     deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
     """
 
-    pairs: WorkList
+    pairs: TaskList
     files: int
     location: str
 
@@ -155,10 +157,10 @@ class WriteRemovals(beam.PTransform):
             return nothing
         pack = beam.ParDo(_PackRemovals(self.files)).with_output_types(tuple[int, bytes])
         every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
-        blocks = begin | ReadList(self.pairs) | "pack" >> pack  # (file, packed rows)
+        blocks = begin | ReadTaskList(self.pairs) | "pack" >> pack  # (file, packed rows)
         files = begin | "start" >> beam.Impulse() | "every file" >> every
         grouped = (blocks, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
         publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))
         written = grouped | "write" >> publish.with_output_types(bytes)
-        add_side(begin.pipeline, written)
+        add_side_output(begin.pipeline, written)
         return written

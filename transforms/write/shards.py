@@ -20,7 +20,7 @@ from refinery.loader.format.indexed import IndexedWriter
 from refinery.loader.format.manifest import shard_name, write_provenance
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.transforms.core.per_document import add_side, side_record
+from refinery.transforms.core.per_document import add_side_output, side_output_record
 from refinery.transforms.write.shuffle import parse_shard_key, unpack_block
 
 BATCH_ROWS = 1024
@@ -56,7 +56,8 @@ def provenance_rows(table: pa.Table, lengths: Sequence[int]) -> Iterator[dict[st
 
 
 def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
-    """Sort, write and publish one shard; returns its "shard" side record (documents, tokens, files with checksums).
+    """Sort, write and publish one shard; returns its "shard" side-output record (documents, tokens, files with
+    checksums).
 
     dtype: "uint16" or "int32", the tokens' type in the blocks and in .bin. Memory: SHARD_MEMORY for a byte of text.
     """
@@ -82,7 +83,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
             kind = suffix.split(".")[0]
             files[kind] = {"path": f"{name}.{suffix}", "size": size, "crc32c": crc32c, "sha256": sha256}
         files["bin"]["block_crc32c"] = block_checksums(local["bin"])
-    return side_record(
+    return side_output_record(
         "shard",
         split=split,
         domain=domain,
@@ -108,5 +109,5 @@ class WriteShards(beam.PTransform):
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
         write = partial(write_shard, location=self.location, counts=dict(self.counts), dtype=self.dtype)
         written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
-        add_side(shards.pipeline, written)
+        add_side_output(shards.pipeline, written)
         return written

@@ -8,7 +8,7 @@ import apache_beam as beam
 import numpy as np
 import pytest
 
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.components import FindComponents
 from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, gather
 from tests.beam import run_and_collect
@@ -26,7 +26,7 @@ from tests.pipelines.dataflow_graphs import (
 LIST = ("list/start", "list/items", "list/deal/AddRandomKeys", "list/deal/RemoveRandomKeys")
 EVERY = (
     *("check-workers/start", "check-workers/compare"),
-    *("report/side records", "report/records", "report/one key", "report/together", "report/publish"),
+    *("report/side-output records", "report/records", "report/one key", "report/together", "report/publish"),
 )
 NEAR = (
     *("to hash/Flatten", "to hash/GroupByKey", "hashes/blocks/each", "by hash", "buckets/blocks/each"),
@@ -131,7 +131,7 @@ def test_a_forest_gets_what_its_documents_may_take(documents: int, hint: bytes |
     def build(pipeline: beam.Pipeline) -> None:
         links = pipeline | beam.Create([(0, b"")]).with_output_types(tuple[int, bytes])
         links | FindComponents("near-duplicates", "near", "forest", 4, documents)
-        take_sides(pipeline)
+        take_side_outputs(pipeline)
 
     expected = {"components/forest/blocks/each": hint} if hint else {}
     assert hinted(dry_run(build).proto_pipeline) == expected

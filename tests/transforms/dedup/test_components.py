@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.per_document import merge_sides
+from refinery.transforms.core.per_document import merge_side_outputs
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.dedup.components import (
     FOREST_DOCUMENTS,
@@ -186,7 +186,7 @@ def test_finds_components_in_a_pipeline(method, partitions):
         blocks = [(0, block) for block in link_blocks(edges, 20)]
         links = pipeline | beam.Create(blocks).with_output_types(tuple[int, bytes])
         labels = links | FindComponents("near", "corpus", method, partitions, 63)
-        return [labels, merge_sides(pipeline)]
+        return [labels, merge_side_outputs(pipeline)]
 
     labels, records = run_and_collect(build)
     assert labels_in([block for _, block in labels]) == expected
@@ -210,7 +210,7 @@ def test_finds_components_in_a_pipeline(method, partitions):
 def test_no_links_no_components(method):
     def build(pipeline):
         links = pipeline | beam.Create([]).with_output_types(tuple[int, bytes])
-        return [links | FindComponents("near", "corpus", method, 2, 2), merge_sides(pipeline)]
+        return [links | FindComponents("near", "corpus", method, 2, 2), merge_side_outputs(pipeline)]
 
     labels, records = run_and_collect(build)
     assert labels == []

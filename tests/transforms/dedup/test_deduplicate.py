@@ -54,7 +54,7 @@ def test_layout_order_partitions_and_replayed_bundles_do_not_matter(tmp_path):
         deduplicate(tmp_path / "c", layout_of(docs, 40, 8), partitions=3, flags=["--direct_runner_bundle_repeat=2"]),
     ]
     assert runs[0].verdicts == runs[1].verdicts == runs[2].verdicts
-    assert runs[0].report["tallies"] == runs[1].report["tallies"] == runs[2].report["tallies"]
+    assert runs[0].report["counters"] == runs[1].report["counters"] == runs[2].report["counters"]
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -115,7 +115,7 @@ def test_nothing_and_empty_parts(tmp_path):
     assert deduplicate(tmp_path / "none", []).verdicts == {}
     outcome = deduplicate(tmp_path / "empty", [[], []])
     assert outcome.verdicts == {}
-    assert outcome.report["tallies"] == []
+    assert outcome.report["counters"] == []
 
 
 def test_errors_of_damaged_files_name_them(tmp_path):
@@ -217,7 +217,7 @@ def test_documents_of_published_corpora_win_and_get_no_verdict(tmp_path):
     ]
     expected = reference(ours, params, against)
     assert runs[0].verdicts == expected == runs[1].verdicts
-    assert runs[0].report["tallies"] == runs[1].report["tallies"]
+    assert runs[0].report["counters"] == runs[1].report["counters"]
     scopes = {v["scope"] for v in expected.values()}
     assert scopes == {"against:first", "against:second", "source", ""}
 

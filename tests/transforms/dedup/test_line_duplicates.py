@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import CutLines, LineParams, cut_text
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
@@ -243,7 +243,7 @@ def test_as_a_transform(tmp_path, parts, partitions, scope):
 
     def build(pipeline):
         decided = pipeline | _Decided(start)
-        take_sides(pipeline)
+        take_side_outputs(pipeline)
         return [decided | CountLines(params, SOURCES, Parts(parts), partitions)]
 
     (blocks,) = run_and_collect(build)
@@ -323,7 +323,7 @@ def test_parts_are_written_with_lines_only_on_demand(tmp_path):
         def build(pipeline, folder=folder, lines=lines):
             written = pipeline | beam.Create(docs).with_output_types(Document)
             written | WriteDocuments(str(folder), SIGNATURE, RankParams(), facts, lines=lines)
-            return take_sides(pipeline)
+            return take_side_outputs(pipeline)
 
         run_and_collect(build)
         for path in (folder / "signatures").iterdir():
@@ -345,7 +345,7 @@ def test_frequent_lines_leave_the_survivors(tmp_path, parts):
     def decide(pipeline):
         verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, lists)
         verdicts | WriteVerdicts(str(tmp_path), SOURCES)
-        return take_sides(pipeline)
+        return take_side_outputs(pipeline)
 
     run_and_collect(decide)
     pairs = [

@@ -13,9 +13,9 @@ import pytest
 
 from refinery.loader.format.removals import REASONS, REMOVALS_SCHEMA, removals_file, removals_name
 from refinery.loader.storage.store import StorageConflict
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records, write_part
-from refinery.transforms.core.task_list import read_list
+from refinery.transforms.core.task_list import read_task_list
 from refinery.transforms.dedup import record_batch as packed
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.write import removals as module
@@ -73,7 +73,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Row]], group: int) -> li
 def run(pairs: list[PartPair], files: int, out: Path, *flags: str) -> dict[str, Any]:
     def build(pipeline: Any) -> Any:
         pipeline | WriteRemovals(write_pairs(f"{out}-work", pairs), files, str(out))
-        return take_sides(pipeline)
+        return take_side_outputs(pipeline)
 
     return merge_records(record for side in run_and_collect(build, *flags) for record in side)
 
@@ -146,7 +146,7 @@ def test_blocks_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "HELD_BYTES", 5_000)
     dofn = module._PackRemovals(4)
     dofn.start_bundle()
-    (line, *_) = read_list(write_pairs(str(tmp_path), pairs))
+    (line, *_) = read_task_list(write_pairs(str(tmp_path), pairs))
     blocks = list(dofn.process(line))
     blocks += [element.value for element in dofn.finish_bundle()]
     tables = [(file, unpack_block(block)) for file, block in blocks]
