@@ -18,7 +18,7 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.dataflow.job_records import Slot, read_jobs
+from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
 from refinery.pipelines.lanes import web
 from refinery.pipelines.run.checks import check_models
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
@@ -193,11 +193,11 @@ class Refinement:
         Raises RefineError for a job that ended well and left no report, and whatever the job raises.
         """
         if self.work_store.size(name) is None:
-            slot = self._slot(phase, wave, name)
-            for job in [] if self.runner.remote else read_jobs(self.work_store, slot.key):
+            spec = self._job_spec(phase, wave, name)
+            for job in [] if self.runner.remote else read_jobs(self.work_store, spec.key):
                 if not job.state:
                     self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
-            self.runner.run(label, build, files, slot)
+            self.runner.run(label, build, files, spec)
             if self.work_store.size(name) is None:
                 raise RefineError(
                     f"{label}: the job says that it is done, but {self.work_store.url(name)}, which it writes last, is "
@@ -216,9 +216,9 @@ class Refinement:
         if report.get("fingerprint") != self.fingerprints[phase]:
             raise RefineError(f"{self.work_store.url(name)} is of another run; it does not belong here: remove it")
 
-    def _slot(self, phase: str, wave: int | None, report: str) -> Slot:
-        places = (location(self.prefix), location(self.work))  # twins of a run elsewhere have jobs of their own
-        return Slot(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
+    def _job_spec(self, phase: str, wave: int | None, report: str) -> JobSpec:
+        places = (location(self.prefix), location(self.work))  # the same run elsewhere has jobs of its own
+        return JobSpec(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         store = open_store(clean.root)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import execute, last_words
+from refinery.pipelines.commands.command_line import error_line, execute
 
 FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"
 
@@ -20,7 +20,7 @@ FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"
     ],
 )
 def test_the_last_exception_is_what_is_told(text: str, shown: str) -> None:
-    assert last_words(text) == shown
+    assert error_line(text) == shown
 
 
 def test_a_damaged_part_is_named_in_one_line(
