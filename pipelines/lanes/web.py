@@ -25,7 +25,7 @@ from refinery.transforms.filter.url import FilterUrl
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.tokenize.encode import EncodeText
 from refinery.transforms.write.documents import WriteDocuments
-from refinery.transforms.write.kept_documents import ReadSurvivors
+from refinery.transforms.write.kept_documents import ReadKeptDocuments
 from refinery.transforms.write.removals import WriteRemovals
 from refinery.transforms.write.shards import SHARD_MEMORY, WriteShards
 from refinery.transforms.write.shuffle import ShuffleToShards
@@ -83,7 +83,7 @@ def shards(
     """Phase 3: documents and verdicts (of `write_pairs`) -> shards under `prefix`."""
     rejects = recipe.rejects
     domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
-    docs = pipeline | ReadSurvivors(pairs)  # Document
+    docs = pipeline | ReadKeptDocuments(pairs)  # Document
     docs = optional(docs, CutLines, recipe.line_dup, rejects)  # Document
     docs = optional(docs, FilterQuality, recipe.quality, rejects)  # Document, score in meta
     docs = optional(docs, FilterToxicity, recipe.toxicity, rejects)  # Document, density in meta

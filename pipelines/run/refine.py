@@ -23,7 +23,7 @@ from refinery.pipelines.lanes import web
 from refinery.pipelines.run.checks import check_models
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
-from refinery.pipelines.run.open_references import load_against
+from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phases import (
     Phase,
     finish_phase,
@@ -92,7 +92,7 @@ class Refinement:
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        self.against = None if self._is_deduplicated() else load_against(self.recipe)
+        self.reference_corpora = None if self._is_deduplicated() else load_reference_corpora(self.recipe)
         if self._claim():
             manifest = read_manifest(self.store)
             self._tidy(self._finished())  # the command that wrote it may have been killed right after
@@ -106,7 +106,9 @@ class Refinement:
         return self._publish([clean, dedup, shards])
 
     def _is_deduplicated(self) -> bool:
-        """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of `against`."""
+        """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
+        `reference_corpora`.
+        """
         places = [self.work, *work_places(self.reuse)]
         return self.store.size(MANIFEST) is not None or any(
             read_phase(place, "dedup", self.fingerprints["dedup"]) is not None for place in places
@@ -224,16 +226,16 @@ class Refinement:
         store = open_store(clean.root)
         recipe = self.recipe
         if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
-            return {"counters": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
+            return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
         parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
-        against = load_against(recipe) if self.against is None else self.against
-        foreign = [part for corpus in against for part in corpus.parts]
-        documents = sum(rows for _, rows in (*parts, *foreign))
+        reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora
+        referenced = [part for corpus in reference_corpora for part in corpus.parts]
+        documents = sum(rows for _, rows in (*parts, *referenced))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
 
         def build(pipeline: beam.Pipeline) -> None:
-            lists = list_parts(self.work, parts, against)
+            lists = list_parts(self.work, parts, reference_corpora)
             web.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
 
         report = self._job("dedup", name, "2/3 dedup", build)
@@ -267,7 +269,7 @@ class Refinement:
         ]
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
-        counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
+        counts = shard_counts(dedup.report["kept"], self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
         name = "shards/report.json"

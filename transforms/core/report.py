@@ -88,7 +88,7 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
     """
     counters: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     seconds: dict[str, float] = defaultdict(float)
-    survivors: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    kept: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     shards: list[dict[str, Any]] = []
     removals: list[dict[str, Any]] = []
@@ -102,9 +102,9 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
             entry[1] += fields["bytes"]
         elif kind == "seconds":
             seconds[fields["stage"]] += fields["seconds"]
-        elif kind == "survivors":
-            survivors[fields["domain"]][0] += fields["documents"]
-            survivors[fields["domain"]][1] += fields["bytes"]
+        elif kind == "kept":
+            kept[fields["domain"]][0] += fields["documents"]
+            kept[fields["domain"]][1] += fields["bytes"]
         elif kind == "part":
             parts[fields.pop("folder")].append(fields)
         elif kind == "shard":
@@ -121,9 +121,7 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
             for (s, o, w, r), (d, b) in sorted(counters.items())
         ],
         "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
-        "survivors": {
-            domain: {"documents": documents, "bytes": size} for domain, (documents, size) in sorted(survivors.items())
-        },
+        "kept": {domain: {"documents": documents, "bytes": size} for domain, (documents, size) in sorted(kept.items())},
         "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
         "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
         "removals": sorted(removals, key=lambda r: r["path"]),

@@ -119,7 +119,7 @@ def test_ctrl_c_says_how_to_go_on_and_how_to_cancel(server: FakeDataflow, spec: 
     assert server.states() == [(spec.name, "DONE")]
 
 
-def test_state_and_tallies_are_shown(server: FakeDataflow, spec: JobSpec) -> None:
+def test_state_and_counters_are_shown(server: FakeDataflow, spec: JobSpec) -> None:
     seen: list[tuple[str, int]] = []
     elapsed: list[float] = []
     watch = Watch()

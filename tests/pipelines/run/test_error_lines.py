@@ -41,4 +41,4 @@ def test_a_damaged_part_is_named_in_one_line(
     assert hint == "(the same command with --traceback shows where)"
     assert execute([*command, "0", "--traceback"]) == 1
     told = capfd.readouterr().err
-    assert str(part) in told and "read_survivors" in told
+    assert str(part) in told and "read_kept_documents" in told

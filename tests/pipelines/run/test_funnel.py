@@ -30,7 +30,7 @@ COUNTERS = [
 ]
 
 
-def test_rows_follow_the_funnel_whatever_the_order_of_tallies() -> None:
+def test_rows_follow_the_funnel_whatever_the_order_of_counters() -> None:
     funnel = build_funnel(COUNTERS, ("read", "url"), ("s",))
     assert funnel == build_funnel(reversed(COUNTERS), ("read", "url"), ("s",))
     assert [row["stage"] for row in funnel] == ["read", "url"]

@@ -147,7 +147,7 @@ def test_impossible_parameters(field: str, value: float) -> None:
         RejectParams(**{field: value})
 
 
-def test_take_sides_hands_out_once() -> None:
+def test_take_side_outputs_hands_out_once() -> None:
     pipeline = beam.Pipeline()
     pipeline | beam.Create([make_document("x")]) | PerDocument("stage", judge)
     assert len(take_side_outputs(pipeline)) == 1
