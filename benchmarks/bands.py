@@ -1,11 +1,11 @@
-"""The shuffle of bands: packed blocks beside one element per document and band, on the local runner, in one run.
+"""The shuffle of bands: record batches beside one element per document and band, on the local runner, in one run.
 
     python -m benchmarks.bands [--documents 500000] [--element-documents 50000] [--repeat 3]
 
 Both sides read the same signatures/ parts (112 permutations, made by the script: 1 % of the documents are near copies),
 make the same 14 band hashes of 8 values each, shuffle them, and keep the documents that share a band with another one.
-Ours moves blocks (transforms/dedup/record_batch.py); the other side is the form that Beam's own examples suggest:
-elements ((band, hash), reference), GroupByKey, groups of two and more. The candidates of both are counted and must be
+Ours moves batches (transforms/dedup/record_batch.py); the other side is the form that Beam's own examples suggest:
+elements ((band, hash), locator), GroupByKey, groups of two and more. The candidates of both are counted and must be
 equal.
 
 Speed per core is documents over the CPU seconds of all processes, the runner's own included; with 0 workers everything
@@ -32,9 +32,9 @@ import numpy as np
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.core.per_document import take_sides
-from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_blocks, hash_blocks
-from refinery.transforms.dedup.record_batch import CANDIDATE, CORPUS, NEAR, MapBlocks, header, read_header
+from refinery.transforms.core.per_document import take_side_outputs
+from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_batches, hash_batches
+from refinery.transforms.dedup.record_batch import CANDIDATE, CORPUS, NEAR, MapRecordBatches, header, read_header
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
 
@@ -98,28 +98,30 @@ def count_into(counts: Any, path: str) -> None:
     total | "write" >> beam.Map(write_count, path)
 
 
-def candidates_in(block: tuple[int, bytes]) -> int:
-    return (len(block[1]) - 1) // CANDIDATE.itemsize
+def candidates_in(batch: tuple[int, bytes]) -> int:
+    return (len(batch[1]) - 1) // CANDIDATE.itemsize
 
 
-def build_blocks(pipeline: Any, parts: Sequence[tuple[str, int]], path: str) -> None:
+def build_batches(pipeline: Any, parts: Sequence[tuple[str, int]], path: str) -> None:
     """Ours: the first two steps of RemoveNear."""
     partitions = partitions_of(sum(rows for _, rows in parts))
     own: dict[str, Any] = {"parts": Parts(own=len(parts)), "partitions": partitions}
     scope = Scope(NEAR, CORPUS, (0,), apart=False)
-    make = partial(hash_blocks, params=PARAMS, scope=scope, names=(SOURCE,), permutations=PERMUTATIONS, **own)
+    make = partial(hash_batches, params=PARAMS, scope=scope, names=(SOURCE,), permutations=PERMUTATIONS, **own)
     elements = [header(number, url, rows) for number, (url, rows) in enumerate(parts)]
     headers = pipeline | beam.Create(elements).with_output_types(tuple[int, bytes])
-    hashes = headers | "to hash" >> beam.GroupByKey() | MapBlocks("bands", "hashes", make)
-    shared = hashes | "by hash" >> beam.GroupByKey() | MapBlocks("bands", "buckets", partial(bucket_blocks, **own))
+    hashes = headers | "to hash" >> beam.GroupByKey() | MapRecordBatches("bands", "hashes", make)
+    shared = (
+        hashes | "by hash" >> beam.GroupByKey() | MapRecordBatches("bands", "buckets", partial(bucket_batches, **own))
+    )
     count_into(shared | beam.Map(candidates_in).with_output_types(int), path)
-    take_sides(pipeline)
+    take_side_outputs(pipeline)
 
 
 def band_elements(element: tuple[int, bytes]) -> Iterator[tuple[tuple[int, int], int]]:
-    """A part's header -> ((band, hash), reference) for every document and band; hashes as signed 64-bit numbers."""
-    part, block = element
-    url, rows = read_header([block])
+    """A part's header -> ((band, hash), locator) for every document and band; hashes as signed 64-bit numbers."""
+    part, batch = element
+    url, rows = read_header([batch])
     for first, table in read_signature_part(url, rows, ("signature",)):
         signatures = fixed_width(table["signature"], 4 * PERMUTATIONS).view("<u4")
         hashes = band_hashes(signatures, *PARAMS.layout(PERMUTATIONS)).view(np.int64)
@@ -170,12 +172,12 @@ def main() -> None:
     with TemporaryDirectory(prefix="bands-") as scratch:
         parts = write_signatures(Path(scratch, "all"), args.documents, Mixture())
         few = write_signatures(Path(scratch, "few"), args.element_documents, Mixture())
-        ours, theirs = f"{scratch}/blocks", f"{scratch}/elements"
+        ours, theirs = f"{scratch}/batches", f"{scratch}/elements"
         sides = [
-            ("packed blocks", 0, parts, partial(build_blocks, parts=parts, path=ours)),
-            ("packed blocks", 1, parts, partial(build_blocks, parts=parts, path=ours)),
-            ("packed blocks", 2, parts, partial(build_blocks, parts=parts, path=ours)),
-            ("packed blocks", 1, few, partial(build_blocks, parts=few, path=ours)),
+            ("record batches", 0, parts, partial(build_batches, parts=parts, path=ours)),
+            ("record batches", 1, parts, partial(build_batches, parts=parts, path=ours)),
+            ("record batches", 2, parts, partial(build_batches, parts=parts, path=ours)),
+            ("record batches", 1, few, partial(build_batches, parts=few, path=ours)),
             ("one element per band", 1, few, partial(build_elements, parts=few, path=theirs)),
         ]
         speeds = []

@@ -6,7 +6,7 @@
 The input are made signatures: of all documents 5 % are exact copies, 10 % near copies, 0.5 % copies of one and the same
 document, and 1 % share one band and nothing else (a hot bucket that grows with the input). The whole of `Deduplicate`
 runs on the local runner, verdicts written. Memory is PSS, sampled: the launcher, which holds the shuffles, and all
-workers. Bytes are those of the blocks that enter each GroupByKey.
+workers. Bytes are those of the batches that enter each GroupByKey.
 
 Then comes benchmarks/large_bucket.py with --members documents.
 
@@ -33,7 +33,7 @@ from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
 
@@ -44,7 +44,7 @@ MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 
 
 class _CountBytes(beam.DoFn):
-    """Passes (key, block) on; per bundle appends the bytes of its blocks to FOLDER/<process>."""
+    """Passes (key, batch) on; per bundle appends the bytes of its batches to FOLDER/<process>."""
 
     def __init__(self, label: str, folder: str) -> None:
         self.label = label
@@ -114,7 +114,7 @@ def run_scale(documents: int, workers: int, counts: str, labels: Sequence[str]) 
             params = DedupParams(near=PARAMS)
             verdicts = pipeline | Deduplicate(params, SIGNATURE, (SOURCE,), lists, partitions_of(documents))
             verdicts | WriteVerdicts(scratch, (SOURCE,))
-            take_sides(pipeline)
+            take_side_outputs(pipeline)
 
         with Meter(runner.pool.pids if runner.pool else [], memory=True) as meter:
             runner.run("dedup", build)

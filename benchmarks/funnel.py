@@ -206,14 +206,14 @@ def read_ours(output: Path) -> tuple[dict[str, Stage], int, int]:
         report = json.loads((output / "work" / f"{phase}.json").read_bytes())
         for name, seconds in report["seconds"].items():
             stages.setdefault(name, Stage()).seconds += seconds
-        for tally in report["tallies"]:
-            stage = stages.setdefault(tally["stage"], Stage())
-            if tally["outcome"] == "in":
-                stage.entered += tally["documents"]
-            elif tally["outcome"] == "kept":
-                stage.kept += tally["documents"]
+        for counter in report["counters"]:
+            stage = stages.setdefault(counter["stage"], Stage())
+            if counter["outcome"] == "in":
+                stage.entered += counter["documents"]
+            elif counter["outcome"] == "kept":
+                stage.kept += counter["documents"]
             else:
-                stage.dropped[tally["reason"]] = stage.dropped.get(tally["reason"], 0) + tally["documents"]
+                stage.dropped[counter["reason"]] = stage.dropped.get(counter["reason"], 0) + counter["documents"]
     totals = json.loads((output / "manifest.json").read_bytes())["totals"]
     return stages, totals["tokens"], totals["documents"]
 

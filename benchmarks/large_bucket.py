@@ -4,7 +4,7 @@
 
 One bucket (for links) and one component (for the verified removal) of --members documents, all near copies of one
 document or all different but for a band. Each step runs in a process of its own; memory is the peak that was resident
-in it, its input included; seconds are CPU seconds. The kernels are what link_blocks and verify_blocks call, on arrays
+in it, its input included; seconds are CPU seconds. The kernels are what link_batches and verify_batches call, on arrays
 that are there already.
 """
 
@@ -22,20 +22,20 @@ import numpy as np
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, copies_of
 from benchmarks.signatures import describe_run
 from refinery.transforms.dedup.near_duplicates import (
-    BUCKET_LEADERS,
+    BUCKET_REPRESENTATIVES,
     Scope,
     band_dtype,
-    link_blocks,
+    link_batches,
     sketch_bytes,
     sketches,
 )
 from refinery.transforms.dedup.record_batch import BANDS, CORPUS, MEMBERS, NEAR, cut
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.verify_removals import assign_leaders, member_dtype, verify_blocks
+from refinery.transforms.dedup.verify_similarity import assign_representatives, member_dtype, verify_batches
 from refinery.transforms.native import leaders
 
 CHUNK = 10_000
-STEPS = ("link_blocks", "link kernel", "verify_blocks", "assign kernel")
+STEPS = ("link_batches", "link kernel", "verify_batches", "assign kernel")
 FORMS = ("copies", "different")
 GOAL_BYTES, GOAL_SECONDS = 512 << 20, 60.0
 
@@ -57,7 +57,7 @@ def made_chunks(members: int, alike: bool) -> Iterator[Any]:
 
 def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
     """One step on one bucket or component in this process: seconds, peak resident bytes, bytes of its input."""
-    blocks: list[bytes] = []
+    batches: list[bytes] = []
     kernel = step.endswith("kernel")
     width = sketch_bytes(PERMUTATIONS) if step.startswith("link") else 4 * PERMUTATIONS
     whole = np.empty((members if kernel else 0, width), np.uint8)
@@ -66,23 +66,23 @@ def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
         if kernel:
             whole[number * CHUNK : number * CHUNK + len(values)] = sketched.view(np.uint8)
             continue
-        rows = np.zeros(len(values), band_dtype(PERMUTATIONS) if step == "link_blocks" else member_dtype(PERMUTATIONS))
-        rows["reference"] = np.arange(number * CHUNK, number * CHUNK + len(values))
-        rows["tie"] = rows["reference"] * np.uint64(0x9E3779B97F4A7C15)
-        rows["sketch" if step == "link_blocks" else "signature"] = sketched
-        blocks += [block for _, block in cut(0, BANDS if step == "link_blocks" else MEMBERS, rows)]
-    size = whole.nbytes + sum(map(len, blocks))
+        rows = np.zeros(len(values), band_dtype(PERMUTATIONS) if step == "link_batches" else member_dtype(PERMUTATIONS))
+        rows["locator"] = np.arange(number * CHUNK, number * CHUNK + len(values))
+        rows["tie"] = rows["locator"] * np.uint64(0x9E3779B97F4A7C15)
+        rows["sketch" if step == "link_batches" else "signature"] = sketched
+        batches += [batch for _, batch in cut(0, BANDS if step == "link_batches" else MEMBERS, rows)]
+    size = whole.nbytes + sum(map(len, batches))
     bounds, minimum = np.array([0, members], np.int64), PARAMS.minimum(PERMUTATIONS)
     start = time.process_time()
     if step == "link kernel":
-        leaders.link(whole, bounds, PERMUTATIONS, minimum, BUCKET_LEADERS)
+        leaders.link(whole, bounds, PERMUTATIONS, minimum, BUCKET_REPRESENTATIVES)
     elif step == "assign kernel":
-        assign_leaders(whole.view(np.uint32), bounds, np.zeros(members, np.bool_), minimum, minimum)
-    elif step == "link_blocks":
-        sum(1 for _ in link_blocks(0, blocks, PARAMS, Parts(own=1), PERMUTATIONS))
+        assign_representatives(whole.view(np.uint32), bounds, np.zeros(members, np.bool_), minimum, minimum)
+    elif step == "link_batches":
+        sum(1 for _ in link_batches(0, batches, PARAMS, Parts(own=1), PERMUTATIONS))
     else:
         scope = Scope(NEAR, CORPUS, (0,), apart=False)
-        sum(1 for _ in verify_blocks(0, blocks, PARAMS, scope, Parts(own=1), PERMUTATIONS))
+        sum(1 for _ in verify_batches(0, batches, PARAMS, scope, Parts(own=1), PERMUTATIONS))
     seconds = time.process_time() - start
     status = Path("/proc/self/status").read_text()  # not ru_maxrss: a child starts with its parent's
     return {"seconds": seconds, "peak": int(status.partition("VmHWM:")[2].split()[0]) * 1024, "input": size}

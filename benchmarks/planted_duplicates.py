@@ -36,7 +36,7 @@ from benchmarks.made_copies import KINDS, SIGNATURE, STEPS, Pair, chances, jacca
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
@@ -83,7 +83,7 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
         def build(pipeline):  # type: ignore[no-untyped-def]
             verdicts = pipeline | Deduplicate(DedupParams(near=near), SIGNATURE, (SOURCE,), lists)
             verdicts | WriteVerdicts(scratch, (SOURCE,))
-            take_sides(pipeline)  # tallies; nobody reads them here
+            take_side_outputs(pipeline)  # counters; nobody reads them here
 
         runner.run("dedup", build)
         return pa.concat_tables(
@@ -91,30 +91,30 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
         )
 
 
-def survivors(texts: Sequence[str], near: NearParams, workers: int) -> tuple[list[str], list[int]]:
+def representatives(texts: Sequence[str], near: NearParams, workers: int) -> tuple[list[str], list[int]]:
     """Reason of each text's removal ("" where it was kept) and position of the text that survives instead (its own)."""
     verdicts = deduplicate(texts, near, workers)
     places = {document_id(text): place for place, text in reversed(list(enumerate(texts)))}
-    ids = verdicts["survivor"].to_pylist()
+    ids = verdicts["kept_id"].to_pylist()
     return verdicts["reason"].to_pylist(), [places[name] if name else place for place, name in enumerate(ids)]
 
 
 # --- scores -----------------------------------------------------------------------------------------------------------
 
 
-def outcome(pair: Pair, survivor: Sequence[int]) -> str:
+def outcome(pair: Pair, representative: Sequence[int]) -> str:
     """found: one went for the other, or both for one third. disturbed: one of them went for a third. Else missed."""
-    one, other = survivor[pair.original], survivor[pair.copy]
+    one, other = representative[pair.original], representative[pair.copy]
     if one == pair.copy or other == pair.original or (one == other):
         return "found"
     return "missed" if one == pair.original and other == pair.copy else "disturbed"
 
 
-def print_recall(pairs: Sequence[Pair], survivor: Sequence[int], near: NearParams) -> None:
+def print_recall(pairs: Sequence[Pair], representative: Sequence[int], near: NearParams) -> None:
     kinds = [kind for kind in KINDS if any(pair.kind == kind for pair in pairs)]
     print(f"| J from | found | recall | band | estimate | product | both | {' | '.join(kinds)} | disturbed |")
     print("| --- " * (8 + len(kinds)) + "|")
-    outcomes = {pair: outcome(pair, survivor) for pair in pairs}
+    outcomes = {pair: outcome(pair, representative) for pair in pairs}
 
     def share(chosen: Sequence[Pair]) -> tuple[int, int]:
         clear = [pair for pair in chosen if outcomes[pair] != "disturbed"]
@@ -135,10 +135,12 @@ def print_recall(pairs: Sequence[Pair], survivor: Sequence[int], near: NearParam
     print(f"\ngoal recall {GOAL_RECALL} at J >= {GOAL_STEP}: {found} of {clear} = {found / clear:.4f}, {reached}")
 
 
-def print_precision(texts: Sequence[str], reasons: Sequence[str], survivor: Sequence[int], near: NearParams) -> None:
-    """Every removal that is not an exact copy against its survivor, exactly."""
+def print_precision(
+    texts: Sequence[str], reasons: Sequence[str], representative: Sequence[int], near: NearParams
+) -> None:
+    """Every removal that is not an exact copy against its representative, exactly."""
     gone = [place for place, reason in enumerate(reasons) if reason not in ("", "exact-duplicate")]
-    exact = np.array([jaccard(shingle_set(texts[place]), shingle_set(texts[survivor[place]])) for place in gone])
+    exact = np.array([jaccard(shingle_set(texts[place]), shingle_set(texts[representative[place]])) for place in gone])
     copies = sum(reason == "exact-duplicate" for reason in reasons)
     below = int((exact < near.threshold).sum())
     wrong = int((exact < LOW).sum())
@@ -161,9 +163,9 @@ def score_planted(args: argparse.Namespace, near: NearParams) -> None:
     apart = max(abs(p.similarity - plain_jaccard(everything[p.original], everything[p.copy])) for p in sample)
     print(f"{len(texts):,} documents, {sum(map(len, texts)) / 1e6:.1f} M characters, {len(pairs):,} planted copies")
     print(f"J by plain Python on {len(sample)} pairs: largest difference {apart:.1e}\n")
-    reasons, survivor = survivors(everything, near, args.workers)
-    print_recall(pairs, survivor, near)
-    print_precision(everything, reasons, survivor, near)
+    reasons, representative = representatives(everything, near, args.workers)
+    print_recall(pairs, representative, near)
+    print_precision(everything, reasons, representative, near)
 
 
 def score_pairs(args: argparse.Namespace, near: NearParams) -> None:
@@ -178,7 +180,7 @@ def score_pairs(args: argparse.Namespace, near: NearParams) -> None:
     place = {text: number for number, text in enumerate(texts)}
     pairs = [(place[a], place[b]) for a, b in sides]
     ours = np.array([jaccard(shingle_set(a), shingle_set(b)) for a, b in sides])
-    reasons, survivor = survivors(texts, near, args.workers)
+    reasons, representative = representatives(texts, near, args.workers)
     print(f"{len(pairs):,} pairs of {len(texts):,} texts; largest difference of given J {abs(given - ours).max():.3f}")
     print(
         "\n| given J from | pairs | one removed | one removed for the other | of these J (ours) below the threshold |"
@@ -189,7 +191,11 @@ def score_pairs(args: argparse.Namespace, near: NearParams) -> None:
     for low, high in pairwise(edges):
         chosen = [i for i in np.flatnonzero((given >= low) & (given < high)).tolist() if pairs[i][0] != pairs[i][1]]
         found = {i for i in chosen if reasons[pairs[i][0]] or reasons[pairs[i][1]]}
-        direct = [i for i in chosen if survivor[pairs[i][0]] == pairs[i][1] or survivor[pairs[i][1]] == pairs[i][0]]
+        direct = [
+            i
+            for i in chosen
+            if representative[pairs[i][0]] == pairs[i][1] or representative[pairs[i][1]] == pairs[i][0]
+        ]
         recalled += np.sum([(i in found, 1) for i in chosen if given[i] >= near.threshold] or [(False, 0)], axis=0)
         precise += np.sum([(given[i] >= near.threshold, 1) for i in direct] or [(False, 0)], axis=0)
         wrong = sum(ours[i] < near.threshold for i in direct)
@@ -198,7 +204,7 @@ def score_pairs(args: argparse.Namespace, near: NearParams) -> None:
         f"\ngiven J >= {near.threshold}: {recalled[0]} of {recalled[1]} pairs lost one; of {precise[1]} removals inside"
     )
     print(f"a pair {precise[0]} have a given J >= {near.threshold}")
-    print_precision(texts, reasons, survivor, near)
+    print_precision(texts, reasons, representative, near)
 
 
 def main() -> None:

@@ -154,11 +154,11 @@ def write_records(root: Path, name: str, rows: list[dict[str, Any]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows), root / name)
 
 
-def funnel(survivors: Mapping[str, dict[str, int]]) -> list[dict[str, Any]]:
+def funnel(entered: Mapping[str, dict[str, int]]) -> list[dict[str, Any]]:
     """One record of the crawl is dead, and two documents of it are dropped."""
     rows = []
     for stage in ("read", "language", "encode"):
-        for source, kept in survivors.items():
+        for source, kept in entered.items():
             n, lost = kept["documents"], source == "crawl"
             row: dict[str, Any] = {
                 "stage": stage,
@@ -199,7 +199,7 @@ def build_corpus(
     dtype = dtype_for(vocab_size)
     shards = []
     total = {"documents": 0, "tokens": 0, "bytes": 0}
-    survivors = {source: counts(0) for source in SOURCES.values()}
+    entered = {source: counts(0) for source in SOURCES.values()}
     for (split, domain), contents in texts.items():
         for index, documents in enumerate(contents):
             name = shard_name(split, domain, index, len(contents))
@@ -223,8 +223,8 @@ def build_corpus(
             total["documents"] += len(rows)
             total["tokens"] += offset
             total["bytes"] += sum(row["text_bytes"] for row in rows)
-            survivors[source]["documents"] += len(rows)
-            survivors[source]["bytes"] += sum(row["text_bytes"] for row in rows)
+            entered[source]["documents"] += len(rows)
+            entered[source]["bytes"] += sum(row["text_bytes"] for row in rows)
     manifest = {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
@@ -236,7 +236,7 @@ def build_corpus(
         "shards": shards,
         "files": [file_entry(root, path) for path in (RUN, TOKENIZER, REJECTS, DEAD)],
         "totals": total,
-        "funnel": funnel(survivors),
+        "funnel": funnel(entered),
         "recipe": RECIPE,
         "versions": {"refinery": "0"},
     }

@@ -296,7 +296,7 @@ def after_planning(path: str, size: int) -> None:
 
 
 @fault
-def hurry_storage(deadline: float) -> None:
+def shorten_deadline(deadline: float) -> None:
     """Cloud Storage is given up after `deadline` seconds, with hundredths of them between the attempts."""
     from refinery.loader.storage.fetch import FetchParams
 

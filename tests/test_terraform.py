@@ -19,7 +19,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from refinery.pipelines.commands.command_line import build_parser
-from refinery.pipelines.dataflow.job_records import Slot
+from refinery.pipelines.dataflow.job_records import JobSpec
 from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.per_document import PerDocument
@@ -292,7 +292,7 @@ def test_alerts_watch_the_jobs_that_we_start() -> None:
     prefix = re.search(r'job_prefix *= "(.*)"', (TERRAFORM / "main.tf").read_text())
     assert prefix is not None
     for recipe in ("web", "Größe 1", "x" * 80):
-        assert Slot(recipe, "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name.startswith(prefix[1])
+        assert JobSpec(recipe, "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name.startswith(prefix[1])
 
 
 @needs_audit

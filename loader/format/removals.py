@@ -16,8 +16,9 @@ from refinery.loader.format.manifest import PARQUET, ROW_GROUP
 
 FOLDER = "removals"
 REASONS = ("exact-duplicate", "near-duplicate-in-source", "near-duplicate")
-# Scopes: which documents were compared. The survivor of an "against:" scope is in the published corpus named after it.
-SOURCE, CORPUS, AGAINST = "source", "corpus", "against:"
+# Scopes: which documents were compared. The kept document of a "reference:" scope is in the published corpus named
+# after it.
+SOURCE, CORPUS, REFERENCE = "source", "corpus", "reference:"
 
 ID_BYTES = 16
 
@@ -25,7 +26,7 @@ ID_BYTES = 16
 REMOVALS_SCHEMA = pa.schema(
     [
         pa.field("id", pa.binary(ID_BYTES), nullable=False),
-        pa.field("survivor", pa.binary(ID_BYTES), nullable=False),
+        pa.field("kept_id", pa.binary(ID_BYTES), nullable=False),
         pa.field("similarity", pa.float32(), nullable=False),  # 0 to 1
         *(pa.field(name, pa.string(), nullable=False) for name in ("reason", "scope", "url", "source", "origin")),
     ]
@@ -63,11 +64,11 @@ def write_removals(path: Path, table: pa.Table) -> None:
 
 
 __all__ = [
-    "AGAINST",
     "CORPUS",
     "FOLDER",
     "ID_BYTES",
     "REASONS",
+    "REFERENCE",
     "REMOVALS_SCHEMA",
     "SOURCE",
     "column_ids",

@@ -285,7 +285,7 @@ def execute(argv: Sequence[str] | None = None) -> int:
         print(f"refinery: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (RuntimeError, OSError, StorageConflict) as error:
-        print(f"refinery: {last_words(str(error))}", file=sys.stderr)
+        print(f"refinery: {error_line(str(error))}", file=sys.stderr)
         if getattr(args, "traceback", False):
             traceback.print_exc()
         elif TRACEBACK in str(error):
@@ -293,10 +293,10 @@ def execute(argv: Sequence[str] | None = None) -> int:
         return EXIT_FAILED
 
 
-def last_words(text: str) -> str:
+def error_line(text: str) -> str:
     """What an error says, without the traceback of the worker that Beam puts before it.
 
-    >>> last_words("Traceback (most recent call last):\\n  File x\\nrefinery.loader.errors.FormatError: a.bin: damaged")
+    >>> error_line("Traceback (most recent call last):\\n  File x\\nrefinery.loader.errors.FormatError: a.bin: damaged")
     'a.bin: damaged'
     """
     if TRACEBACK not in text:

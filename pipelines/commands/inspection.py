@@ -112,7 +112,7 @@ class _Inspector:
         merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
         funnel: Sequence[Mapping[str, Any]] = manifest.funnel if manifest is not None else ()
         if manifest is None and (sources := run.get("sources")):
-            funnel = self._look("the counts", lambda: build_funnel(merged["tallies"], STAGES, sources)) or ()
+            funnel = self._look("the counts", lambda: build_funnel(merged["counters"], STAGES, sources)) or ()
         return Inspection(
             self.prefix,
             self.work,
@@ -255,8 +255,8 @@ def _count(value: Any) -> int:
 def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Their sum. Raises TypeError for one that no table can show."""
     merged = merge_reports(reports)
-    for tally in merged["tallies"]:
-        _count(tally["documents"]), _count(tally["bytes"])
+    for counter in merged["counters"]:
+        _count(counter["documents"]), _count(counter["bytes"])
     return merged
 
 

@@ -97,7 +97,7 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
 
         runner.run("sample", build, files=len(tasks))
         report = unseal((Path(scratch) / "report.json").read_bytes(), "report.json")
-        problems = check_budget(report["tallies"], recipe.failures.max_ratio, recipe.failures.grace)
+        problems = check_budget(report["counters"], recipe.failures.max_ratio, recipe.failures.grace)
         if problems:
             raise RefineError("too many dead letters in the sources:\n  " + "\n  ".join(problems))
         data = Path(path).read_bytes() if Path(path).exists() else b""

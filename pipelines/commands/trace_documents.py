@@ -10,7 +10,7 @@ from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.removals import AGAINST, ID_BYTES
+from refinery.loader.format.removals import ID_BYTES, REFERENCE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.lookup import (
@@ -109,15 +109,15 @@ class Passed:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """The survivor of a chain is a document of another, already published corpus."""
+    """The document kept at the end of a chain is in a reference corpus."""
 
     doc: Doc
     prefix: str
 
 
 @dataclass(frozen=True)
-class Circle:
-    """The survivors of a chain lead back to one that was met before: the corpus is damaged."""
+class Cycle:
+    """The chain of kept documents is a cycle: the corpus is damaged."""
 
     doc: Doc
 
@@ -129,16 +129,18 @@ class Step:
     reason: str
     scope: str
     similarity: float
-    survivor: Doc
+    kept: Doc
 
 
 Record = Rejected | Dead | Passed
-End = Kept | Rejected | Dead | Passed | Elsewhere | Circle
+End = Kept | Rejected | Dead | Passed | Elsewhere | Cycle
 
 
 @dataclass(frozen=True)
 class Removed:
-    """Removed by deduplication. steps: its own removal, its survivor's, …; end: what became of the last survivor."""
+    """Removed by deduplication. steps: its own removal, that of the document kept instead, …; end: what became of the
+    last one.
+    """
 
     doc: Doc
     steps: tuple[Step, ...]
@@ -200,7 +202,7 @@ class _Tracer:
         self.rate: float | None = rate if isinstance(rate, (int, float)) else None
         self.kept: dict[str, list[Kept]] = {}  # by id: every document met on the way
         self.moved: dict[str, Row] = {}  # by id: its removal in favour of another id, or of another corpus
-        self.lost: dict[str, End] = {}  # by id: survivors that are not in the corpus
+        self.lost: dict[str, End] = {}  # by id: kept documents that are not in the corpus
 
     def _open_work(self, work: str) -> tuple[Phase, Phase] | None:
         try:
@@ -218,11 +220,11 @@ class _Tracer:
         )
         kept = self._find_kept(wanted)
         removed = list(find_removed(self.store, self.manifest, wanted))
-        self._follow({row["survivor"] for row in removed if not row["scope"].startswith(AGAINST)})
+        self._follow({row["kept_id"] for row in removed if not row["scope"].startswith(REFERENCE)})
         ends = {id_ for row in removed if (id_ := self._last(row)) is not None}
 
-        survivors = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
-        origins = wanted.origin | {doc.origin for doc in survivors}
+        unfinished = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
+        origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
             Rejected(_doc(row), row["stage"], row["reason"])
             for row in find_records(self.store, self.manifest, "rejects", Wanted(wanted.url, origin=origins), REJECTS)
@@ -231,9 +233,9 @@ class _Tracer:
             Dead(_doc(row), row["stage"], row["error"], row["sha256"], row["size"])
             for row in find_records(self.store, self.manifest, "dead_letters", Wanted(origin=origins), DEAD)
         ]
-        records = _name_documents(records, survivors)
+        records = _name_documents(records, unfinished)
         seen = {(r.doc.source, r.doc.origin) for r in records}
-        records += [Passed(doc, self.rate) for doc in survivors if (doc.source, doc.origin) not in seen]
+        records += [Passed(doc, self.rate) for doc in unfinished if (doc.source, doc.origin) not in seen]
         for record in records:
             self.lost.setdefault(record.doc.id, record)
 
@@ -270,17 +272,17 @@ class _Tracer:
             rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
             ids = set()
             for row in find_removed(self.store, self.manifest, Wanted(id=rest)):
-                against = row["scope"].startswith(AGAINST)
-                if against or row["survivor"] != row["id"]:
+                elsewhere = row["scope"].startswith(REFERENCE)
+                if elsewhere or row["kept_id"] != row["id"]:
                     self.moved.setdefault(row["id"].hex(), row)
-                if not against:
-                    ids.add(row["survivor"])
+                if not elsewhere:
+                    ids.add(row["kept_id"])
 
     def _walk(self, row: Row) -> tuple[list[Row], bool]:
-        """A removal and those of its survivors in turn; True where they lead in a circle."""
+        """A removal and those of the documents kept instead, in turn; True where they form a cycle."""
         rows, seen = [row], set()
-        while not row["scope"].startswith(AGAINST):
-            id_ = row["survivor"].hex()
+        while not row["scope"].startswith(REFERENCE):
+            id_ = row["kept_id"].hex()
             if id_ in self.kept or id_ not in self.moved:
                 return rows, False
             if id_ in seen:
@@ -292,27 +294,27 @@ class _Tracer:
 
     def _last(self, row: Row) -> str | None:
         """The id at the end of a chain, if the published files do not tell what became of it."""
-        rows, circle = self._walk(row)
-        id_ = str(rows[-1]["survivor"].hex())
-        known = circle or rows[-1]["scope"].startswith(AGAINST) or id_ in self.kept
+        rows, cycle = self._walk(row)
+        id_ = str(rows[-1]["kept_id"].hex())
+        known = cycle or rows[-1]["scope"].startswith(REFERENCE) or id_ in self.kept
         return None if known else id_
 
     def _chain(self, row: Row) -> Removed:
-        rows, circle = self._walk(row)
-        last, id_ = rows[-1], rows[-1]["survivor"].hex()
+        rows, cycle = self._walk(row)
+        last, id_ = rows[-1], rows[-1]["kept_id"].hex()
         end: End
-        if circle:
-            end = Circle(Doc(id_))
-        elif last["scope"].startswith(AGAINST):
-            end = Elsewhere(Doc(id_), last["scope"].removeprefix(AGAINST))
+        if cycle:
+            end = Cycle(Doc(id_))
+        elif last["scope"].startswith(REFERENCE):
+            end = Elsewhere(Doc(id_), last["scope"].removeprefix(REFERENCE))
         elif id_ in self.kept:
             end = self.kept[id_][0]
         else:
             end = self.lost.get(id_, Passed(Doc(id_), self.rate))
-        survivors = [*(_doc(after) for after in rows[1:]), end.doc]
+        kept = [*(_doc(after) for after in rows[1:]), end.doc]
         steps = (
             Step(r["reason"], r["scope"], _round(r["similarity"]) or 0.0, doc)
-            for r, doc in zip(rows, survivors, strict=True)
+            for r, doc in zip(rows, kept, strict=True)
         )
         return Removed(_doc(row), tuple(steps), end)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from refinery.pipelines.commands.trace_documents import (
     Answer,
-    Circle,
+    Cycle,
     Dead,
     Doc,
     Elsewhere,
@@ -29,7 +29,7 @@ NAMES = {
     Dead: "dead",
     Passed: "passed",
     Elsewhere: "elsewhere",
-    Circle: "circle",
+    Cycle: "circle",
     Missing: "missing",
 }
 SHOWN_FILES = 5  # of the inputs of a source
@@ -100,10 +100,10 @@ def _removed(answer: Removed) -> Iterator[str]:
     step, *later = answer.steps
     yield f"removed: {_why(step)}"
     yield f"  {_document(answer.doc)}"
-    yield f"  kept instead: {_document(step.survivor)}"
+    yield f"  kept instead: {_document(step.kept)}"
     for step in later:
         yield f"    which was itself removed: {_why(step)}"
-        yield f"    kept instead: {_document(step.survivor)}"
+        yield f"    kept instead: {_document(step.kept)}"
     yield f"  {'the last of these' if later else 'that one'}: {_outcome(answer.end)}"
 
 
@@ -130,7 +130,7 @@ def _outcome(answer: Answer | End) -> str:
         return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer.rate)}"
     if isinstance(answer, Elsewhere):
         return f"in the published corpus {safe(answer.prefix)}; ask there for --id {answer.doc.id}"
-    return "the survivors lead round in a circle: the corpus is damaged, see refinery verify"
+    return "the documents kept instead form a cycle: the corpus is damaged, see refinery verify"
 
 
 def _unlisted(rate: float | None) -> str:

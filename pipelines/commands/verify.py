@@ -45,7 +45,7 @@ from refinery.pipelines.commands.verify_files import (
     check_work,
     collect,
 )
-from refinery.pipelines.commands.verify_removed import RemovalFacts, check_removals
+from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
 from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_file, check_shard
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -74,7 +74,7 @@ class Report:
     tokens: int = 0
     decoded: int = 0
     removals: int = 0
-    lost_survivors: int = 0
+    dropped_later: int = 0
     seconds: float = 0.0
 
     def summary_lines(self) -> list[str]:
@@ -86,8 +86,8 @@ class Report:
             f"decoded {self.decoded:,} documents",
         ]
         if self.removals:
-            lost = f"; later stages dropped {self.lost_survivors:,} of the documents kept instead"
-            lines.append(f"{self.removals:,} removed by deduplication{lost if self.lost_survivors else ''}")
+            lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
+            lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
         found = len(self.failures)
         verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "everything holds"
         # Names in a damaged manifest or in a bucket can hold anything, terminal codes included.
@@ -172,7 +172,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     report.documents = sum(facts.documents for facts in every)
     report.tokens = sum(facts.tokens for facts in every)
     report.decoded = sum(facts.decoded for facts in every)
-    report.removals, report.lost_survivors = removals.rows, removals.unknown
+    report.removals, report.dropped_later = removals.rows, removals.unknown
 
 
 def read_plan(recipe: Mapping[str, Any]) -> Plan | None:

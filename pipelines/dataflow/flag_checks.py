@@ -206,12 +206,12 @@ def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
     for index, source in enumerate(recipe.sources):
         for path in source.paths:
             yield f"sources[{index}].paths", path
-    for index, corpus in enumerate(recipe.against):
-        yield f"against[{index}].prefix", corpus.prefix
+    for index, corpus in enumerate(recipe.reference_corpora):
+        yield f"reference_corpora[{index}].prefix", corpus.prefix
         if corpus.work:
-            yield f"against[{index}].work", corpus.work
+            yield f"reference_corpora[{index}].work", corpus.work
     for section, path in recipe.files():
-        if section != "against":
+        if section != "reference_corpora":
             yield key_of(section, getattr(recipe, section), path), path
 
 

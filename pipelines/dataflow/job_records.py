@@ -27,7 +27,7 @@ _PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.com
 
 
 @dataclass(frozen=True)
-class Slot:
+class JobSpec:
     """One job's place in a run: the next job for the same place has the same name.
 
     recipe: the recipe's name, of any characters. phase: clean, dedup or shards; wave: number of a wave of clean.
@@ -44,7 +44,7 @@ class Slot:
 
     @property
     def key(self) -> str:
-        """How records name the slot: clean-00003, dedup, shards."""
+        """How records name the spec: clean-00003, dedup, shards."""
         return self.phase if self.wave is None else f"{self.phase}-{self.wave:05d}"
 
     @property
@@ -56,7 +56,7 @@ class Slot:
     def name(self) -> str:
         """The job's name, of Dataflow's characters and length; a long recipe name is cut.
 
-        >>> Slot("Größe 1", "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name
+        >>> JobSpec("Größe 1", "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name
         'refinery-gr-e-1-clean-00003-e09feb9f9d'
         """
         tail = f"-{self.key}-{self.digest}"
@@ -71,7 +71,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job that was launched for a slot. state: as in Dataflow's API without JOB_STATE_; "" until it was seen to end.
+    """A job that was launched for a spec. state: as in Dataflow's API without JOB_STATE_; "" until it was seen to end.
 
     errors: the job's own error messages, shortened (pipelines/dataflow/service.py).
     """
@@ -96,14 +96,14 @@ def cancel_command(job: JobRecord) -> str:
     return f"gcloud dataflow jobs cancel {job.id} --region={job.region} --project={job.project}"
 
 
-def record_job(store: Store, slot: Slot, job_id: str, project: str, region: str) -> JobRecord:
-    """Write down that the slot has this job. Raises ValueError for an id that is none."""
-    path = f"jobs/{slot.key}.{job_id}.json"
+def record_job(store: Store, spec: JobSpec, job_id: str, project: str, region: str) -> JobRecord:
+    """Write down that the spec has this job. Raises ValueError for an id that is none."""
+    path = f"jobs/{spec.key}.{job_id}.json"
     if not JOB.fullmatch(path):
         raise ValueError(
-            f"{slot.name}: the service calls the job {job_id[:200]!r}, letters, digits, _ and - are allowed"
+            f"{spec.name}: the service calls the job {job_id[:200]!r}, letters, digits, _ and - are allowed"
         )
-    job = JobRecord(slot.key, job_id, slot.name, project, region, console_link(project, region, job_id))
+    job = JobRecord(spec.key, job_id, spec.name, project, region, console_link(project, region, job_id))
     payload = {"schema_version": SCHEMA_VERSION, "kind": "refinery-job"}
     store.create(path, seal(payload | {name: getattr(job, name) for name in _RECORD}))
     return job
@@ -117,7 +117,7 @@ def record_end(store: Store, job: JobRecord, state: str, errors: Sequence[str] =
 
 
 def read_jobs(store: Store, key: str = "") -> list[JobRecord]:
-    """The records of all jobs, or of one slot's, in order of slot and time (ids of Dataflow start with their time).
+    """The records of all jobs, or of one spec's, in order of spec and time (ids of Dataflow start with their time).
 
     Raises FormatError for a damaged record. Cost: a listing, one or two small reads a job.
     """

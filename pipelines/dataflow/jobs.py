@@ -14,7 +14,14 @@ from typing import Protocol, TypeVar
 
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.dataflow.job_records import JobRecord, Slot, cancel_command, read_jobs, record_end, record_job
+from refinery.pipelines.dataflow.job_records import (
+    JobRecord,
+    JobSpec,
+    cancel_command,
+    read_jobs,
+    record_end,
+    record_job,
+)
 
 # google.dataflow.v1beta3.JobState: from these no job comes back.
 ENDED = frozenset({"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"})
@@ -83,20 +90,20 @@ class Service(Protocol):
 
 
 @dataclass(frozen=True)
-class Patience:
+class PollingPolicy:
     """How a job is watched, in seconds. now, sleep: the clock, for tests.
 
-    first_poll, max_poll: pauses between two questions for the state; they grow by half. tallies: between two questions
-    for the tallies. give_up: how long the service may be out of reach. denied: how long it may deny what
-    it must have, or not take a job. last_words: how long to wait for a failed job's error messages, which come late.
+    first_poll, max_poll: pauses between two questions for the state; they grow by half. counters: between two questions
+    for the counters. give_up: how long the service may be out of reach. denied: how long it may deny what it must have,
+    or not take a job. error_messages: how long to wait for a failed job's error messages, which come late.
     """
 
     first_poll: float = 1.0
     max_poll: float = 20.0
-    tallies: float = 30.0
+    counters: float = 30.0
     give_up: float = 3600.0
     denied: float = 120.0
-    last_words: float = 40.0
+    error_messages: float = 40.0
     now: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
 
@@ -127,25 +134,25 @@ class JobRunner:
 
     connect: Callable[[str, str], Service]
     say: Callable[[str], None] = print
-    patience: Patience = field(default_factory=Patience)
+    polling: PollingPolicy = field(default_factory=PollingPolicy)
 
-    def run(self, slot: Slot, label: str, submit: Submit, show: Show = no_show) -> None:
-        """Return when the slot's job is DONE or its report is there: one that runs already is waited for; only where
+    def run(self, spec: JobSpec, label: str, submit: Submit, show: Show = no_show) -> None:
+        """Return when the spec's job is DONE or its report is there: one that runs already is waited for; only where
         there is none, `submit` launches one (it raises NameTaken, ServiceTrouble, ServiceRefusal).
 
         Raises JobFailed with the job's own errors, LauncherLeft for Ctrl-C while it runs.
         """
-        store = open_store(slot.work)
-        job = self._find(slot, store) or self._launch(slot, store, submit)
+        store = open_store(spec.work)
+        job = self._find(spec, store) or self._launch(spec, store, submit)
         while job is not None:
             end = self._wait(job, label, show)
             errors = self._note_end(store, job, end)
             if end.state == "UPDATED" and end.replaced_by:
-                job = record_job(store, slot, end.replaced_by, job.project, job.region)
+                job = record_job(store, spec, end.replaced_by, job.project, job.region)
                 continue
             if end.state == "DONE":
                 return
-            if store.size(slot.report) is None:
+            if store.size(spec.report) is None:
                 raise JobFailed(
                     "\n  ".join([f"{label}: the job ended as {end.state}: {job.link}", *errors]) + f"\n{AGAIN}"
                 )
@@ -154,9 +161,9 @@ class JobRunner:
 
     # --- which job ----------------------------------------------------------------------------------------------
 
-    def _find(self, slot: Slot, store: Store) -> JobRecord | None:
-        """The slot's running job, by its record or else by its name. Notes the ends of those that have ended."""
-        for job in reversed([job for job in read_jobs(store, slot.key) if not job.state]):
+    def _find(self, spec: JobSpec, store: Store) -> JobRecord | None:
+        """The spec's running job, by its record or else by its name. Notes the ends of those that have ended."""
+        for job in reversed([job for job in read_jobs(store, spec.key) if not job.state]):
             found = self._state(job)
             if found is None:
                 self.say(f"{job.project} does not know job {job.id} any more")
@@ -165,17 +172,17 @@ class JobRunner:
                 errors = self._note_end(store, job, found)
                 self.say("\n  ".join([f"job {job.id} has ended as {found.state}: {job.link}", *errors]))
                 if found.state == "UPDATED" and found.replaced_by:
-                    return record_job(store, slot, found.replaced_by, job.project, job.region)
+                    return record_job(store, spec, found.replaced_by, job.project, job.region)
             else:
                 return self._adopt(store, job, found.state)
-        return self._find_by_name(slot, store)
+        return self._find_by_name(spec, store)
 
-    def _find_by_name(self, slot: Slot, store: Store) -> JobRecord | None:
+    def _find_by_name(self, spec: JobSpec, store: Store) -> JobRecord | None:
         service = self.connect("", "")
-        running = [job for job in self._ask(None, lambda: list(service.list(slot.name))) if not job.ended]
+        running = [job for job in self._ask(None, lambda: list(service.list(spec.name))) if not job.ended]
         if not running:
             return None
-        job = record_job(store, slot, running[0].id, service.project, service.region)
+        job = record_job(store, spec, running[0].id, service.project, service.region)
         return self._adopt(store, job, running[0].state)
 
     def _adopt(self, store: Store, job: JobRecord, state: str) -> JobRecord | None:
@@ -187,30 +194,30 @@ class JobRunner:
         self._note_end(store, job, self._wait(job, "cancelling", no_show))
         return None
 
-    def _launch(self, slot: Slot, store: Store, submit: Submit) -> JobRecord | None:
+    def _launch(self, spec: JobSpec, store: Store, submit: Submit) -> JobRecord | None:
         """Launch a job, or find one that another launcher has just launched; None: the report has come meanwhile."""
         service, unlisted, failed = self.connect("", ""), 0.0, 0.0
-        while store.size(slot.report) is None:  # asked after every look at the jobs: one of them may just have ended
+        while store.size(spec.report) is None:  # asked after every look at the jobs: one of them may just have ended
             try:
-                job_id = submit(slot.name, slot.labels)
+                job_id = submit(spec.name, spec.labels)
             except NameTaken:
                 # Launched by somebody else between our look and our launch. It may be listed late, or be gone again.
-                if (found := self._find_by_name(slot, store)) is not None:
+                if (found := self._find_by_name(spec, store)) is not None:
                     return found
-                if unlisted > self.patience.denied:
+                if unlisted > self.polling.denied:
                     place = f"{service.project} in {service.region}"
-                    raise JobFailed(f"{slot.name}: {place} runs a job of that name, but does not list it") from None
-                unlisted += self.patience.max_poll
-                self.patience.sleep(self.patience.max_poll)
+                    raise JobFailed(f"{spec.name}: {place} runs a job of that name, but does not list it") from None
+                unlisted += self.polling.max_poll
+                self.polling.sleep(self.polling.max_poll)
             except (ServiceTrouble, ServiceRefusal) as error:
                 # Safe to try again whatever has become of the request: if it made a job, the name is taken.
-                if isinstance(error, ServiceRefusal) or failed > self.patience.denied:
-                    raise JobFailed(f"{slot.name}: the job could not be launched: {error}\n{AGAIN}") from error
-                failed += self.patience.max_poll
-                self.say(f"{slot.name}: not launched yet, trying again: {error}")
-                self.patience.sleep(self.patience.max_poll)
+                if isinstance(error, ServiceRefusal) or failed > self.polling.denied:
+                    raise JobFailed(f"{spec.name}: the job could not be launched: {error}\n{AGAIN}") from error
+                failed += self.polling.max_poll
+                self.say(f"{spec.name}: not launched yet, trying again: {error}")
+                self.polling.sleep(self.polling.max_poll)
             else:
-                job = record_job(store, slot, job_id, service.project, service.region)
+                job = record_job(store, spec, job_id, service.project, service.region)
                 self.say(f"job {job.id} is launched: {job.link}")
                 return job
         return None
@@ -226,36 +233,36 @@ class JobRunner:
             ) from None
 
     def _watch(self, job: JobRecord, label: str, show: Show) -> JobState:
-        patience = self.patience
-        pause, told = patience.first_poll, 0.0
+        polling = self.polling
+        pause, told = polling.first_poll, 0.0
         found = self._state(job)
-        ran = max(0.0, patience.now() - found.created) if found and found.created else 0.0
+        ran = max(0.0, polling.now() - found.created) if found and found.created else 0.0
         with show(ran) as watch:
             while found is not None:
                 watch.state = found.state
-                if found.ended or patience.now() >= told + patience.tallies:
+                if found.ended or polling.now() >= told + polling.counters:
                     watch.totals = self._totals(job) or watch.totals
-                    told = patience.now()
+                    told = polling.now()
                 if found.ended:
                     return found
-                patience.sleep(pause)
-                pause = min(pause * 1.5, patience.max_poll)
+                polling.sleep(pause)
+                pause = min(pause * 1.5, polling.max_poll)
                 found = self._state(job, watch)
         raise JobFailed(f"{label}: {job.project} does not know job {job.id}: {job.link}\n{AGAIN}")
 
     def _note_end(self, store: Store, job: JobRecord, end: JobState) -> tuple[str, ...]:
         """Record the end; returns the error messages of a job that failed."""
-        errors = self._last_words(job) if end.state == "FAILED" else ()
+        errors = self._error_messages(job) if end.state == "FAILED" else ()
         record_end(store, job, end.state, errors)
         return errors
 
     def _state(self, job: JobRecord, watch: Watch | None = None) -> JobState | None:
         """The job's state; None only after the service has denied the job for a while."""
         service = self.connect(job.project, job.region)
-        deadline, pause = self.patience.now() + self.patience.denied, self.patience.first_poll
-        while (found := self._ask(job, lambda: service.get(job.id), watch)) is None and self.patience.now() < deadline:
-            self.patience.sleep(pause)
-            pause = min(pause * 2, self.patience.max_poll)
+        deadline, pause = self.polling.now() + self.polling.denied, self.polling.first_poll
+        while (found := self._ask(job, lambda: service.get(job.id), watch)) is None and self.polling.now() < deadline:
+            self.polling.sleep(pause)
+            pause = min(pause * 2, self.polling.max_poll)
         return found
 
     def _totals(self, job: JobRecord) -> Counter[str]:
@@ -264,8 +271,8 @@ class JobRunner:
         except (ServiceTrouble, ServiceRefusal):
             return Counter()  # they are only shown
 
-    def _last_words(self, job: JobRecord) -> tuple[str, ...]:
-        deadline = self.patience.now() + self.patience.last_words
+    def _error_messages(self, job: JobRecord) -> tuple[str, ...]:
+        deadline = self.polling.now() + self.polling.error_messages
         while True:
             try:
                 errors = self.connect(job.project, job.region).errors(job.id)
@@ -273,25 +280,25 @@ class JobRunner:
                 errors = ()
             except ServiceRefusal as error:
                 return (f"its messages cannot be read: {error}",)
-            if errors or self.patience.now() >= deadline:
+            if errors or self.polling.now() >= deadline:
                 return errors
-            self.patience.sleep(5 * self.patience.first_poll)
+            self.polling.sleep(5 * self.polling.first_poll)
 
     def _ask(self, job: JobRecord | None, ask: Callable[[], T], watch: Watch | None = None) -> T:
         """What `ask` returns, asked again with longer and longer pauses as long as that may help."""
-        start, pause = self.patience.now(), self.patience.first_poll
+        start, pause = self.polling.now(), self.polling.first_poll
         while True:
             try:
                 return ask()
             except (ServiceTrouble, ServiceRefusal) as error:
-                waited = self.patience.now() - start
-                if isinstance(error, ServiceRefusal) or waited > self.patience.give_up:
+                waited = self.polling.now() - start
+                if isinstance(error, ServiceRefusal) or waited > self.polling.give_up:
                     goes_on = f"job {job.id} may go on: {job.link}\n{how_to(job)}" if job else AGAIN
                     raise JobFailed(f"no answer from Dataflow: {error}\n{goes_on}") from error
                 if watch is not None:
                     watch.state = f"no answer for {waited:.0f} s, asking on ({error})"
-            self.patience.sleep(pause)
-            pause = min(pause * 2, self.patience.max_poll)
+            self.polling.sleep(pause)
+            pause = min(pause * 2, self.polling.max_poll)
 
 
 def how_to(job: JobRecord) -> str:

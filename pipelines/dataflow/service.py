@@ -1,4 +1,4 @@
-"""Cloud Dataflow's REST service as far as a launcher needs it: state, names, tallies and errors of jobs.
+"""Cloud Dataflow's REST service as far as a launcher needs it: state, names, counters and errors of jobs.
 
 Beam's own client gives a job up after ten minutes without an answer, and cannot wait for a job that it did not launch.
 Launching itself stays with Beam (pipelines/runners/runner.py).

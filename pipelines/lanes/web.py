@@ -12,7 +12,7 @@ from refinery.pipelines.run.phases import STAGES as STAGES
 from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import WorkList
+from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.cut_lines import CutLines
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.extract.extract import ExtractText
@@ -25,13 +25,13 @@ from refinery.transforms.filter.url import FilterUrl
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.tokenize.encode import EncodeText
 from refinery.transforms.write.documents import WriteDocuments
-from refinery.transforms.write.kept_documents import ReadSurvivors
+from refinery.transforms.write.kept_documents import ReadKeptDocuments
 from refinery.transforms.write.removals import WriteRemovals
 from refinery.transforms.write.shards import SHARD_MEMORY, WriteShards
 from refinery.transforms.write.shuffle import ShuffleToShards
 
 
-def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList) -> beam.PCollection:
+def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) -> beam.PCollection:
     """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
     rejects = recipe.rejects
     docs = pipeline | ReadSources(tasks, recipe.limits, rejects)  # RawDocument
@@ -41,7 +41,7 @@ def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList) ->
     return optional(docs, FilterHeuristics, recipe.heuristics, rejects)  # Document
 
 
-def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: WorkList, work: str, report: str, facts: Any) -> None:
+def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)
     sources, lines = recipe.source_facts(), recipe.line_dup is not None
@@ -71,7 +71,7 @@ def dedup(
 def shards(
     pipeline: beam.Pipeline,
     recipe: Recipe,
-    pairs: WorkList,
+    pairs: TaskList,
     counts: Mapping[str, int],
     removals: int,
     dtype: str,
@@ -83,7 +83,7 @@ def shards(
     """Phase 3: documents and verdicts (of `write_pairs`) -> shards under `prefix`."""
     rejects = recipe.rejects
     domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
-    docs = pipeline | ReadSurvivors(pairs)  # Document
+    docs = pipeline | ReadKeptDocuments(pairs)  # Document
     docs = optional(docs, CutLines, recipe.line_dup, rejects)  # Document
     docs = optional(docs, FilterQuality, recipe.quality, rejects)  # Document, score in meta
     docs = optional(docs, FilterToxicity, recipe.toxicity, rejects)  # Document, density in meta

@@ -3,46 +3,48 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-Tally = Mapping[str, Any]  # {"stage", "source", "outcome": in|kept|dropped|dead, "reason", "documents", "bytes"}
+CounterEntry = Mapping[str, Any]  # {"stage", "source", "outcome": in|kept|dropped|dead, "reason", "documents", "bytes"}
 
 
-def build_funnel(tallies: Iterable[Tally], stages: Sequence[str], sources: Sequence[str]) -> list[dict[str, Any]]:
+def build_funnel(
+    counters: Iterable[CounterEntry], stages: Sequence[str], sources: Sequence[str]
+) -> list[dict[str, Any]]:
     """One entry per stage and source, in the order of the funnel and of the recipe."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     nothing = {"stage": stages[0], "outcome": "in", "reason": "", "documents": 0, "bytes": 0}
-    tallies = [*tallies, *({**nothing, "source": source} for source in sources)]  # an empty source is told, too
-    for tally in sorted(tallies, key=lambda t: (t["outcome"], t["reason"])):
+    counters = [*counters, *({**nothing, "source": source} for source in sources)]  # an empty source is told, too
+    for counter in sorted(counters, key=lambda t: (t["outcome"], t["reason"])):
         row = rows.setdefault(
-            (tally["stage"], tally["source"]),
+            (counter["stage"], counter["source"]),
             {
-                "stage": tally["stage"],
-                "source": tally["source"],
+                "stage": counter["stage"],
+                "source": counter["source"],
                 "in": {"documents": 0, "bytes": 0},
                 "kept": {"documents": 0, "bytes": 0},
                 "dropped": {},
                 "dead": {},
             },
         )
-        if tally["outcome"] in ("in", "kept"):
-            entry = row[tally["outcome"]]
+        if counter["outcome"] in ("in", "kept"):
+            entry = row[counter["outcome"]]
         else:
-            entry = row[tally["outcome"]].setdefault(tally["reason"], {"documents": 0, "bytes": 0})
-        entry["documents"] += tally["documents"]
-        entry["bytes"] += tally["bytes"]
+            entry = row[counter["outcome"]].setdefault(counter["reason"], {"documents": 0, "bytes": 0})
+        entry["documents"] += counter["documents"]
+        entry["bytes"] += counter["bytes"]
     order = {(stage, source): i for i, (stage, source) in enumerate((t, s) for t in stages for s in sources)}
     return [rows[key] for key in sorted(rows, key=lambda key: order[key])]
 
 
-def check_budget(tallies: Iterable[Tally], max_ratio: float, grace: int) -> list[str]:
+def check_budget(counters: Iterable[CounterEntry], max_ratio: float, grace: int) -> list[str]:
     """A sentence for every stage whose dead letters exceed the budget, naming the commonest errors."""
     entered: dict[str, int] = {}
     dead: dict[str, dict[str, int]] = {}
-    for tally in tallies:
-        if tally["outcome"] == "in":
-            entered[tally["stage"]] = entered.get(tally["stage"], 0) + tally["documents"]
-        elif tally["outcome"] == "dead":
-            errors = dead.setdefault(tally["stage"], {})
-            errors[tally["reason"]] = errors.get(tally["reason"], 0) + tally["documents"]
+    for counter in counters:
+        if counter["outcome"] == "in":
+            entered[counter["stage"]] = entered.get(counter["stage"], 0) + counter["documents"]
+        elif counter["outcome"] == "dead":
+            errors = dead.setdefault(counter["stage"], {})
+            errors[counter["reason"]] = errors.get(counter["reason"], 0) + counter["documents"]
     problems = []
     for stage, errors in sorted(dead.items()):
         total = sum(errors.values())

@@ -8,26 +8,26 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.params import RecipeError, to_plain
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.pipelines.run.recipe import Recipe
-from refinery.transforms.dedup.reference_corpora import AgainstParams, PublishedCorpus
+from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 
 
-def load_against(recipe: Recipe) -> tuple[PublishedCorpus, ...]:
-    """Every corpus of the recipe's `against`, in its order.
+def load_reference_corpora(recipe: Recipe) -> tuple[ReferenceCorpus, ...]:
+    """Every corpus of the recipe's `reference_corpora`, in its order.
 
     Raises RecipeError, one line, for a prefix that is no published corpus, for signatures made otherwise than ours
     (they could not be compared), and where the work location with its signatures is gone.
     """
     found = []
-    for index, corpus in enumerate(recipe.against):
+    for index, corpus in enumerate(recipe.reference_corpora):
         try:
             found.append(_load(corpus, recipe))
         except (FormatError, OSError, ValueError) as error:
-            raise RecipeError(f"against[{index}]: {error}") from error
+            raise RecipeError(f"reference_corpora[{index}]: {error}") from error
     return tuple(found)
 
 
-def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
+def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
     store = open_store(corpus.prefix)
     manifest: Manifest = read_manifest(store)
     payload: dict[str, Any] = unseal(store.read(RUN), store.url(RUN))
@@ -46,7 +46,7 @@ def _load(corpus: AgainstParams, recipe: Recipe) -> PublishedCorpus:
             "again without --discard-work"
         )
     root = open_store(clean.root)
-    return PublishedCorpus(
+    return ReferenceCorpus(
         name=corpus.prefix,
         parts=tuple((root.url(part["path"]), part["rows"]) for part in clean.parts("signatures")),
         provenance=tuple(

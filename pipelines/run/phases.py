@@ -18,7 +18,7 @@ SCHEMA_VERSION = 1
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
-# The funnel, in order, as the tallies and the manifest name its stages.
+# The funnel, in order, as the counters and the manifest name its stages.
 STAGES: tuple[str, ...] = (
     *("read", "extract", "url", "language", "heuristics"),
     *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
@@ -100,23 +100,23 @@ def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
 
 def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The sum of several jobs' reports (refinery.transforms.core.report.merge_records), in the same form."""
-    tallies: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
+    counters: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0, 0])
     seconds: dict[str, float] = defaultdict(float)
     parts: dict[str, list[Any]] = defaultdict(list)
     names = ("stage", "source", "outcome", "reason")
     for report in reports:
-        for tally in report["tallies"]:
-            entry = tallies[tuple(tally[name] for name in names)]
-            entry[0] += tally["documents"]
-            entry[1] += tally["bytes"]
+        for counter in report["counters"]:
+            entry = counters[tuple(counter[name] for name in names)]
+            entry[0] += counter["documents"]
+            entry[1] += counter["bytes"]
         for stage, value in report["seconds"].items():
             seconds[stage] += value
         for folder, entries in report["parts"].items():
             parts[folder] += entries
     return {
-        "tallies": [
+        "counters": [
             dict(zip(names, key, strict=True), documents=documents, bytes=size)
-            for key, (documents, size) in sorted(tallies.items())
+            for key, (documents, size) in sorted(counters.items())
         ],
         "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
         "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},

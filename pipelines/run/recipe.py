@@ -14,7 +14,7 @@ from refinery.transforms.core.resources import read_resource
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
-from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, AgainstParams
+from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.extract.extract import ExtractParams
 from refinery.transforms.filter.heuristics import HeuristicsParams
@@ -86,7 +86,7 @@ class Recipe:
     exact_dup: bool = True
     near_dup: NearParams | None = field(default_factory=NearParams)
     near_dup_in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
-    against: tuple[AgainstParams, ...] = ()
+    reference_corpora: tuple[ReferenceCorpusParams, ...] = ()
     line_dup: LineParams | None = None
     quality: QualityParams | None = None
     toxicity: ToxicityParams | None = field(default_factory=ToxicityParams)
@@ -115,10 +115,12 @@ class Recipe:
         for name in self.near_dup_in_source:
             if name not in (*names, ANY_SOURCE):
                 raise ValueError(f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed")
-        if self.against and not self.exact_dup:
-            raise ValueError("against: published corpora given with exact_dup off, they need it on")
-        if len(self.against) > MAX_CORPORA:
-            raise ValueError(f"against: {len(self.against)} corpora given, up to {MAX_CORPORA} are allowed")
+        if self.reference_corpora and not self.exact_dup:
+            raise ValueError("reference_corpora: corpora given with exact_dup off, they need it on")
+        if len(self.reference_corpora) > MAX_CORPORA:
+            raise ValueError(
+                f"reference_corpora: {len(self.reference_corpora)} corpora given, up to {MAX_CORPORA} are allowed"
+            )
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""
@@ -131,8 +133,8 @@ class Recipe:
                 yield section, path
         if self.language and self.language.model:
             yield "language", self.language.model
-        for corpus in self.against:
-            yield "against", f"{corpus.prefix.rstrip('/')}/{MANIFEST}"
+        for corpus in self.reference_corpora:
+            yield "reference_corpora", f"{corpus.prefix.rstrip('/')}/{MANIFEST}"
         yield "tokenizer", self.tokenizer.path
 
 
@@ -140,7 +142,7 @@ class Recipe:
 # nothing; `name` only labels the manifest of the last.
 PHASE_SECTIONS: Mapping[str, tuple[str, ...]] = {
     "clean": ("sources", "limits", "rejects", "extract", "url", "language", "heuristics", "signature", "rank"),
-    "dedup": ("exact_dup", "near_dup", "near_dup_in_source", "against", "line_dup"),
+    "dedup": ("exact_dup", "near_dup", "near_dup_in_source", "reference_corpora", "line_dup"),
     "shards": ("name", "quality", "toxicity", "pii", "tokenizer", "shards"),
 }
 

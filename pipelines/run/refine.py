@@ -18,12 +18,12 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.dataflow.job_records import Slot, read_jobs
+from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
 from refinery.pipelines.lanes import web
 from refinery.pipelines.run.checks import check_models
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
-from refinery.pipelines.run.open_references import load_against
+from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phases import (
     Phase,
     finish_phase,
@@ -37,7 +37,7 @@ from refinery.pipelines.run.prefix import RefineError, claim, describe_run, loca
 from refinery.pipelines.run.publish import publish_corpus
 from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe, RunParams
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.core.task_list import WorkList
+from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.sources import ReadTask, plan_sources, read_tasks, write_tasks
@@ -92,7 +92,7 @@ class Refinement:
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        self.against = None if self._is_deduplicated() else load_against(self.recipe)
+        self.reference_corpora = None if self._is_deduplicated() else load_reference_corpora(self.recipe)
         if self._claim():
             manifest = read_manifest(self.store)
             self._tidy(self._finished())  # the command that wrote it may have been killed right after
@@ -106,7 +106,9 @@ class Refinement:
         return self._publish([clean, dedup, shards])
 
     def _is_deduplicated(self) -> bool:
-        """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of `against`."""
+        """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
+        `reference_corpora`.
+        """
         places = [self.work, *work_places(self.reuse)]
         return self.store.size(MANIFEST) is not None or any(
             read_phase(place, "dedup", self.fingerprints["dedup"]) is not None for place in places
@@ -137,7 +139,7 @@ class Refinement:
         return phase
 
     def _check_budget(self, report: Mapping[str, Any]) -> None:
-        problems = check_budget(report["tallies"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
+        problems = check_budget(report["counters"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
         if problems:
             raise RefineError(
                 "too many dead letters:\n  "
@@ -162,7 +164,7 @@ class Refinement:
             label = f"1/3 clean, wave {number + 1} of {number + len(waves)}"
             report = self._job("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
             reports.append({**report, "number": number})
-            self._check_budget({"tallies": [tally for report in reports for tally in report["tallies"]]})
+            self._check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
             todo = self._unread(todo, reports[-1:])
         merged = merge_reports(reports)
@@ -176,7 +178,7 @@ class Refinement:
 
     def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
         """The tasks, in order, that none of these wave reports names."""
-        finished = {task_key(task) for report in reports for task in read_tasks(WorkList(self.work, **report["tasks"]))}
+        finished = {task_key(task) for report in reports for task in read_tasks(TaskList(self.work, **report["tasks"]))}
         return [task for task in tasks if task_key(task) not in finished]
 
     def _cut(self, tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
@@ -193,11 +195,11 @@ class Refinement:
         Raises RefineError for a job that ended well and left no report, and whatever the job raises.
         """
         if self.work_store.size(name) is None:
-            slot = self._slot(phase, wave, name)
-            for job in [] if self.runner.remote else read_jobs(self.work_store, slot.key):
+            spec = self._job_spec(phase, wave, name)
+            for job in [] if self.runner.remote else read_jobs(self.work_store, spec.key):
                 if not job.state:
                     self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
-            self.runner.run(label, build, files, slot)
+            self.runner.run(label, build, files, spec)
             if self.work_store.size(name) is None:
                 raise RefineError(
                     f"{label}: the job says that it is done, but {self.work_store.url(name)}, which it writes last, is "
@@ -216,24 +218,24 @@ class Refinement:
         if report.get("fingerprint") != self.fingerprints[phase]:
             raise RefineError(f"{self.work_store.url(name)} is of another run; it does not belong here: remove it")
 
-    def _slot(self, phase: str, wave: int | None, report: str) -> Slot:
-        places = (location(self.prefix), location(self.work))  # twins of a run elsewhere have jobs of their own
-        return Slot(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
+    def _job_spec(self, phase: str, wave: int | None, report: str) -> JobSpec:
+        places = (location(self.prefix), location(self.work))  # the same run elsewhere has jobs of its own
+        return JobSpec(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         store = open_store(clean.root)
         recipe = self.recipe
         if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
-            return {"tallies": [], "seconds": {}, "parts": {}, "survivors": self._undeduplicated(clean)}
+            return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
         parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
-        against = load_against(recipe) if self.against is None else self.against
-        foreign = [part for corpus in against for part in corpus.parts]
-        documents = sum(rows for _, rows in (*parts, *foreign))
+        reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora
+        referenced = [part for corpus in reference_corpora for part in corpus.parts]
+        documents = sum(rows for _, rows in (*parts, *referenced))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
 
         def build(pipeline: beam.Pipeline) -> None:
-            lists = list_parts(self.work, parts, against)
+            lists = list_parts(self.work, parts, reference_corpora)
             web.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
 
         report = self._job("dedup", name, "2/3 dedup", build)
@@ -267,8 +269,8 @@ class Refinement:
         ]
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
-        counts = shard_counts(dedup.report["survivors"], self.recipe.shards)
-        removals = count_files(sum(t["documents"] for t in dedup.report["tallies"] if t["outcome"] == "dropped"))
+        counts = shard_counts(dedup.report["kept"], self.recipe.shards)
+        removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         dtype = dtype_for(self.tokenizer.vocab_size).name
         name = "shards/report.json"
 
@@ -282,8 +284,8 @@ class Refinement:
     # --- the end ------------------------------------------------------------------------------------------------
 
     def _funnel(self, phases: Sequence[Phase]) -> list[dict[str, Any]]:
-        tallies = merge_reports([phase.report for phase in phases])["tallies"]
-        return build_funnel(tallies, web.STAGES, [source.name for source in self.recipe.sources])
+        counters = merge_reports([phase.report for phase in phases])["counters"]
+        return build_funnel(counters, web.STAGES, [source.name for source in self.recipe.sources])
 
     def _publish(self, phases: Sequence[Phase]) -> Manifest:
         funnel = self._funnel(phases)

@@ -19,7 +19,7 @@ def live_totals() -> Counter[str]:
 
 def describe(totals: Counter[str], seconds: float, files: str) -> str:
     """One line: files, documents, documents/s, then what each stage lost so far."""
-    documents = totals["read kept"] or totals["survivors read"] or totals["exact-duplicates in"]
+    documents = totals["read kept"] or totals["kept-documents read"] or totals["exact-duplicates in"]
     parts = [files] if files else []
     parts += [f"{documents:,} documents", f"{documents / max(seconds, 0.001):,.0f} documents/s"]
     lost: Counter[str] = Counter()

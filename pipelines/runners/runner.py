@@ -11,8 +11,8 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import create_runner
 
-from refinery.pipelines.dataflow.job_records import JobRecord, Slot
-from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, Patience, Watch, no_show
+from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec
+from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, PollingPolicy, Watch, no_show
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
 from refinery.pipelines.runners.progress import Progress, live_totals
 
@@ -69,7 +69,7 @@ class Runner:
 
     name: "local" or a Beam runner's name. workers: processes of the local runner (0: run inside this process, for
     debugging). flags: Beam flags, passed through. traceback: let Beam log where a failing job failed. say: receives
-    lines about jobs of Dataflow; patience: with these.
+    lines about jobs of Dataflow; polling: with these.
     """
 
     name: str = "local"
@@ -78,7 +78,7 @@ class Runner:
     quiet: bool = False
     traceback: bool = False
     say: Callable[[str], None] = print
-    patience: Patience = field(default_factory=Patience)
+    polling: PollingPolicy = field(default_factory=PollingPolicy)
 
     def __post_init__(self) -> None:
         if self.workers < 0:
@@ -106,13 +106,13 @@ class Runner:
         else:
             yield self
 
-    def run(self, label: str, build: Build, files: int = 0, slot: Slot | None = None) -> None:
+    def run(self, label: str, build: Build, files: int = 0, spec: JobSpec | None = None) -> None:
         """Build a pipeline, run it to its end with a progress line; raises what the job raises.
 
-        slot: the job's place in a run. On Dataflow a job that runs there already is waited for instead.
+        spec: the job's place in a run. On Dataflow a job that runs there already is waited for instead.
         """
-        if self.remote and slot is not None:
-            self._run_dataflow(label, build, slot)
+        if self.remote and spec is not None:
+            self._run_dataflow(label, build, spec)
             return
         totals = self.pool.totals if self.pool else live_totals
         with contextlib.nullcontext() if self.quiet else Progress(label, totals, files):
@@ -131,7 +131,7 @@ class Runner:
         build(pipeline)
         return pipeline.run()
 
-    def _run_dataflow(self, label: str, build: Build, slot: Slot) -> None:
+    def _run_dataflow(self, label: str, build: Build, spec: JobSpec) -> None:
         from refinery.pipelines.dataflow.service import DataflowService, translated
         from refinery.pipelines.runners.same_code import CheckWorkers
 
@@ -154,8 +154,8 @@ class Runner:
                 yield watch
 
         connect = functools.cache(lambda project, region: DataflowService(options, project, region))
-        jobs = JobRunner(connect, self.say, self.patience)
-        jobs.run(slot, label, submit, no_show if self.quiet else show)
+        jobs = JobRunner(connect, self.say, self.polling)
+        jobs.run(spec, label, submit, no_show if self.quiet else show)
 
 
 @contextlib.contextmanager

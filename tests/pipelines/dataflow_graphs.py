@@ -23,7 +23,7 @@ from refinery.pipelines.run.params import parse
 from refinery.pipelines.run.recipe import Recipe
 from refinery.pipelines.runners.same_code import CheckWorkers
 from refinery.transforms.dedup.deduplicate import list_parts
-from refinery.transforms.dedup.reference_corpora import PublishedCorpus
+from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.read.sources import ReadTask, write_tasks
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from tests.pipelines.inputs import ROOT
@@ -66,7 +66,7 @@ def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable
             rows = 1_000_000 // files  # what the graph looks like depends on the documents, by the rounds of stars
             parts = [(f"{WORK}/signatures/part-{n:032x}.parquet", rows) for n in range(files)]
             provenance = tuple((f"gs://old/train/web/{n}.provenance.parquet", 9, "00000000") for n in range(files))
-            old = PublishedCorpus("gs://old", tuple(parts), provenance)
+            old = ReferenceCorpus("gs://old", tuple(parts), provenance)
             found = list_parts(str(lists), parts, (old,))
             web.dedup(pipeline, recipe, moved(found), 1024, WORK, report, {})
         else:

@@ -8,8 +8,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from google.cloud import dataflow
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.dataflow.job_records import Slot
-from refinery.pipelines.dataflow.jobs import JobRunner, Patience
+from refinery.pipelines.dataflow.job_records import JobSpec
+from refinery.pipelines.dataflow.jobs import JobRunner, PollingPolicy
 from refinery.pipelines.dataflow.service import DataflowService, translated
 from tests.fake_dataflow import FakeDataflow
 
@@ -34,8 +34,8 @@ class Clock:
         if self.slept in self.at:
             raise self.at[self.slept]
 
-    def patience(self) -> Patience:
-        return Patience(now=lambda: self.time, sleep=self.sleep)
+    def polling(self) -> PollingPolicy:
+        return PollingPolicy(now=lambda: self.time, sleep=self.sleep)
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Launcher:
     """What `refinery refine` is to one job. submitted: the names that it launched."""
 
     server: FakeDataflow
-    slot: Slot
+    spec: JobSpec
     clock: Clock = field(default_factory=Clock)
     die_in_submit: str = ""
     said: list[str] = field(default_factory=list)
@@ -70,9 +70,9 @@ class Launcher:
 
     def run(self, **options: object) -> None:
         """As refine does: nothing to do where the report is there."""
-        if open_store(self.slot.work).size(self.slot.report) is None:
-            runner = JobRunner(self.connect, self.said.append, self.clock.patience())
-            runner.run(self.slot, LABEL, self.submit, **options)  # type: ignore[arg-type]
+        if open_store(self.spec.work).size(self.spec.report) is None:
+            runner = JobRunner(self.connect, self.said.append, self.clock.polling())
+            runner.run(self.spec, LABEL, self.submit, **options)  # type: ignore[arg-type]
 
 
 def by_state(server: FakeDataflow) -> dict[str, int]:

@@ -29,9 +29,9 @@ def made_id(name: str) -> bytes:
     return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
-def removal(name: str, survivor: bytes, similarity: float = 0.875, **more: Any) -> Row:
+def removal(name: str, kept_id: bytes, similarity: float = 0.875, **more: Any) -> Row:
     """A near duplicate called `name`, of the crawl."""
-    row = {"id": made_id(name), "survivor": survivor, "similarity": similarity, "reason": "near-duplicate"}
+    row = {"id": made_id(name), "kept_id": kept_id, "similarity": similarity, "reason": "near-duplicate"}
     return row | {"scope": "corpus", "url": f"https://e.org/{name}", "source": "crawl", "origin": f"in/a@{name}"} | more
 
 
@@ -54,8 +54,8 @@ def every_kind(root: Path) -> list[Row]:
         exact("c-copy-2", made_id("c")),
         removal("d", made_id("c")),
         removal("e", made_id("lost")),
-        removal("f", made_id("theirs"), scope=f"against:{OTHER}"),
-        exact("h", made_id("theirs"), scope=f"against:{OTHER}"),
+        removal("f", made_id("theirs"), scope=f"reference:{OTHER}"),
+        exact("h", made_id("theirs"), scope=f"reference:{OTHER}"),
         removal("g", made_id("d"), 0.9, reason="near-duplicate-in-source", scope="source"),
     ]
 
@@ -72,7 +72,7 @@ def build_removed(root: Path, files: int = 1, lost: int = 1) -> Path:
         "exact_dup": True,
         "near_dup": {"threshold": 0.75},
         "near_dup_in_source": {"*": {"threshold": 0.85}},
-        "against": [{"prefix": OTHER}],
+        "reference_corpora": [{"prefix": OTHER}],
         "rejects": {"rate": 0.5},
     }
     rows = every_kind(root)

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
 from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.reference_corpora import PublishedCorpus
+from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from tests.beam import make_document, run_and_collect
@@ -54,13 +54,13 @@ class Outcome:
     report: dict
 
 
-def publish(folder: Path, docs: Sequence[Document], unpublished: Sequence[Document] = ()) -> PublishedCorpus:
+def publish(folder: Path, docs: Sequence[Document], unpublished: Sequence[Document] = ()) -> ReferenceCorpus:
     """A published corpus of `docs`, in two parts that also hold documents that its later stages dropped."""
     both = [*docs, *unpublished]
     parts = write_parts(folder, [both[::2], both[1::2]])
     provenance = folder / "provenance.parquet"
     pq.write_table(pa.table({"id": pa.array([d.id for d in docs], pa.binary(16))}), provenance)
-    return PublishedCorpus(folder.name, tuple(parts), ((str(provenance), len(docs), size_and_crc32c(provenance)[1]),))
+    return ReferenceCorpus(folder.name, tuple(parts), ((str(provenance), len(docs), size_and_crc32c(provenance)[1]),))
 
 
 def deduplicate(
@@ -69,19 +69,19 @@ def deduplicate(
     params: DedupParams | None = None,
     partitions: int = 1,
     flags: Sequence[str] = (),
-    against: tuple[PublishedCorpus, ...] = (),
+    reference_corpora: tuple[ReferenceCorpus, ...] = (),
 ) -> Outcome:
     parts = write_parts(folder, layout)
-    lists = list_parts(str(folder), parts, against)
+    lists = list_parts(str(folder), parts, reference_corpora)
 
     def build(pipeline):
         packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, lists, partitions)
         packed | WriteVerdicts(str(folder), SOURCES)
-        return [packed, *take_sides(pipeline)]
+        return [packed, *take_side_outputs(pipeline)]
 
-    packed, *sides = run_and_collect(build, *flags)
+    packed, *side_outputs = run_and_collect(build, *flags)
     assert sorted(part for part, _ in packed) == list(range(len(layout)))
-    report = merge_records(record for side in sides for record in side)
+    report = merge_records(record for side in side_outputs for record in side)
     verdicts: Verdicts = {}
     for (url, rows), docs in zip(parts, layout, strict=True):
         table = pq.read_table(url.replace("signatures", "verdicts"), partitioning=None)
@@ -95,60 +95,62 @@ def deduplicate(
     return Outcome(verdicts, report)
 
 
-Survivors = dict[str, tuple[Document, str, float, str]]  # origin -> survivor, reason, similarity, scope
+Decisions = dict[str, tuple[Document, str, float, str]]  # origin -> representative, reason, similarity, scope
 
 
-def reference(
-    docs: Sequence[Document], params: DedupParams, against: Mapping[str, Sequence[Document]] | None = None
+def brute_force(
+    docs: Sequence[Document], params: DedupParams, reference_corpora: Mapping[str, Sequence[Document]] | None = None
 ) -> Verdicts:
-    """The same verdicts by brute force: all pairs, plain sets and dicts. against: documents of published corpora."""
-    corpus_of = {d.origin: name for name, others in (against or {}).items() for d in others}
-    everyone = [d for others in (against or {}).values() for d in others] + list(docs)
+    """The same verdicts by brute force: all pairs, plain sets and dicts. reference_corpora: documents of published
+    corpora.
+    """
+    corpus_of = {d.origin: name for name, others in (reference_corpora or {}).items() for d in others}
+    everyone = [d for others in (reference_corpora or {}).values() for d in others] + list(docs)
 
     def order(doc: Document) -> tuple[int, bytes, bytes]:
         rank = rank_key(doc, PRIORITIES[doc.source], RankParams())
         if doc.origin in corpus_of:  # the recipe's order of corpora stands for the priority
-            return (list(against or {}).index(corpus_of[doc.origin]), rank[8:], doc.id)
-        return (len(against or {}), rank, doc.id)
+            return (list(reference_corpora or {}).index(corpus_of[doc.origin]), rank[8:], doc.id)
+        return (len(reference_corpora or {}), rank, doc.id)
 
-    def scope_of(survivor: Document, scope: str) -> str:
-        return f"against:{corpus_of[survivor.origin]}" if survivor.origin in corpus_of else scope
+    def scope_of(representative: Document, scope: str) -> str:
+        return f"reference:{corpus_of[representative.origin]}" if representative.origin in corpus_of else scope
 
     by_rank = sorted(everyone, key=order)
-    survivor: Survivors = {}
+    decided: Decisions = {}
     if params.exact:
         firsts: dict[bytes, Document] = {}
         for doc in by_rank:
             if firsts.setdefault(doc.id, doc) is not doc:
-                survivor[doc.origin] = (firsts[doc.id], "exact-duplicate", 1.0, scope_of(firsts[doc.id], "corpus"))
+                decided[doc.origin] = (firsts[doc.id], "exact-duplicate", 1.0, scope_of(firsts[doc.id], "corpus"))
     for source in sorted(SOURCES):
         near = params.in_source.get(source, params.in_source.get("*"))
         if near is not None:
-            own = [d for d in by_rank if d.source == source and d.origin not in corpus_of and d.origin not in survivor]
+            own = [d for d in by_rank if d.source == source and d.origin not in corpus_of and d.origin not in decided]
             for doc, better, similarity in near_pairs(own, near, set()):
-                survivor[doc.origin] = (better, "near-duplicate-in-source", similarity, "source")
+                decided[doc.origin] = (better, "near-duplicate-in-source", similarity, "source")
     if params.near is not None:
-        alive = [d for d in by_rank if d.origin not in survivor]
+        alive = [d for d in by_rank if d.origin not in decided]
         for doc, better, similarity in near_pairs(alive, params.near, set(corpus_of)):
-            survivor[doc.origin] = (better, "near-duplicate", similarity, scope_of(better, "corpus"))
+            decided[doc.origin] = (better, "near-duplicate", similarity, scope_of(better, "corpus"))
 
-    stands_for: dict[str, list[str]] = defaultdict(list)
+    copies_of: dict[str, list[str]] = defaultdict(list)
     for doc in docs:
         last = doc
-        while last.origin in survivor:
-            last = survivor[last.origin][0]
-        stands_for[last.origin].append(doc.source)
+        while last.origin in decided:
+            last = decided[last.origin][0]
+        copies_of[last.origin].append(doc.source)
     verdicts = {}
     for doc in docs:
-        better, reason, similarity, scope = survivor.get(doc.origin, (None, "", math.nan, ""))
+        better, reason, similarity, scope = decided.get(doc.origin, (None, "", math.nan, ""))
         verdicts[doc.origin] = {
             "removed": bool(reason),
             "reason": reason,
-            "survivor": better.id if better else None,
+            "kept_id": better.id if better else None,
             "similarity": float(np.float32(similarity)) if reason else None,
             "scope": scope,
-            "copies": len(stands_for[doc.origin]),
-            "sources": sorted(set(stands_for[doc.origin])),
+            "copies": len(copies_of[doc.origin]),
+            "sources": sorted(set(copies_of[doc.origin])),
             "cut": [],
         }
     return verdicts
@@ -157,7 +159,9 @@ def reference(
 def near_pairs(
     ranked: Sequence[Document], near: NearParams, always_stay: set[str]
 ) -> list[tuple[Document, Document, float]]:
-    """(removed, survivor, similarity) among documents in rank order; those whose origin is in `always_stay` stay."""
+    """(removed, representative, similarity) among documents in rank order; those whose origin is in `always_stay`
+    stay.
+    """
     rows = compute_signatures([d.text for d in ranked], SIGNATURE)
     sketch = sketches(rows)
     nibbles = np.concatenate([sketch & 15, sketch >> 4], axis=1)
@@ -209,26 +213,26 @@ def layout_of(docs: Sequence[Document], parts: int, seed: int) -> list[list[Docu
 
 
 def check_conservation(docs: Sequence[Document], outcome: Outcome, params: DedupParams) -> None:
-    tallies = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["tallies"]}
+    counters = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["counters"]}
     stages = ["exact-duplicates"] * params.exact + ["near-duplicates-in-source"] * bool(params.in_source)
     stages += ["near-duplicates"] * (params.near is not None)
-    assert {stage for stage, _, _ in tallies} == set(stages)
+    assert {stage for stage, _, _ in counters} == set(stages)
     for source in SOURCES:
         own = [d for d in docs if d.source == source]
         entering = (len(own), sum(len(d.text.encode()) for d in own))
         for stage in stages:
             numbers = {}
             for result in ("in", "kept", "dropped"):
-                tally = tallies.get((stage, source, result), {"documents": 0, "bytes": 0})
-                numbers[result] = (tally["documents"], tally["bytes"])
+                counter = counters.get((stage, source, result), {"documents": 0, "bytes": 0})
+                numbers[result] = (counter["documents"], counter["bytes"])
             assert numbers["in"] == entering == tuple(map(sum, zip(numbers["kept"], numbers["dropped"], strict=True)))
             entering = numbers["kept"]
         kept = [d for d in own if not outcome.verdicts[d.origin]["removed"]]
         assert entering == (len(kept), sum(len(d.text.encode()) for d in kept))
     assert sum(v["copies"] for v in outcome.verdicts.values()) == len(docs)
-    survivors: dict[str, dict[str, int]] = defaultdict(lambda: {"documents": 0, "bytes": 0})
+    representatives: dict[str, dict[str, int]] = defaultdict(lambda: {"documents": 0, "bytes": 0})
     for doc in docs:
         if not outcome.verdicts[doc.origin]["removed"]:
-            survivors[DOMAINS[doc.source]]["documents"] += 1
-            survivors[DOMAINS[doc.source]]["bytes"] += len(doc.text.encode())
-    assert outcome.report["survivors"] == survivors
+            representatives[DOMAINS[doc.source]]["documents"] += 1
+            representatives[DOMAINS[doc.source]]["bytes"] += len(doc.text.encode())
+    assert outcome.report["kept"] == representatives

@@ -1,4 +1,4 @@
-"""The combinators that own routing, tallies, dead letters and rejects. No stage does any of this itself.
+"""The combinators that own routing, counters, dead letters and rejects. No stage does any of this itself.
 
 `PerDocument` is for stages (one document in, at most one out), `PerFile` for readers (one file in, many records out).
 Side outputs are JSON bytes: they wait in a registry per pipeline until `refinery.transforms.core.report` collects them.
@@ -23,13 +23,13 @@ import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Do
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
 from refinery.transforms.core.params import Count, Params, Share
 
-MAIN, SIDES = "main", "sides"
+MAIN, SIDE_OUTPUT = "main", "side-output"
 NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
 
 # Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
 LIVE: Counter[tuple[str, str]] = Counter()
 
-_sides: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
+_side_outputs: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
 
 
 class RejectParams(Params):
@@ -65,7 +65,7 @@ class Damaged:
     size: int = 0
 
 
-class Tally:
+class Counters:
     """Counts of one stage in one bundle, per source: [documents, bytes] that entered and how each left."""
 
     def __init__(self, stage: str) -> None:
@@ -83,8 +83,8 @@ class Tally:
     def records(self) -> Iterator[bytes]:
         """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage."""
         for (source, outcome, reason), (documents, size) in sorted(self.counts.items()):
-            yield side_record(
-                "tally",
+            yield side_output_record(
+                "counter",
                 stage=self.stage,
                 source=source,
                 outcome=outcome,
@@ -92,10 +92,10 @@ class Tally:
                 documents=documents,
                 bytes=size,
             )
-        yield side_record("seconds", stage=self.stage, seconds=self.seconds)
+        yield side_output_record("seconds", stage=self.stage, seconds=self.seconds)
 
 
-def side_record(kind: str, **fields: Any) -> bytes:
+def side_output_record(kind: str, **fields: Any) -> bytes:
     """A side-output element: JSON bytes, so that no runner ever pickles one."""
     return orjson.dumps({"kind": kind, **fields}, option=orjson.OPT_SORT_KEYS)
 
@@ -105,50 +105,50 @@ def printable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def add_side(pipeline: beam.Pipeline, sides: beam.PCollection) -> None:
-    """Put a PCollection of side records where `refinery.transforms.core.report.WriteReport` finds it."""
-    sides.element_type = bytes
-    _sides.setdefault(pipeline, []).append(sides)
+def add_side_output(pipeline: beam.Pipeline, side_outputs: beam.PCollection) -> None:
+    """Put a PCollection of side-output records where `refinery.transforms.core.report.WriteReport` finds it."""
+    side_outputs.element_type = bytes
+    _side_outputs.setdefault(pipeline, []).append(side_outputs)
 
 
-def take_sides(pipeline: beam.Pipeline) -> list[beam.PCollection]:
-    """All side records of the pipeline so far; each is handed out once."""
-    return _sides.pop(pipeline, [])
+def take_side_outputs(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+    """All side-output records of the pipeline so far; each is handed out once."""
+    return _side_outputs.pop(pipeline, [])
 
 
-def merge_sides(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
-    """All side records of the pipeline so far as one PCollection."""
-    return take_sides(pipeline) | "side records" >> beam.Flatten()
+def merge_side_outputs(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
+    """All side-output records of the pipeline so far as one PCollection."""
+    return take_side_outputs(pipeline) | "side-output records" >> beam.Flatten()
 
 
 class _Routing(beam.DoFn):
-    """What both combinators share: one tally per bundle, dead letters and sampled rejects as side records."""
+    """What both combinators share: counters per bundle, dead letters and sampled rejects as side-output records."""
 
     def __init__(self, stage: str, rejects: RejectParams) -> None:
         self.stage = stage
         self.rejects = rejects
 
     def start_bundle(self) -> None:
-        self.tally = Tally(self.stage)
+        self.counters = Counters(self.stage)
 
     def finish_bundle(self) -> Iterator[Any]:
         outcomes: Counter[str] = Counter()
-        for (_, outcome, _), (documents, _) in self.tally.counts.items():
+        for (_, outcome, _), (documents, _) in self.counters.counts.items():
             outcomes[outcome] += documents
         for outcome, documents in outcomes.items():
             Metrics.counter(self.stage, outcome).inc(documents)
-        for record in self.tally.records():
+        for record in self.counters.records():
             yield in_global_window(record)
 
     def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str) -> list[Any]:
-        self.tally.add(source, "dropped", reason, size)
+        self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         if reason == NOT_SAMPLED or hash64("reject", reason, origin) >= self.rejects.rate * 2**64:
             return []
         return [
             beam.pvalue.TaggedOutput(
-                SIDES,
-                side_record(
+                SIDE_OUTPUT,
+                side_output_record(
                     "reject",
                     stage=self.stage,
                     reason=reason,
@@ -161,12 +161,12 @@ class _Routing(beam.DoFn):
         ]
 
     def die(self, source: str, error: str, size: int, origin: str, data: bytes) -> list[Any]:
-        self.tally.add(source, "dead", error, size)
+        self.counters.add(source, "dead", error, size)
         LIVE[self.stage, "dead"] += 1
         return [
             beam.pvalue.TaggedOutput(
-                SIDES,
-                side_record(
+                SIDE_OUTPUT,
+                side_output_record(
                     "dead",
                     stage=self.stage,
                     error=error,
@@ -179,18 +179,18 @@ class _Routing(beam.DoFn):
         ]
 
 
-def with_sides(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
-    """`inputs | step` with its side records apart, named LABEL/each wherever a runner shows the graph.
+def with_side_output(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
+    """`inputs | step` with its side-output records apart, named LABEL/each wherever a runner shows the graph.
 
     Beam would name it after the class, twice: ParDo(_JudgeDocument)/ParDo(_JudgeDocument).
     """
     step.label = "each"
-    return inputs | label >> step.with_outputs(SIDES, main=main)
+    return inputs | label >> step.with_outputs(SIDE_OUTPUT, main=main)
 
 
 def in_global_window(record: bytes) -> Any:
-    """A side record as `finish_bundle` must yield it."""
-    return beam.pvalue.TaggedOutput(SIDES, GlobalWindows.windowed_value_at_end_of_window(record))
+    """A side-output record as `finish_bundle` must yield it."""
+    return beam.pvalue.TaggedOutput(SIDE_OUTPUT, GlobalWindows.windowed_value_at_end_of_window(record))
 
 
 class UndeclaredReason(ValueError):
@@ -229,21 +229,21 @@ class _JudgeDocument(_Routing):
             elif self.splits:
                 result = self._collect(result)
         except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
-            self.tally.seconds += time.perf_counter() - start
+            self.counters.seconds += time.perf_counter() - start
             data = content_bytes(doc)
-            self.tally.add(doc.source, "in", "", len(data))
+            self.counters.add(doc.source, "in", "", len(data))
             return self.die(doc.source, type(error).__name__, len(data), doc.origin, data)
-        self.tally.seconds += time.perf_counter() - start
+        self.counters.seconds += time.perf_counter() - start
         size = content_size(doc)
-        self.tally.add(doc.source, "in", "", size)
+        self.counters.add(doc.source, "in", "", size)
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) else ""
             return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text)
         results = result if self.splits else (result,)
         kept = size if result is doc else sum(map(content_size, results))
-        self.tally.add(doc.source, "kept", "", kept, len(results))
+        self.counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
-            self.tally.add(doc.source, "created", "", 0, len(results) - 1)
+            self.counters.add(doc.source, "created", "", 0, len(results) - 1)
         LIVE[self.stage, "kept"] += len(results)
         return results
 
@@ -276,22 +276,22 @@ class _ReadFile(_Routing):
                 raise
             except Exception as error:  # noqa: BLE001 - a reader that gives up costs the rest of its file, not the job
                 record = Damaged(type(error).__name__, f"{task.path}@?")
-            self.tally.seconds += time.perf_counter() - start
+            self.counters.seconds += time.perf_counter() - start
             if record is None:
                 LIVE["files", "done"] += 1
                 return
             if isinstance(record, RawDocument):
                 size = content_size(record)
-                self.tally.add(source, "in", "", size)
-                self.tally.add(source, "kept", "", size)
+                self.counters.add(source, "in", "", size)
+                self.counters.add(source, "kept", "", size)
                 LIVE[self.stage, "kept"] += 1
                 yield record
             elif isinstance(record, Skipped):
-                self.tally.add(source, "in", "", record.size)
+                self.counters.add(source, "in", "", record.size)
                 yield from self.drop(source, record.reason, record.size, record.url, record.origin, "")
             else:
                 size = record.size or len(record.data)
-                self.tally.add(source, "in", "", size)
+                self.counters.add(source, "in", "", size)
                 yield from self.die(source, record.error, size, record.origin, record.data)
 
 
@@ -314,7 +314,7 @@ def content_size(doc: Any) -> int:
 class PerDocument(beam.PTransform):
     """Apply `judge(document) -> Document | Drop` to each document and account for every one.
 
-    stage: name in tallies, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
+    stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
     worker, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
     that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). An exception
@@ -355,7 +355,7 @@ class PerFile(beam.PTransform):
         super().__init__(self.stage)
 
     def expand(self, files: beam.PCollection) -> beam.PCollection:
-        outputs = with_sides(files, "records", beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)))
-        add_side(files.pipeline, outputs[SIDES])
+        outputs = with_side_output(files, "records", beam.ParDo(_ReadFile(self.stage, self.read, self.rejects)))
+        add_side_output(files.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = RawDocument
         return outputs[MAIN]

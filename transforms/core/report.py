@@ -1,7 +1,7 @@
-"""What a job tells about itself: every side record of its pipeline, merged into one sealed report.
+"""What a job tells about itself: every side-output record of its pipeline, merged into one sealed report.
 
-Dead letters and sampled rejects go to Parquet parts; tallies and part names are summed in the graph, so that they count
-exactly the committed bundles on every runner.
+Dead letters and sampled rejects go to Parquet parts; counters and part names are summed in the graph, so that they
+count exactly the committed bundles on every runner.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import seal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.core.per_document import in_global_window, merge_sides, side_record
+from refinery.transforms.core.per_document import in_global_window, merge_side_outputs, side_output_record
 
 DEAD_SCHEMA = pa.schema(
     [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
@@ -63,7 +63,7 @@ class _WriteRecords(beam.DoFn):
 
 
 def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
-    """Publish `table` as LOCATION/folder/name.parquet and return the side record that makes it count."""
+    """Publish `table` as LOCATION/folder/name.parquet and return the side-output record that makes it count."""
     path = f"{folder}/{name}.parquet"
     with TemporaryDirectory() as scratch:
         local = Path(scratch) / "part.parquet"
@@ -72,23 +72,23 @@ def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
 
 
 def publish_part(location: str, path: str, local: Path, rows: int) -> bytes:
-    """Publish a finished Parquet file at LOCATION/path exclusively; the returned side record makes it count."""
+    """Publish a finished Parquet file at LOCATION/path exclusively; the returned side-output record makes it count."""
     size, crc32c = size_and_crc32c(local)
     groups = pq.read_metadata(local).num_row_groups
     open_store(location).create(path, local)
     folder = path.split("/")[0]
-    return side_record("part", folder=folder, path=path, rows=rows, groups=groups, size=size, crc32c=crc32c)
+    return side_output_record("part", folder=folder, path=path, rows=rows, groups=groups, size=size, crc32c=crc32c)
 
 
 def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
-    """Sum side records into a report: {"tallies": [...], "seconds": {...}, "parts": {folder: [...]}, ...}.
+    """Sum side-output records into a report: {"counters": [...], "seconds": {...}, "parts": {folder: [...]}, ...}.
 
     The result does not depend on the order of `records`. Cost: memory for one entry per (stage, source, reason) and
     per part.
     """
-    tallies: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    counters: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     seconds: dict[str, float] = defaultdict(float)
-    survivors: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    kept: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
     shards: list[dict[str, Any]] = []
     removals: list[dict[str, Any]] = []
@@ -96,15 +96,15 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
     for record in sorted(records):
         fields = orjson.loads(record)
         kind = fields.pop("kind")
-        if kind == "tally":
-            entry = tallies[fields["stage"], fields["source"], fields["outcome"], fields["reason"]]
+        if kind == "counter":
+            entry = counters[fields["stage"], fields["source"], fields["outcome"], fields["reason"]]
             entry[0] += fields["documents"]
             entry[1] += fields["bytes"]
         elif kind == "seconds":
             seconds[fields["stage"]] += fields["seconds"]
-        elif kind == "survivors":
-            survivors[fields["domain"]][0] += fields["documents"]
-            survivors[fields["domain"]][1] += fields["bytes"]
+        elif kind == "kept":
+            kept[fields["domain"]][0] += fields["documents"]
+            kept[fields["domain"]][1] += fields["bytes"]
         elif kind == "part":
             parts[fields.pop("folder")].append(fields)
         elif kind == "shard":
@@ -114,16 +114,14 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
         elif kind == "components":
             components.append(fields)
         else:
-            raise ValueError(f"unknown side record {kind!r}")
+            raise ValueError(f"unknown side-output record {kind!r}")
     return {
-        "tallies": [
+        "counters": [
             {"stage": s, "source": o, "outcome": w, "reason": r, "documents": d, "bytes": b}
-            for (s, o, w, r), (d, b) in sorted(tallies.items())
+            for (s, o, w, r), (d, b) in sorted(counters.items())
         ],
         "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
-        "survivors": {
-            domain: {"documents": documents, "bytes": size} for domain, (documents, size) in sorted(survivors.items())
-        },
+        "kept": {domain: {"documents": documents, "bytes": size} for domain, (documents, size) in sorted(kept.items())},
         "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
         "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
         "removals": sorted(removals, key=lambda r: r["path"]),
@@ -164,7 +162,7 @@ def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: 
 
 @dataclass
 class WriteReport(beam.PTransform):
-    """Collect every side record of the pipeline and publish one sealed report at LOCATION/name, last of all.
+    """Collect every side-output record of the pipeline and publish one sealed report at LOCATION/name, last of all.
 
     facts: plain data that the launcher adds to the report.
     """
@@ -179,7 +177,7 @@ class WriteReport(beam.PTransform):
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
         publish = partial(_publish, location=self.location, name=self.name, facts=dict(self.facts))
         return (
-            merge_sides(begin.pipeline)  # JSON bytes
+            merge_side_outputs(begin.pipeline)  # JSON bytes
             | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
             | "one key" >> beam.Map(_one_key).with_output_types(tuple[int, bytes])
             | "together" >> beam.GroupByKey()

@@ -1,4 +1,4 @@
-"""Lists of work that travel as an object: a job's request stays small however many files it is about.
+"""Task lists, which travel as an object: a job's request stays small however many files it is about.
 
 The launcher writes the list into the work location, the job gets its name and SHA-256; one worker reads it and deals
 its lines out. Runners keep the request of a job, bound its size (Dataflow: 10 MB), and send it to every worker.
@@ -18,7 +18,7 @@ from refinery.loader.storage.open_store import open_store
 
 
 @dataclass(frozen=True)
-class WorkList:
+class TaskList:
     """Where a list is, and what it must be.
 
     location: root of its store. items: number of its lines. sha256: of its bytes.
@@ -30,11 +30,11 @@ class WorkList:
     sha256: str
 
     def plain(self) -> dict[str, Any]:
-        """All but the location, for a report in the same location: `WorkList(location, **plain)` is the list again."""
+        """All but the location, for a report in the same location: `TaskList(location, **plain)` is the list again."""
         return {"name": self.name, "items": self.items, "sha256": self.sha256}
 
 
-def write_list(location: str, folder: str, items: Sequence[bytes]) -> WorkList:
+def write_task_list(location: str, folder: str, items: Sequence[bytes]) -> TaskList:
     """Publish `items` (JSON without line breaks) as LOCATION/folder/list-*.jsonl, one a line.
 
     The name is the content's hash: the same list is written once, and another one never gets in its way. Raises
@@ -47,39 +47,39 @@ def write_list(location: str, folder: str, items: Sequence[bytes]) -> WorkList:
     digest = hashlib.sha256(data).hexdigest()
     name = f"{folder}/list-{digest[:32]}.jsonl"
     open_store(location).create(name, data)
-    return WorkList(location, name, len(items), digest)
+    return TaskList(location, name, len(items), digest)
 
 
-def read_list(work_list: WorkList) -> list[bytes]:
+def read_task_list(task_list: TaskList) -> list[bytes]:
     """The items of a list, in order. Raises FormatError, naming it, if it is not what was written; memory: twice it."""
-    store = open_store(work_list.location)
-    data = store.read(work_list.name)
+    store = open_store(task_list.location)
+    data = store.read(task_list.name)
     found = hashlib.sha256(data).hexdigest()
-    if found != work_list.sha256:
+    if found != task_list.sha256:
         raise FormatError(
-            f"{store.url(work_list.name)}: sha256 {found} found, {work_list.sha256} expected: damaged or replaced"
+            f"{store.url(task_list.name)}: sha256 {found} found, {task_list.sha256} expected: damaged or replaced"
         )
     return data.split(b"\n")[:-1]
 
 
 class _Items(beam.DoFn):
-    def __init__(self, work_list: WorkList) -> None:
-        self.work_list = work_list
+    def __init__(self, task_list: TaskList) -> None:
+        self.task_list = task_list
 
     def process(self, _: bytes) -> Iterator[bytes]:
-        yield from read_list(self.work_list)
+        yield from read_task_list(self.task_list)
 
 
 @dataclass
-class ReadList(beam.PTransform):
+class ReadTaskList(beam.PTransform):
     """The items of a list, dealt out to all workers: -> bytes."""
 
-    work_list: WorkList
+    task_list: TaskList
 
     def __post_init__(self) -> None:
         super().__init__("list")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        items = begin | "start" >> beam.Impulse() | "items" >> beam.ParDo(_Items(self.work_list))
+        items = begin | "start" >> beam.Impulse() | "items" >> beam.ParDo(_Items(self.task_list))
         items.element_type = bytes
         return items | "deal" >> beam.Reshuffle()

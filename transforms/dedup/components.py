@@ -23,8 +23,8 @@ from refinery.transforms.dedup.record_batch import (
     LABELS,
     LINK,
     LINKS,
-    Block,
-    MapBlocks,
+    KeyedBatch,
+    MapRecordBatches,
     Rows,
     cut,
     gather,
@@ -35,7 +35,7 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.stars import FindStars, both_ways, component_record, dense, max_rounds, pair, place_of
 
 Method = Literal["forest", "stars"]
-# A forest: distinct references, ascending, and of each the place of the least reference of its component.
+# A forest: distinct locators, ascending, and of each the place of the least locator of its component.
 Forest = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 FOLD_BYTES = 64 << 20  # links that are folded at once: 4 million, about 0.5 GB of working space
@@ -56,7 +56,7 @@ def grow_forest(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Forest
     """The forest of these edges, the same for any order of them.
 
     Each round hooks the larger root of every edge below the least root it meets and halves all paths until they are
-    flat; it ends when no edge joins two roots. Time: rounds * edges, rounds about log2(references); memory: about 100
+    flat; it ends when no edge joins two roots. Time: rounds * edges, rounds about log2(locators); memory: about 100
     bytes per edge.
     """
     nodes, places = dense(np.concatenate([first, second]))
@@ -79,7 +79,7 @@ def grow_forest(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Forest
 def join_forests(forest: Forest, other: Forest) -> Forest:
     """The forest of both their edges. Time: both sizes, and the smaller one's logarithm; best with `other` small.
 
-    Memory: 32 bytes per reference of `forest`, the two forests among them, and about 100 per reference of `other`.
+    Memory: 32 bytes per locator of `forest`, the two forests among them, and about 100 per locator of `other`.
     """
     nodes, roots = forest
     more, more_roots = other
@@ -87,7 +87,7 @@ def join_forests(forest: Forest, other: Forest) -> Forest:
         return other
     place = np.searchsorted(nodes, more)
     new = nodes[np.minimum(place, len(nodes) - 1)] != more
-    # `place` becomes that among the references of both.
+    # `place` becomes that among the locators of both.
     place += np.cumsum(new) - new
     old = np.ones(len(nodes) + np.count_nonzero(new), np.bool_)
     old[place[new]] = False
@@ -114,76 +114,76 @@ def look_up(table: NDArray[np.uint32], places: NDArray[np.uint32]) -> NDArray[np
     return found
 
 
-def fold_links(blocks: Iterable[bytes], fold_bytes: int = FOLD_BYTES) -> tuple[Forest, int]:
-    """(the forest of all LINK rows, how many they were). Blocks are read once and folded `fold_bytes` at a time.
+def fold_links(batches: Iterable[bytes], fold_bytes: int = FOLD_BYTES) -> tuple[Forest, int]:
+    """(the forest of all LINK rows, how many they were). Batches are read once and folded `fold_bytes` at a time.
 
-    Memory: about 32 bytes per reference, whatever the number of links, and 0.5 GB of working space.
+    Memory: about 32 bytes per locator, whatever the number of links, and 0.5 GB of working space.
     """
     forest: Forest = np.empty(0, np.uint64), np.empty(0, np.uint32)
     links, size, pending = 0, 0, []
-    for block in blocks:
-        pending.append(block)
-        size += len(block)
+    for batch in batches:
+        pending.append(batch)
+        size += len(batch)
         if size >= fold_bytes:
             forest, links, size, pending = fold_pending(forest, pending), links + count(pending), 0, []
     return fold_pending(forest, pending), links + count(pending)
 
 
-def fold_pending(forest: Forest, blocks: list[bytes]) -> Forest:
-    """The forest with the links of these blocks."""
-    links = gather(blocks, LINKS, LINK)
-    return join_forests(forest, grow_forest(links["member"], links["leader"]))
+def fold_pending(forest: Forest, batches: list[bytes]) -> Forest:
+    """The forest with the links of these batches."""
+    links = gather(batches, LINKS, LINK)
+    return join_forests(forest, grow_forest(links["member"], links["representative"]))
 
 
-def count(blocks: list[bytes]) -> int:
-    """LINK rows in these blocks."""
-    return sum((len(block) - 1) // LINK.itemsize for block in blocks)
+def count(batches: list[bytes]) -> int:
+    """LINK rows in these batches."""
+    return sum((len(batch) - 1) // LINK.itemsize for batch in batches)
 
 
-def label(references: NDArray[np.uint64], components: NDArray[np.uint64]) -> Rows:
+def label(locators: NDArray[np.uint64], components: NDArray[np.uint64]) -> Rows:
     """LABEL rows of two columns."""
-    rows = np.empty(len(references), LABEL)
-    rows["reference"], rows["component"] = references, components
+    rows = np.empty(len(locators), LABEL)
+    rows["locator"], rows["component"] = locators, components
     return rows
 
 
 def links_of(forest: Forest) -> Rows:
-    """LINK rows that hold a forest together, one per reference that is no root; a lone root is linked to itself."""
+    """LINK rows that hold a forest together, one per locator that is no root; a lone root is linked to itself."""
     nodes, roots = forest
     lone = np.ones(len(nodes), np.bool_)
     below = roots != np.arange(len(nodes), dtype=np.uint32)
     lone[roots[below]] = False
     kept = below | lone
     rows = np.empty(np.count_nonzero(kept), LINK)
-    rows["member"], rows["leader"] = nodes[kept], nodes[roots[kept]]
+    rows["member"], rows["representative"] = nodes[kept], nodes[roots[kept]]
     return rows
 
 
-def route_links(key: int, block: bytes, partitions: int) -> Iterator[Block]:
-    """A block of links -> its LINK rows by range of member."""
-    links = gather([block], LINKS, LINK)
+def route_links(key: int, batch: bytes, partitions: int) -> Iterator[KeyedBatch]:
+    """A batch of links -> its LINK rows by range of member."""
+    links = gather([batch], LINKS, LINK)
     yield from scatter(place_of(links["member"], partitions), LINKS, links)
 
 
-def reduce_blocks(
-    key: int, blocks: Iterable[bytes], scope: str, method: Method, partitions: int
-) -> Iterator[Block | bytes]:
+def reduce_batches(
+    key: int, batches: Iterable[bytes], scope: str, method: Method, partitions: int
+) -> Iterator[KeyedBatch | bytes]:
     """LINK rows of a range of members -> as few as hold together what they hold together.
 
     For the forest LINK rows under key 0, for the stars NEIGHBOUR rows both ways at the partitions of their documents.
     """
-    forest, links = fold_links(blocks)
+    forest, links = fold_links(batches)
     yield component_record(scope, method, links=links)
     rows = links_of(forest)
     if method == "forest":
         yield from cut(0, LINKS, rows)
     else:
-        yield from both_ways(pair(rows["member"], rows["leader"]), partitions)
+        yield from both_ways(pair(rows["member"], rows["representative"]), partitions)
 
 
-def forest_blocks(key: int, blocks: Iterable[bytes], scope: str) -> Iterator[Block | bytes]:
+def forest_batches(key: int, batches: Iterable[bytes], scope: str) -> Iterator[KeyedBatch | bytes]:
     """All LINK rows -> LABEL rows by part, in ascending order. Memory: see fold_links."""
-    (nodes, roots), _ = fold_links(blocks)
+    (nodes, roots), _ = fold_links(batches)
     if not len(nodes):
         return
     starts = np.flatnonzero(starts_of(part_of(nodes))).tolist()
@@ -197,7 +197,7 @@ def forest_blocks(key: int, blocks: Iterable[bytes], scope: str) -> Iterator[Blo
 
 @dataclass
 class FindComponents(beam.PTransform):
-    """(0, LINKS) not grouped -> (part, LABELS): every document of a link with the least reference of its component.
+    """(0, LINKS) not grouped -> (part, LABELS): every document of a link with the least locator of its component.
 
     stage: whose seconds these are. scope: its name in the report's "components". partitions: keys of each shuffle; with
     one per million documents a key takes some 250 MB while it is worked on. documents: how many there are at most; it
@@ -224,11 +224,11 @@ class FindComponents(beam.PTransform):
     def expand(self, links: beam.PCollection) -> beam.PCollection:
         stage, scope, partitions = self.stage, self.scope, self.partitions
         route = partial(route_links, partitions=partitions)
-        reduce = partial(reduce_blocks, scope=scope, method=self.method, partitions=partitions)
-        routed = links | MapBlocks(stage, "route", route, stream=True)  # (range of members, links)
-        reduced = routed | "by member" >> beam.GroupByKey() | MapBlocks(stage, "reduce", reduce, stream=True)
+        reduce = partial(reduce_batches, scope=scope, method=self.method, partitions=partitions)
+        routed = links | MapRecordBatches(stage, "route", route, stream=True)  # (range of members, links)
+        reduced = routed | "by member" >> beam.GroupByKey() | MapRecordBatches(stage, "reduce", reduce, stream=True)
         if self.method == "stars":
             return reduced | FindStars(stage, scope, partitions, max_rounds(self.documents))  # (part, labels)
-        forest = MapBlocks(stage, "forest", partial(forest_blocks, scope=scope), stream=True)
+        forest = MapRecordBatches(stage, "forest", partial(forest_batches, scope=scope), stream=True)
         most = FOREST_BYTES * self.documents + FOLD_SPACE
         return reduced | "all links" >> beam.GroupByKey() | with_memory(forest, most, bundles=1)

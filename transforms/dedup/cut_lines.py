@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.per_document import PerDocument, RejectParams
 
-CUT_LINES = "cut_lines"  # meta of a survivor that has lines to cut: their numbers from 0, "3,4,17"
+CUT_LINES = "cut_lines"  # meta of a kept document that has lines to cut: their numbers from 0, "3,4,17"
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""Deduplication as one transform: signatures/ parts in, one packed block of verdicts per part out.
+"""Deduplication as one transform: signatures/ parts in, one record batch of verdicts per part out.
 
     parts -> identities -> exact copies -> band hashes -> buckets -> sketches -> links -> components -> members
-          -> verified removals -> lines of the survivors -> counts -> cuts -> verdicts
+          -> verified removals -> lines of the kept documents -> counts -> cuts -> verdicts
 
-Every arrow is a shuffle of packed blocks (transforms/dedup/record_batch.py). The result depends on the documents
+Every arrow is a shuffle of record batches (transforms/dedup/record_batch.py). The result depends on the documents
 alone: not on the runner, the bundles, the order of anything, nor on how documents fall into parts.
 
 No `from __future__ import annotations` here: Beam reads these hints.
@@ -18,37 +18,43 @@ from typing import Any
 import apache_beam as beam
 import orjson
 
-from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
-from refinery.transforms.dedup.exact_duplicates import identity_blocks, keep_first
+from refinery.transforms.dedup.exact_duplicates import identity_batches, keep_first
 from refinery.transforms.dedup.exact_jaccard import VerifyExactly
 from refinery.transforms.dedup.line_duplicates import CountLines
 from refinery.transforms.dedup.near_duplicates import (
     ANY_SOURCE,
     NearParams,
     Scope,
-    band_blocks,
-    bucket_blocks,
-    hash_blocks,
-    link_blocks,
+    band_batches,
+    bucket_batches,
+    hash_batches,
+    link_batches,
 )
 from refinery.transforms.dedup.record_batch import (
-    AGAINST,
     CORPUS,
     EXACT,
     NEAR,
     NEAR_IN_SOURCE,
+    REFERENCE,
     SCOPES,
     SOURCE,
-    Block,
-    MapBlocks,
+    KeyedBatch,
+    MapRecordBatches,
     header,
 )
-from refinery.transforms.dedup.reference_corpora import Parts, PublishedCorpus, listing, number_parts, published_blocks
+from refinery.transforms.dedup.reference_corpora import (
+    Parts,
+    ReferenceCorpus,
+    listing,
+    number_parts,
+    reference_id_batches,
+)
 from refinery.transforms.dedup.signatures import SignatureParams
-from refinery.transforms.dedup.verdicts import STAGES, PackVerdicts, WriteVerdicts
-from refinery.transforms.dedup.verify_removals import member_blocks, verify_blocks
+from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
+from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
 
 __all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_parts"]
 
@@ -59,7 +65,7 @@ class DedupParams:
 
     in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others; null
     leaves a source alone.
-    lines: cut lines that too many of the survivors share, or null.
+    lines: cut lines that too many of the kept documents share, or null.
     """
 
     exact: bool = True
@@ -87,47 +93,52 @@ class PartLists:
     names of the published corpora, in order.
     """
 
-    headers: WorkList
-    listings: WorkList | None
+    headers: TaskList
+    listings: TaskList | None
     numbers: Parts
     documents: int
     corpora: tuple[str, ...]
 
 
-def list_parts(location: str, parts: Sequence[tuple[str, int]], against: tuple[PublishedCorpus, ...] = ()) -> PartLists:
+def list_parts(
+    location: str, parts: Sequence[tuple[str, int]], reference_corpora: tuple[ReferenceCorpus, ...] = ()
+) -> PartLists:
     """Publish in that work location what `Deduplicate` reads.
 
-    parts: (url, rows) of each part in the order that numbers them. against: published corpora whose documents win.
+    parts: (url, rows) of each part in the order that numbers them. reference_corpora: published corpora whose documents
+    win.
     """
-    every = [*parts, *(part for corpus in against for part in corpus.parts)]
+    every = [*parts, *(part for corpus in reference_corpora for part in corpus.parts)]
     headers = [orjson.dumps([number, url, rows]) for number, (url, rows) in enumerate(every)]
-    listings = [listing(*file, AGAINST + i) for i, corpus in enumerate(against) for file in corpus.provenance]
+    listings = [
+        listing(*file, REFERENCE + i) for i, corpus in enumerate(reference_corpora) for file in corpus.provenance
+    ]
     return PartLists(
-        headers=write_list(location, "dedup", headers),
-        listings=write_list(location, "dedup", listings) if against else None,
-        numbers=number_parts(len(parts), against),
+        headers=write_task_list(location, "dedup", headers),
+        listings=write_task_list(location, "dedup", listings) if reference_corpora else None,
+        numbers=number_parts(len(parts), reference_corpora),
         documents=sum(rows for _, rows in every),
-        corpora=tuple(corpus.name for corpus in against),
+        corpora=tuple(corpus.name for corpus in reference_corpora),
     )
 
 
-def _header(line: bytes) -> Block:
+def _header(line: bytes) -> KeyedBatch:
     return header(*orjson.loads(line))
 
 
-def _listing(line: bytes) -> Block:
+def _listing(line: bytes) -> KeyedBatch:
     return 0, line
 
 
 @dataclass
 class Deduplicate(beam.PTransform):
-    """Decide which documents of these signatures/ parts survive: -> (number of the part, packed verdicts).
+    """Decide which documents of these signatures/ parts survive: -> (number of the part, serialized verdicts).
 
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
     bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
     null chooses by the number of documents; the answer is the same.
     Raises ValueError when the bands do not fit the signatures, for a parameter of a source that is not there, and for
-    `against` without exact removal.
+    reference corpora without exact removal.
     """
 
     params: DedupParams
@@ -148,12 +159,12 @@ class Deduplicate(beam.PTransform):
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
         if self.lists.corpora and not self.params.exact:
-            raise ValueError("against: published corpora given with exact removal off, it is needed to know their ids")
+            raise ValueError("reference_corpora: corpora given with exact removal off, it is needed to know their ids")
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection:
         sources = tuple(sorted(self.sources))
         numbered, documents = self.lists.numbers, self.lists.documents
-        lines = pipeline | ReadList(self.lists.headers)
+        lines = pipeline | ReadTaskList(self.lists.headers)
         headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
         decided, stages = [headers], []
         if self.params.exact:
@@ -175,8 +186,8 @@ class Deduplicate(beam.PTransform):
         if self.params.lines is not None:
             decided.append(tuple(decided) | CountLines(self.params.lines, sources, numbered, self.partitions))
         grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts)
-        scopes = (*SCOPES, *(f"against:{name}" for name in self.lists.corpora))
-        return grouped | PackVerdicts(sources, scopes, tuple(stages), numbered)  # (part, packed verdicts)
+        scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
+        return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)
 
 
 @dataclass
@@ -192,15 +203,17 @@ class RemoveExact(beam.PTransform):
 
     def expand(self, headers: beam.PCollection) -> beam.PCollection:
         stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
-        read = partial(identity_blocks, sources=self.sources, parts=parts, partitions=partitions)
+        read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
-        found = [headers | "to read" >> beam.GroupByKey() | MapBlocks(stage, "identities", read)]  # (range, identities)
+        found = [
+            headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read)
+        ]  # (range, identities)
         if self.lists.listings is not None:
-            lines = headers.pipeline | "provenance" >> ReadList(self.lists.listings)
+            lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
-            ids = partial(published_blocks, partitions=partitions)
-            found.append(files | MapBlocks(stage, "published", ids, stream=True))  # (range, ids)
-        return tuple(found) | "by id" >> Together() | MapBlocks(stage, "keep-first", first)
+            ids = partial(reference_id_batches, partitions=partitions)
+            found.append(files | MapRecordBatches(stage, "reference-ids", ids, stream=True))  # (range, ids)
+        return tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
 
 
 @dataclass
@@ -223,31 +236,35 @@ class RemoveNear(beam.PTransform):
         stage, near, permutations = STAGES[self.scope.reason], self.near, self.signature.permutations
         values: dict[str, Any] = {"permutations": permutations}
         spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
-        make_hashes = partial(hash_blocks, params=near, scope=self.scope, names=self.sources, **spread)
-        find_buckets = partial(bucket_blocks, parts=self.parts, partitions=self.partitions)
-        make_bands = partial(band_blocks, **spread)
-        make_links = partial(link_blocks, params=near, parts=self.parts, **values)
-        make_members = partial(member_blocks, sources=self.sources, **spread)
-        verify = partial(verify_blocks, params=near, scope=self.scope, parts=self.parts, **values)
+        make_hashes = partial(hash_batches, params=near, scope=self.scope, names=self.sources, **spread)
+        find_buckets = partial(bucket_batches, parts=self.parts, partitions=self.partitions)
+        make_bands = partial(band_batches, **spread)
+        make_links = partial(link_batches, params=near, parts=self.parts, **values)
+        make_members = partial(member_batches, sources=self.sources, **spread)
+        verify = partial(verify_batches, params=near, scope=self.scope, parts=self.parts, **values)
         headers = decided[0]
 
-        hashes = decided | "to hash" >> Together() | MapBlocks(stage, "hashes", make_hashes)  # ((band, range), hashes)
-        shared = hashes | "by hash" >> beam.GroupByKey() | MapBlocks(stage, "buckets", find_buckets)  # (part, shared)
+        hashes = (
+            decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes)
+        )  # ((band, range), hashes)
+        shared = (
+            hashes | "by hash" >> beam.GroupByKey() | MapRecordBatches(stage, "buckets", find_buckets)
+        )  # (part, shared)
         wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
-        bands = wanted | MapBlocks(stage, "bands", make_bands)  # ((band, range), candidates with sketches)
-        links = bands | "by band" >> beam.GroupByKey() | MapBlocks(stage, "links", make_links)  # (0, links)
+        bands = wanted | MapRecordBatches(stage, "bands", make_bands)  # ((band, range), candidates with sketches)
+        links = bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links)  # (0, links)
         labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
-        members = placed | MapBlocks(stage, "members", make_members)  # (range of components, members and copies)
+        members = placed | MapRecordBatches(stage, "members", make_members)  # (range of components, members and copies)
         grouped = members | "by component" >> beam.GroupByKey()
         if near.verify == "exact":
             exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature)
             return (*decided, grouped) | exactly  # (part, removals and copies)
-        return grouped | MapBlocks(stage, "verify", verify)  # (part, removals and copies)
+        return grouped | MapRecordBatches(stage, "verify", verify)  # (part, removals and copies)
 
 
 class Together(beam.PTransform):
-    """Several PCollections of (key, block) -> (key, all their blocks)."""
+    """Several PCollections of (key, batch) -> (key, all their batches)."""
 
-    def expand(self, blocks: Any) -> beam.PCollection:
-        return blocks | beam.Flatten() | beam.GroupByKey()
+    def expand(self, batches: Any) -> beam.PCollection:
+        return batches | beam.Flatten() | beam.GroupByKey()

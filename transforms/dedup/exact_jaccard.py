@@ -1,4 +1,4 @@
-"""`verify: exact`: a document is removed only when its exact similarity with its survivor reaches the threshold.
+"""`verify: exact`: a document is removed only when its exact similarity with its representative reaches the threshold.
 
 Signatures only propose who is compared; then the texts of the members of components are read again from documents/:
 
@@ -6,10 +6,10 @@ Signatures only propose who is compared; then the texts of the members of compon
 
 No other step of deduplication reads text. The similarity is the Jaccard index of the sets of 32-bit shingle hashes that
 the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of text is one chunk: every pair
-in it is compared, however unlucky its estimate was. A larger one is divided by leader clustering on signatures, with a
-minimum three standard errors below the threshold: a leader and what follows it make a chunk, or several with the leader
-in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order: one survives unless an
-earlier survivor is similar enough to it, and the first such survivor stands in for it.
+in it is compared, however unlucky its estimate was. A larger one is divided by greedy clustering on signatures, with a
+minimum three standard errors below the threshold: a representative and what follows it make a chunk, or several with
+the representative in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order: one
+survives unless an earlier representative is similar enough to it, and the first such representative stands in for it.
 
 A published corpus may have no text any more: in favour of its documents the estimate decides, as without `exact`.
 
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.record_batch import (
-    BLOCK_BYTES,
+    BATCH_BYTES,
     COPIES,
     COPY,
     ID,
@@ -38,8 +38,8 @@ from refinery.transforms.dedup.record_batch import (
     RANK,
     REMOVALS,
     SHINGLES,
-    Block,
-    MapBlocks,
+    KeyedBatch,
+    MapRecordBatches,
     Rows,
     gather,
     part_of,
@@ -52,7 +52,12 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, fixed_width, read_signature_part, shingle_hashes
-from refinery.transforms.dedup.verify_removals import assign_leaders, group_bounds, removal_blocks, sort_members
+from refinery.transforms.dedup.verify_similarity import (
+    assign_representatives,
+    group_bounds,
+    removal_batches,
+    sort_members,
+)
 from refinery.transforms.native import jaccard
 
 Piece = tuple[Rows, NDArray[np.uint32]]
@@ -60,41 +65,44 @@ Piece = tuple[Rows, NDArray[np.uint32]]
 CHUNK_MEMBERS = 4096  # documents that may be compared with each other: at most half its square of comparisons
 CHUNK_BYTES = 32 << 20  # of text in a chunk; a set takes 4 bytes per unit of its text, mostly less than the text does
 KEY_BYTES = 16 << 20  # of text in the chunks of one key of the shuffle, and one chunk more
-HELD_BYTES = 32 << 20  # of sets that a part holds back to fill its blocks
+HELD_BYTES = 32 << 20  # of sets that a part holds back to fill its batches
 ROW_BYTES = 128  # what a member costs beside its set
 
-PLACE = [("chunk", "<u4"), *RANK, *ID, ("reference", "<u8"), ("source", "<u4")]
-# The document at `reference` belongs to that chunk of a key.
+PLACE = [("chunk", "<u4"), *RANK, *ID, ("locator", "<u8"), ("source", "<u4")]
+# The document at `locator` belongs to that chunk of a key.
 PROPOSAL = np.dtype([("key", "<i8"), *PLACE])
 # `count` values of the document's set, in ascending order, from number `first` on.
 PIECE = np.dtype([*PLACE, ("first", "<u4"), ("count", "<u4")])
-CHUNK_ORDER = ("chunk", "priority", "preference", "tie", "id_high", "id_low", "reference")
-ID_ORDER = ("id_high", "id_low", "priority", "preference", "tie", "reference")
-HEAD_BYTES = 5  # of a block of sets: its tag and the number of pieces
-PIECE_VALUES = BLOCK_BYTES // 8  # values in a piece: half a block
+CHUNK_ORDER = ("chunk", "priority", "preference", "tie", "id_high", "id_low", "locator")
+ID_ORDER = ("id_high", "id_low", "priority", "preference", "tie", "locator")
+HEAD_BYTES = 5  # of a batch of sets: its tag and the number of pieces
+PIECE_VALUES = BATCH_BYTES // 8  # values in a piece: half a batch
 
 
-def propose_blocks(
-    partition: int, blocks: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
-) -> Iterator[Block]:
-    """Members of a range of components -> by part, REMOVAL rows in favour of foreign documents, and PROPOSAL rows.
+def propose_batches(
+    partition: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
+) -> Iterator[KeyedBatch]:
+    """Members of a range of components -> by part, REMOVAL rows in favour of reference documents, and PROPOSAL rows.
 
-    Memory: about twice the members of the key. Time: that of verify_blocks, twice for components with foreign members.
+    Memory: about twice the members of the key. Time: that of verify_batches, twice for components with reference
+    members.
     """
-    members, signatures = sort_members(blocks, permutations)
-    foreign = parts.foreign(members["reference"])
-    alive = ~foreign
-    if foreign.any():
+    members, signatures = sort_members(batches, permutations)
+    reference = parts.in_reference(members["locator"])
+    alive = ~reference
+    if reference.any():
         minimum = params.minimum(permutations)
         bounds = group_bounds(members["component"])
-        mixed = np.flatnonzero(np.repeat(np.logical_or.reduceat(foreign, bounds[:-1]), np.diff(bounds)))
+        mixed = np.flatnonzero(np.repeat(np.logical_or.reduceat(reference, bounds[:-1]), np.diff(bounds)))
         bounds = group_bounds(members["component"][mixed])
-        leader, matches = assign_leaders(pick(signatures, mixed), bounds, foreign[mixed], minimum, minimum)
-        lost = alive[mixed] & foreign[mixed][leader]
-        removed, survivor = mixed[lost], mixed[leader[lost]]
+        representative, matches = assign_representatives(
+            pick(signatures, mixed), bounds, reference[mixed], minimum, minimum
+        )
+        lost = alive[mixed] & reference[mixed][representative]
+        removed, kept = mixed[lost], mixed[representative[lost]]
         alive[removed] = False
         nothing = np.empty(0, COPY)
-        yield from removal_blocks(members, removed, survivor, matches[lost] / permutations, nothing, scope, parts)
+        yield from removal_batches(members, removed, kept, matches[lost] / permutations, nothing, scope, parts)
 
     chosen = np.flatnonzero(alive)
     rows, chunks = divide(members[chosen], signatures, chosen, params, permutations)
@@ -108,7 +116,7 @@ def propose_blocks(
         before = np.cumsum(weights)[begins] - weights[begins]
         bins = before // KEY_BYTES
         proposals["key"] = (partition << 32) + np.repeat(bins, np.diff(np.append(begins, len(rows))))
-    yield from scatter(part_of(proposals["reference"]), PROPOSALS, proposals)
+    yield from scatter(part_of(proposals["locator"]), PROPOSALS, proposals)
 
 
 def divide(
@@ -125,8 +133,8 @@ def divide(
     for component in np.flatnonzero(~fits(members, bounds)).tolist():
         begin, end = bounds[component : component + 2].tolist()
         inside, free = np.array([0, end - begin], np.int64), np.zeros(end - begin, np.bool_)
-        leader, _ = assign_leaders(pick(signatures, chosen[begin:end]), inside, free, minimum, certain)
-        group[begin:end] = begin + leader.astype(np.int64)
+        representative, _ = assign_representatives(pick(signatures, chosen[begin:end]), inside, free, minimum, certain)
+        group[begin:end] = begin + representative.astype(np.int64)
     order = np.argsort(group, kind="stable")
     bounds = group_bounds(group[order])
     sizes = np.diff(bounds)
@@ -152,35 +160,36 @@ def fits(members: Rows, bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def split(members: Rows, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """A group of members, leader first, as chunks within the limits: the leader in each, the others in order of id.
+    """A group of members, representative first, as chunks within the limits: the representative in each, the others in
+    order of id.
 
     Order of id is as good as random, and does not depend on where the documents are.
     """
-    leader, others = group[:1], group[1:]
+    representative, others = group[:1], group[1:]
     by_id = others[np.lexsort([members[name][others] for name in reversed(ID_ORDER)])]
     sizes = members["bytes"][by_id].astype(np.int64)
-    room = max(0, CHUNK_BYTES - int(members["bytes"][leader[0]]))
+    room = max(0, CHUNK_BYTES - int(members["bytes"][representative[0]]))
     begin = 0
     while begin < len(by_id):
         ends = np.cumsum(sizes[begin : begin + CHUNK_MEMBERS - 1])
         count = max(1, int(np.searchsorted(ends, room, side="right")))
-        yield np.concatenate([leader, np.sort(by_id[begin : begin + count])])
+        yield np.concatenate([representative, np.sort(by_id[begin : begin + count])])
         begin += count
 
 
-def shingle_blocks(part: int, blocks: list[bytes], signature: SignatureParams) -> Iterator[Block]:
+def shingle_batches(part: int, batches: list[bytes], signature: SignatureParams) -> Iterator[KeyedBatch]:
     """A part's header, PROPOSAL and COPY rows -> by key, its proposed documents' sets, and their COPY rows.
 
     Reads id and text of the row groups of documents/ with proposed documents. Up to 4 bytes per shingle cross the
     shuffle, once per chunk of the document. Memory: one row group, the set of one document, HELD_BYTES.
     Raises ValueError when documents/ and signatures/ are not aligned.
     """
-    proposals = sort_by(gather(blocks, PROPOSALS, PROPOSAL), "reference", "key", "chunk")
+    proposals = sort_by(gather(batches, PROPOSALS, PROPOSAL), "locator", "key", "chunk")
     if not len(proposals):
         return
-    url, rows = read_header(blocks)
+    url, rows = read_header(batches)
     url = documents_url(url)
-    wanted = row_of(proposals["reference"])
+    wanted = row_of(proposals["locator"])
     held: defaultdict[int, list[Piece]] = defaultdict(list)
     filled: Counter[int] = Counter()
     total = 0
@@ -195,7 +204,7 @@ def shingle_blocks(part: int, blocks: list[bytes], signature: SignatureParams) -
             key = int(proposals["key"][row])
             for piece in pieces_of(proposals[row : row + 1], values):
                 size = piece[0].nbytes + piece[1].nbytes
-                if filled[key] + size > BLOCK_BYTES - HEAD_BYTES:
+                if filled[key] + size > BATCH_BYTES - HEAD_BYTES:
                     yield key, pack_pieces(held.pop(key))
                     total -= filled.pop(key)
                 held[key].append(piece)
@@ -207,7 +216,7 @@ def shingle_blocks(part: int, blocks: list[bytes], signature: SignatureParams) -
                 filled.clear()
                 total = 0
     yield from ((key, pack_pieces(held[key])) for key in sorted(held))
-    yield from copy_blocks(proposals, gather(blocks, COPIES, COPY))
+    yield from copy_batches(proposals, gather(batches, COPIES, COPY))
 
 
 def documents_url(url: str) -> str:
@@ -231,7 +240,7 @@ def shingle_set(text: str, params: SignatureParams) -> NDArray[np.uint32]:
 
 
 def pieces_of(proposal: Rows, values: NDArray[np.uint32]) -> Iterator[Piece]:
-    """A set as pieces of at most half a block; an empty one as one piece."""
+    """A set as pieces of at most half a batch; an empty one as one piece."""
     for first in range(0, max(1, len(values)), PIECE_VALUES):
         piece = np.empty(1, PIECE)
         for name in (*CHUNK_ORDER, "source"):
@@ -242,18 +251,18 @@ def pieces_of(proposal: Rows, values: NDArray[np.uint32]) -> Iterator[Piece]:
 
 
 def pack_pieces(pieces: list[Piece]) -> bytes:
-    """A block: tag, number of pieces (uint32), PIECE rows, and all their values one after the other."""
+    """A batch: tag, number of pieces (uint32), PIECE rows, and all their values one after the other."""
     head = bytes([SHINGLES]) + len(pieces).to_bytes(4, "little")
     return b"".join([head, *(row.tobytes() for row, _ in pieces), *(values.astype("<u4").data for _, values in pieces)])
 
 
-def unpack_sets(blocks: list[bytes]) -> tuple[Rows, NDArray[np.uint32], NDArray[np.int64]]:
+def unpack_sets(batches: list[bytes]) -> tuple[Rows, NDArray[np.uint32], NDArray[np.int64]]:
     """PIECE rows in CHUNK_ORDER, one per set; all values; and offsets: set i is values[offsets[i] : offsets[i + 1]].
 
     Raises ValueError when a piece is missing or there twice.
     """
-    found = [block for block in blocks if block[0] == SHINGLES]
-    tables = [np.frombuffer(block, PIECE, int.from_bytes(block[1:HEAD_BYTES], "little"), HEAD_BYTES) for block in found]
+    found = [batch for batch in batches if batch[0] == SHINGLES]
+    tables = [np.frombuffer(batch, PIECE, int.from_bytes(batch[1:HEAD_BYTES], "little"), HEAD_BYTES) for batch in found]
     pieces = np.concatenate([np.empty(0, PIECE), *tables])
     origin = np.repeat(np.arange(len(found)), [len(table) for table in tables])
     starts = np.concatenate([np.empty(0, np.int64), *(piece_starts(table) for table in tables)])
@@ -265,7 +274,7 @@ def unpack_sets(blocks: list[bytes]) -> tuple[Rows, NDArray[np.uint32], NDArray[
         origin[order].tolist(), starts[order].tolist(), ends.tolist(), pieces["count"].tolist(), strict=True
     ):
         values[end - count : end] = np.frombuffer(found[source], "<u4", count, start)
-    begins = np.flatnonzero(starts_of(pieces["chunk"], pieces["reference"]))
+    begins = np.flatnonzero(starts_of(pieces["chunk"], pieces["locator"]))
     offsets = np.append((ends - pieces["count"])[begins], len(values)).astype(np.int64)
     expected = ends - pieces["count"] - np.repeat(offsets[:-1], np.diff(np.append(begins, len(pieces))))
     if not np.array_equal(pieces["first"], expected):
@@ -274,39 +283,41 @@ def unpack_sets(blocks: list[bytes]) -> tuple[Rows, NDArray[np.uint32], NDArray[
 
 
 def piece_starts(table: Rows) -> NDArray[np.int64]:
-    """Where the values of each piece of a block begin, in bytes from its start."""
+    """Where the values of each piece of a batch begin, in bytes from its start."""
     counts = table["count"].astype(np.int64)
     return HEAD_BYTES + table.nbytes + 4 * (np.cumsum(counts) - counts)
 
 
-def copy_blocks(proposals: Rows, copies: Rows) -> Iterator[Block]:
+def copy_batches(proposals: Rows, copies: Rows) -> Iterator[KeyedBatch]:
     """COPY rows of the proposed documents, by key. What leads several chunks of a key is never removed there, so that
     its rows may come twice."""
-    copies = copies[np.argsort(copies["reference"], kind="stable")]
-    left, right = (np.searchsorted(copies["reference"], proposals["reference"], side) for side in ("left", "right"))
+    copies = copies[np.argsort(copies["locator"], kind="stable")]
+    left, right = (np.searchsorted(copies["locator"], proposals["locator"], side) for side in ("left", "right"))
     counts = right - left
     each = np.repeat(left - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
     yield from scatter(np.repeat(proposals["key"], counts), COPIES, copies[each])
 
 
-def settle_blocks(key: int, blocks: list[bytes], params: NearParams, scope: Scope, parts: Parts) -> Iterator[Block]:
+def settle_batches(
+    key: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts
+) -> Iterator[KeyedBatch]:
     """Sets and COPY rows of the chunks of a key -> by part, REMOVAL rows and COPY rows of those that survive instead.
 
     Memory: about twice the sets of the key. Time: see jaccard.c; at most half CHUNK_MEMBERS comparisons per set.
     """
-    members, values, offsets = unpack_sets(blocks)
-    survivor, shared = np.empty(len(members), np.uint32), np.empty(len(members), np.uint32)
-    jaccard.cluster(values, offsets, group_bounds(members["chunk"]), params.threshold, survivor, shared)
-    removed = np.flatnonzero(survivor != np.arange(len(members), dtype=np.uint32))
+    members, values, offsets = unpack_sets(batches)
+    representative, shared = np.empty(len(members), np.uint32), np.empty(len(members), np.uint32)
+    jaccard.cluster(values, offsets, group_bounds(members["chunk"]), params.threshold, representative, shared)
+    removed = np.flatnonzero(representative != np.arange(len(members), dtype=np.uint32))
     sizes = np.diff(offsets)
-    both = sizes[removed] + sizes[survivor[removed]] - shared[removed]
+    both = sizes[removed] + sizes[representative[removed]] - shared[removed]
     similarity = np.where(both > 0, shared[removed] / np.maximum(both, 1), 1.0)
-    copies = gather(blocks, COPIES, COPY)
-    yield from removal_blocks(members, removed, survivor[removed], similarity, copies, scope, parts)
+    copies = gather(batches, COPIES, COPY)
+    yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
 
 
-def is_removal(element: Block) -> bool:
-    """Whether a block holds REMOVAL rows."""
+def is_removal(element: KeyedBatch) -> bool:
+    """Whether a batch holds REMOVAL rows."""
     return element[1][0] == REMOVALS
 
 
@@ -314,7 +325,7 @@ def is_removal(element: Block) -> bool:
 class VerifyExactly(beam.PTransform):
     """(headers, removals and copies so far by part, …, members by range of component) -> removals and copies by part.
 
-    The last of the inputs is grouped: what member_blocks made, by key. Reads the documents/ parts beside the
+    The last of the inputs is grouped: what member_batches made, by key. Reads the documents/ parts beside the
     signatures, unlike any other step of deduplication.
     """
 
@@ -330,12 +341,14 @@ class VerifyExactly(beam.PTransform):
     def expand(self, inputs: Any) -> beam.PCollection:
         *decided, members = inputs
         common: dict[str, Any] = {"params": self.params, "scope": self.scope, "parts": self.parts}
-        propose = partial(propose_blocks, permutations=self.signature.permutations, **common)
-        make_sets = partial(shingle_blocks, signature=self.signature)
-        settle = partial(settle_blocks, **common)
-        proposed = members | MapBlocks(self.stage, "propose", propose)  # (part, foreign removals and proposals)
+        propose = partial(propose_batches, permutations=self.signature.permutations, **common)
+        make_sets = partial(shingle_batches, signature=self.signature)
+        settle = partial(settle_batches, **common)
+        proposed = members | MapRecordBatches(
+            self.stage, "propose", propose
+        )  # (part, reference removals and proposals)
         wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        sets = wanted | MapBlocks(self.stage, "shingles", make_sets)  # (key, sets and copies)
-        settled = sets | "by chunk" >> beam.GroupByKey() | MapBlocks(self.stage, "settle", settle)
-        foreign = proposed | "foreign" >> beam.Filter(is_removal)
-        return (foreign, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)
+        sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets)  # (key, sets and copies)
+        settled = sets | "by chunk" >> beam.GroupByKey() | MapRecordBatches(self.stage, "settle", settle)
+        reference = proposed | "reference" >> beam.Filter(is_removal)
+        return (reference, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)

@@ -25,8 +25,8 @@ from refinery.transforms.dedup.record_batch import (
     LINES,
     REMOVAL,
     REMOVALS,
-    Block,
-    MapBlocks,
+    KeyedBatch,
+    MapRecordBatches,
     cut,
     gather,
     ranges,
@@ -96,20 +96,20 @@ def documents_per_line(places: Places) -> tuple[NDArray[np.uint64], NDArray[np.i
     return hashes[first], np.diff(np.append(first, len(hashes)))
 
 
-def line_blocks(
-    part: int, blocks: list[bytes], params: LineParams, sources: tuple[str, ...], parts: Parts, partitions: int
-) -> Iterator[Block]:
-    """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its survivors have.
+def line_batches(
+    part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...], parts: Parts, partitions: int
+) -> Iterator[KeyedBatch]:
+    """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its kept documents have.
 
     16 bytes per distinct line of the part cross the shuffle. Memory: one row group and HELD_LINES distinct lines; a
     part of more sends them in several lots. Published corpora send nothing: their lines do not count.
     """
-    if parts.is_foreign(part):
+    if parts.is_reference(part):
         return
-    url, rows = read_header(blocks)
+    url, rows = read_header(batches)
     held: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
     size = 0
-    for places in read_places(url, rows, survivors(rows, blocks), params, sources):
+    for places in read_places(url, rows, kept_rows(rows, batches), params, sources):
         held.append(documents_per_line(places))
         size += len(held[-1][0])
         if size < HELD_LINES:
@@ -128,25 +128,25 @@ def _merge(lots: list[tuple[NDArray[np.uint64], NDArray[np.int64]]]) -> tuple[ND
     return sum_by_hash(np.concatenate(hashes), np.concatenate(documents))
 
 
-def _send(part: int, hashes: NDArray[np.uint64], documents: NDArray[np.int64], partitions: int) -> Iterator[Block]:
+def _send(part: int, hashes: NDArray[np.uint64], documents: NDArray[np.int64], partitions: int) -> Iterator[KeyedBatch]:
     out = np.empty(len(hashes), LINE)
     out["hash"], out["part"], out["documents"] = hashes, part, documents
     yield from scatter(ranges(hashes, partitions), LINES, out)
 
 
-def survivors(rows: int, blocks: list[bytes]) -> NDArray[np.bool_]:
+def kept_rows(rows: int, batches: list[bytes]) -> NDArray[np.bool_]:
     """Which rows of a part none of its REMOVAL rows names."""
     alive = np.ones(rows, np.bool_)
-    alive[row_of(gather(blocks, REMOVALS, REMOVAL)["reference"])] = False
+    alive[row_of(gather(batches, REMOVALS, REMOVAL)["locator"])] = False
     return alive
 
 
-def hot_blocks(key: int, blocks: list[bytes], max_documents: int) -> Iterator[Block]:
+def hot_batches(key: int, batches: list[bytes], max_documents: int) -> Iterator[KeyedBatch]:
     """LINE rows of a range of hashes -> the hashes of more than `max_documents` documents, to each part that has them.
 
     Memory: about four times the rows of the key.
     """
-    rows = gather(blocks, LINES, LINE)
+    rows = gather(batches, LINES, LINE)
     rows = rows[np.argsort(rows["hash"])]
     if not len(rows):
         return
@@ -156,27 +156,28 @@ def hot_blocks(key: int, blocks: list[bytes], max_documents: int) -> Iterator[Bl
     yield from scatter(hot["part"].astype(np.int64), LINES, np.ascontiguousarray(hot["hash"]))
 
 
-def cut_blocks(part: int, blocks: list[bytes], params: LineParams, sources: tuple[str, ...]) -> Iterator[Block]:
-    """A part's header, REMOVAL rows and hot hashes -> CUT rows of its survivors, in order of rows and lines.
+def cut_batches(part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...]) -> Iterator[KeyedBatch]:
+    """A part's header, REMOVAL rows and hot hashes -> CUT rows of its kept documents, in order of rows and lines.
 
     Parts without a hot line are not read. Memory: one row group and the part's hot hashes.
     """
-    hot = np.unique(gather(blocks, LINES, "<u8"))
+    hot = np.unique(gather(batches, LINES, "<u8"))
     if not len(hot):
         return
-    url, rows = read_header(blocks)
-    for places in read_places(url, rows, survivors(rows, blocks), params, sources):
+    url, rows = read_header(batches)
+    for places in read_places(url, rows, kept_rows(rows, batches), params, sources):
         index = np.minimum(np.searchsorted(hot, places.hashes), len(hot) - 1)
         found = np.flatnonzero(hot[index] == places.hashes)
         out = np.empty(len(found), CUT)
-        out["reference"] = np.uint64(part << 32) | places.rows[found].astype(np.uint64)
+        out["locator"] = np.uint64(part << 32) | places.rows[found].astype(np.uint64)
         out["line"] = places.numbers[found]
         yield from cut(part, CUTS, out)
 
 
 @dataclass
 class CountLines(beam.PTransform):
-    """(headers of parts, removals and copies by part, ...) -> by part, the CUT rows of lines in too many survivors.
+    """(headers of parts, removals and copies by part, ...) -> by part, the CUT rows of lines in too many kept
+    documents.
 
     sources: names of all sources, sorted. parts: which of the parts are ours; these need their column `lines`.
     partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30.
@@ -192,12 +193,12 @@ class CountLines(beam.PTransform):
 
     def expand(self, decided: Any) -> beam.PCollection:
         partitions = SPREAD * self.partitions
-        read = partial(line_blocks, params=self.params, sources=self.sources, parts=self.parts, partitions=partitions)
-        judge = partial(hot_blocks, max_documents=self.params.max_documents)
-        find = partial(cut_blocks, params=self.params, sources=self.sources)
+        read = partial(line_batches, params=self.params, sources=self.sources, parts=self.parts, partitions=partitions)
+        judge = partial(hot_batches, max_documents=self.params.max_documents)
+        find = partial(cut_batches, params=self.params, sources=self.sources)
 
-        placed = decided | "to count" >> beam.Flatten() | "survivors" >> beam.GroupByKey()  # (part, header, removals)
-        counted = placed | MapBlocks(STAGE, "lines", read)  # (range of hashes, distinct lines)
-        hot = counted | "by hash" >> beam.GroupByKey() | MapBlocks(STAGE, "count", judge)  # (part, hot hashes)
+        placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
+        counted = placed | MapRecordBatches(STAGE, "lines", read)  # (range of hashes, distinct lines)
+        hot = counted | "by hash" >> beam.GroupByKey() | MapRecordBatches(STAGE, "count", judge)  # (part, hot hashes)
         wanted = (*decided, hot) | "to cut" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        return wanted | MapBlocks(STAGE, "cuts", find)  # (part, cuts)
+        return wanted | MapRecordBatches(STAGE, "cuts", find)  # (part, cuts)

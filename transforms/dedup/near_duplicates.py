@@ -26,7 +26,7 @@ from refinery.transforms.dedup.record_batch import (
     RANK,
     REMOVAL,
     REMOVALS,
-    Block,
+    KeyedBatch,
     cut,
     gather,
     part_of,
@@ -43,8 +43,9 @@ from refinery.transforms.native import leaders
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
 RECALL_AT_THRESHOLD = 0.75
-# In a bucket up to this size every pair is tried; in a larger one a member meets this many leaders, see leaders.c.
-BUCKET_LEADERS = 64
+# In a bucket up to this size every pair is tried; in a larger one a member meets this many representatives, see
+# leaders.c.
+BUCKET_REPRESENTATIVES = 64
 BATCH_ROWS = 16384  # documents whose bands are made at once: about 25 MB
 ANY_SOURCE = "*"  # of parameters by source: all that are not named
 SALT = np.uint64(0x9E3779B97F4A7C15)
@@ -108,7 +109,7 @@ def found_share(similarity: float, permutations: int, rows: int) -> float:
 
 def band_dtype(permutations: int) -> np.dtype[Any]:
     """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
-    return np.dtype([("hash", "<u8"), ("reference", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
+    return np.dtype([("hash", "<u8"), ("locator", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])
 
 
 def sketch_bytes(permutations: int) -> int:
@@ -155,30 +156,30 @@ class Scope:
     apart: bool
 
 
-def hash_blocks(
+def hash_batches(
     part: int,
-    blocks: list[bytes],
+    batches: list[bytes],
     params: NearParams,
     scope: Scope,
     names: tuple[str, ...],
     parts: Parts,
     permutations: int,
     partitions: int,
-) -> Iterator[Block]:
+) -> Iterator[KeyedBatch]:
     """A part's header and REMOVAL rows -> HASH rows of the other documents of the scope, by (band, range of band hash).
 
     names: all sources, sorted. bands * 16 bytes per document cross the shuffle. Memory: one row group and BATCH_ROWS
     documents' rows.
     """
-    foreign = parts.is_foreign(part)
-    if foreign and scope.apart:
+    reference = parts.is_reference(part)
+    if reference and scope.apart:
         return
-    url, rows = read_header(blocks)
+    url, rows = read_header(batches)
     bands, band_rows = params.layout(permutations)
     alive = np.ones(rows, np.bool_)
-    alive[row_of(gather(blocks, REMOVALS, REMOVAL)["reference"])] = False
+    alive[row_of(gather(batches, REMOVALS, REMOVAL)["locator"])] = False
     takes_part = np.isin(np.arange(len(names)), scope.sources)
-    by_source = not foreign and (scope.apart or not takes_part.all())
+    by_source = not reference and (scope.apart or not takes_part.all())
     for first, table in read_signature_part(url, rows, ("signature", "source") if by_source else ("signature",)):
         chosen = alive[first : first + table.num_rows]
         if by_source:
@@ -193,61 +194,65 @@ def hash_blocks(
                 hashes = finish((hashes ^ (source[batch].astype(np.uint64) * SALT)[:, None]) + SALT)
             out = np.empty(hashes.shape, HASH)
             out["hash"] = hashes
-            out["reference"] = (np.uint64(part << 32) | (first + batch).astype(np.uint64))[:, None]
+            out["locator"] = (np.uint64(part << 32) | (first + batch).astype(np.uint64))[:, None]
             keys = ranges(hashes, partitions) + np.arange(bands) * partitions
             yield from scatter(keys.ravel(), HASHES, out.ravel())
 
 
-def bucket_blocks(key: int, blocks: list[bytes], parts: Parts, partitions: int) -> Iterator[Block]:
+def bucket_batches(key: int, batches: list[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
     """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
 
-    Most documents share no band with any, so only these few are ever ranked, sketched and compared. Buckets of foreign
-    documents alone are none of ours.
+    Most documents share no band with any, so only these few are ever ranked, sketched and compared. Buckets of
+    reference documents alone are none of ours.
     """
-    rows = gather(blocks, HASHES, HASH)
+    rows = gather(batches, HASHES, HASH)
     order = np.argsort(rows["hash"])
     hashes = rows["hash"][order]
     same = np.zeros(len(rows) + 1, np.bool_)
     same[1:-1] = hashes[1:] == hashes[:-1]
     shared = rows[order[same[1:] | same[:-1]]]
-    if parts.foreign_parts and len(shared):
+    if parts.reference_parts and len(shared):
         bucket = np.cumsum(starts_of(shared["hash"])) - 1
-        ours = np.bincount(bucket, ~parts.foreign(shared["reference"])) > 0
+        ours = np.bincount(bucket, ~parts.in_reference(shared["locator"])) > 0
         shared = shared[ours[bucket]]
     found = np.empty(len(shared), CANDIDATE)
-    found["hash"], found["reference"], found["band"] = shared["hash"], shared["reference"], key // partitions
-    yield from scatter(part_of(found["reference"]), CANDIDATES, found)
+    found["hash"], found["locator"], found["band"] = shared["hash"], shared["locator"], key // partitions
+    yield from scatter(part_of(found["locator"]), CANDIDATES, found)
 
 
-def band_blocks(part: int, blocks: list[bytes], parts: Parts, permutations: int, partitions: int) -> Iterator[Block]:
+def band_batches(
+    part: int, batches: list[bytes], parts: Parts, permutations: int, partitions: int
+) -> Iterator[KeyedBatch]:
     """A part's header and CANDIDATE rows -> their rank and sketch, again by (band, range of band hash).
 
     40 + permutations / 2 bytes per candidate and band cross the shuffle: 96 at the defaults. Row groups without a
     candidate are not read. Memory: one row group, its candidates, and their rows BATCH_ROWS at a time.
     """
-    found = np.sort(gather(blocks, CANDIDATES, CANDIDATE), order=["reference", "band"])
+    found = np.sort(gather(batches, CANDIDATES, CANDIDATE), order=["locator", "band"])
     if not len(found):
         return
-    url, rows = read_header(blocks)
-    wanted = row_of(found["reference"])
+    url, rows = read_header(batches)
+    wanted = row_of(found["locator"])
     for first, table in read_signature_part(url, rows, ("id", "rank", "signature"), wanted):
         ids, ranks = fixed_width(table["id"], ID_BYTES), fixed_width(table["rank"], RANK_BYTES)
         signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         for start in range(begin, end, BATCH_ROWS):
             batch = found[start : min(end, start + BATCH_ROWS)]
-            local = row_of(batch["reference"]) - first
+            local = row_of(batch["locator"]) - first
             identity = np.empty(len(batch), np.dtype(ID))
             set_id(identity, ids[local])
             out = np.empty(len(batch), band_dtype(permutations))
-            out["hash"], out["reference"] = batch["hash"], batch["reference"]
+            out["hash"], out["locator"] = batch["hash"], batch["locator"]
             parts.set_rank(part, out, ranks[local])
             out["tie"] ^= identity["id_high"]
             out["sketch"] = sketches(signatures[local])
             yield from scatter(ranges(batch["hash"], partitions) + batch["band"] * np.int64(partitions), BANDS, out)
 
 
-def link_blocks(key: int, blocks: list[bytes], params: NearParams, parts: Parts, permutations: int) -> Iterator[Block]:
+def link_batches(
+    key: int, batches: list[bytes], params: NearParams, parts: Parts, permutations: int
+) -> Iterator[KeyedBatch]:
     """Candidates of one (band, range) -> LINK rows under key 0 that join those in a bucket that look alike.
 
     Two rows are joined when their sketches agree in as many values as the parameters ask of whole signatures. Sketches
@@ -255,16 +260,16 @@ def link_blocks(key: int, blocks: list[bytes], params: NearParams, parts: Parts,
     accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. The signatures decide later.
     Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
     """
-    rows = gather(blocks, BANDS, band_dtype(permutations))
-    order = np.lexsort([rows[name] for name in ("reference", "tie", "preference", "priority", "hash")])
+    rows = gather(batches, BANDS, band_dtype(permutations))
+    order = np.lexsort([rows[name] for name in ("locator", "tie", "preference", "priority", "hash")])
     bounds = np.append(np.flatnonzero(starts_of(rows["hash"][order])), len(rows)).astype(np.int64)
-    references, sketch = rows["reference"][order], rows["sketch"][order]
+    locators, sketch = rows["locator"][order], rows["sketch"][order]
     del rows, order  # a hot bucket is large
-    foreign = parts.foreign(references).astype(np.uint8)
+    reference = parts.in_reference(locators).astype(np.uint8)
     minimum = params.candidate_minimum(permutations)
-    found = leaders.link(sketch, bounds, permutations, minimum, BUCKET_LEADERS, foreign)
+    found = leaders.link(sketch, bounds, permutations, minimum, BUCKET_REPRESENTATIVES, reference)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
     links = np.empty(len(pairs), LINK)
-    links["member"] = references[pairs[:, 0]]
-    links["leader"] = references[pairs[:, 1]]
+    links["member"] = locators[pairs[:, 0]]
+    links["representative"] = locators[pairs[:, 1]]
     yield from cut(0, LINKS, links)

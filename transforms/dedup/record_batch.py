@@ -1,8 +1,8 @@
-"""Blocks: many fixed-width rows packed into one bytes element, so that no shuffle ever moves one row at a time.
+"""Batches: many fixed-width rows packed into one bytes element, so that no shuffle ever moves one row at a time.
 
-A block is one tag byte (which kind of row) and the rows, little-endian and unpadded. Every step of deduplication is a
-pure generator `(key, blocks) -> (key, block), ...`; `MapBlocks` runs it. A reference is the place of a document:
-number of its signatures/ part << 32 | row. Parts of published corpora have the numbers after ours: they are foreign.
+A batch is one tag byte (which kind of row) and the rows, little-endian and unpadded. Every step of deduplication is a
+pure generator `(key, batches) -> (key, batch), ...`; `MapRecordBatches` runs it. A locator is the place of a document:
+number of its signatures/ part << 32 | row. Parts of published corpora have the numbers after ours: they are reference.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -19,69 +19,76 @@ import orjson
 from numpy.typing import DTypeLike, NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import MAIN, SIDES, add_side, in_global_window, side_record, with_sides
+from refinery.transforms.core.per_document import (
+    MAIN,
+    SIDE_OUTPUT,
+    add_side_output,
+    in_global_window,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.dedup.rank import RANK_BYTES
 
 Rows = NDArray[Any]
-Block = tuple[int, bytes]
+KeyedBatch = tuple[int, bytes]
 
-BLOCK_BYTES = 1 << 20  # a block is at most this large: far below every runner's limit, far above its cost per element
+BATCH_BYTES = 1 << 20  # a batch is at most this large: far below every runner's limit, far above its cost per element
 
 HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
 NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
 PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
 LINES, CUTS = range(16, 18)  # line_duplicates.py
-PUBLISHED = 18
+REFERENCE_IDS = 18
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
 
 # A document of a part: what exact deduplication needs to know.
-IDENTITY = np.dtype([*ID, *RANK, ("reference", "<u8"), ("source", "<u4")])
-# The document at `reference` is left out in favour of the one with this id; `reason` is a position in REASONS, `scope`
-# one of SOURCE, CORPUS and, where a document of a published corpus stands in its place, AGAINST and above.
-REMOVAL = np.dtype([("reference", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
-# The document at `reference` stands for so many more documents of that source.
-COPY = np.dtype([("reference", "<u8"), ("source", "<u4"), ("documents", "<u4")])
+IDENTITY = np.dtype([*ID, *RANK, ("locator", "<u8"), ("source", "<u4")])
+# The document at `locator` is left out in favour of the one with this id; `reason` is a position in REASONS, `scope`
+# one of SOURCE, CORPUS and, where a document of a published corpus stands in its place, REFERENCE and above.
+REMOVAL = np.dtype([("locator", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
+# The document at `locator` stands for so many more documents of that source.
+COPY = np.dtype([("locator", "<u8"), ("source", "<u4"), ("documents", "<u4")])
 # A document in one band.
-HASH = np.dtype([("hash", "<u8"), ("reference", "<u8")])
+HASH = np.dtype([("hash", "<u8"), ("locator", "<u8")])
 # A document in a band that some other document shares.
-CANDIDATE = np.dtype([("hash", "<u8"), ("reference", "<u8"), ("band", "<u2")])
+CANDIDATE = np.dtype([("hash", "<u8"), ("locator", "<u8"), ("band", "<u2")])
 # Two documents that look alike.
-LINK = np.dtype([("member", "<u8"), ("leader", "<u8")])
-# The document at `reference` belongs to the component with that label.
-LABEL = np.dtype([("reference", "<u8"), ("component", "<u8")])
-# That line (counted from 0) of the document at `reference` is cut out.
-CUT = np.dtype([("reference", "<u8"), ("line", "<u4")])
+LINK = np.dtype([("member", "<u8"), ("representative", "<u8")])
+# The document at `locator` belongs to the component with that label.
+LABEL = np.dtype([("locator", "<u8"), ("component", "<u8")])
+# That line (counted from 0) of the document at `locator` is cut out.
+CUT = np.dtype([("locator", "<u8"), ("line", "<u4")])
 
 REASONS = ("", "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
 EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3
 SCOPES = ("", "source", "corpus")
-SOURCE, CORPUS, AGAINST = 1, 2, 3
+SOURCE, CORPUS, REFERENCE = 1, 2, 3
 
 
-def header(part: int, url: str, rows: int) -> Block:
-    """The block that brings a part's place to its key."""
+def header(part: int, url: str, rows: int) -> KeyedBatch:
+    """The batch that brings a part's place to its key."""
     return part, bytes([HEADER]) + orjson.dumps([url, rows])
 
 
-def read_header(blocks: Iterable[bytes]) -> tuple[str, int]:
+def read_header(batches: Iterable[bytes]) -> tuple[str, int]:
     """(url, rows) of the part. Raises ValueError without a header."""
-    for block in blocks:
-        if block[0] == HEADER:
-            url, rows = orjson.loads(block[1:])
+    for batch in batches:
+        if batch[0] == HEADER:
+            url, rows = orjson.loads(batch[1:])
             return url, rows
-    raise ValueError("no header among the blocks of a part")
+    raise ValueError("no header among the batches of a part")
 
 
-def gather(blocks: Iterable[bytes], tag: int, dtype: DTypeLike) -> Rows:
-    """All rows of one kind, in the order of the blocks (which means nothing: sort them). Copies them once."""
-    joined = b"".join(memoryview(block)[1:] for block in blocks if block[0] == tag)
+def gather(batches: Iterable[bytes], tag: int, dtype: DTypeLike) -> Rows:
+    """All rows of one kind, in the order of the batches (which means nothing: sort them). Copies them once."""
+    joined = b"".join(memoryview(batch)[1:] for batch in batches if batch[0] == tag)
     return np.frombuffer(joined, dtype)
 
 
-def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Block]:
-    """Rows as blocks of their keys, in ascending order of keys; rows of one key keep their order."""
+def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[KeyedBatch]:
+    """Rows as batches of their keys, in ascending order of keys; rows of one key keep their order."""
     if not len(rows):
         return
     if keys.min() == keys.max():
@@ -102,9 +109,9 @@ def places_by_key(keys: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]
         yield int(ordered[first]), order[first:last]
 
 
-def cut(key: int, tag: int, rows: Rows) -> Iterator[Block]:
-    """Rows of one key as blocks of at most BLOCK_BYTES."""
-    step = max(1, (BLOCK_BYTES - 1) // rows.dtype.itemsize)
+def cut(key: int, tag: int, rows: Rows) -> Iterator[KeyedBatch]:
+    """Rows of one key as batches of at most BATCH_BYTES."""
+    step = max(1, (BATCH_BYTES - 1) // rows.dtype.itemsize)
     for start in range(0, len(rows), step):
         yield key, bytes([tag]) + rows[start : start + step].tobytes()
 
@@ -114,14 +121,14 @@ def ranges(hashes: NDArray[np.uint64], partitions: int) -> NDArray[np.int64]:
     return (((hashes >> np.uint64(32)) * np.uint64(partitions)) >> np.uint64(32)).astype(np.int64)
 
 
-def part_of(references: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The part of each reference."""
-    return (references >> np.uint64(32)).astype(np.int64)
+def part_of(locators: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The part of each locator."""
+    return (locators >> np.uint64(32)).astype(np.int64)
 
 
-def row_of(references: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The row of each reference inside its part."""
-    return (references & np.uint64(0xFFFFFFFF)).astype(np.int64)
+def row_of(locators: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """The row of each locator inside its part."""
+    return (locators & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def set_numbers(rows: Rows, names: Iterable[str], data: NDArray[np.uint8]) -> None:
@@ -155,18 +162,18 @@ def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def add_up(copies: Rows) -> Rows:
-    """COPY rows with one row per (reference, source), sorted."""
+    """COPY rows with one row per (locator, source), sorted."""
     if not len(copies):
         return copies
-    rows = sort_by(copies, "reference", "source")
-    first = np.flatnonzero(starts_of(rows["reference"], rows["source"]))
+    rows = sort_by(copies, "locator", "source")
+    first = np.flatnonzero(starts_of(rows["locator"], rows["source"]))
     total = rows[first]
     total["documents"] = np.add.reduceat(rows["documents"], first)
     return total
 
 
-class _RunBlocks(beam.DoFn):
-    def __init__(self, stage: str, function: Callable[[int, Any], Iterator[Block | bytes]], stream: bool) -> None:
+class _RunBatches(beam.DoFn):
+    def __init__(self, stage: str, function: Callable[[int, Any], Iterator[KeyedBatch | bytes]], stream: bool) -> None:
         self.stage = stage
         self.function = function
         self.stream = stream
@@ -179,32 +186,33 @@ class _RunBlocks(beam.DoFn):
         start = time.perf_counter()
         for output in self.function(key, values if self.stream else list(values)):
             self.seconds += time.perf_counter() - start
-            yield beam.pvalue.TaggedOutput(SIDES, output) if isinstance(output, bytes) else output
+            yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, output) if isinstance(output, bytes) else output
             start = time.perf_counter()
         self.seconds += time.perf_counter() - start
 
     def finish_bundle(self) -> Iterator[Any]:
-        yield in_global_window(side_record("seconds", stage=self.stage, seconds=self.seconds))
+        yield in_global_window(side_output_record("seconds", stage=self.stage, seconds=self.seconds))
 
 
 @dataclass
-class MapBlocks(beam.PTransform):
-    """Apply `function(key, blocks) -> iterator of (key, block)` to grouped blocks; time spent counts for `stage`.
+class MapRecordBatches(beam.PTransform):
+    """Apply `function(key, batches) -> iterator of (key, batch)` to grouped batches; time spent counts for `stage`.
 
-    What it yields as plain bytes is a side record. stream: hand over what stands at the key as it is, not as a list:
-    the iterable of a group, for a function that reads its blocks once, or the one block of an element not yet grouped.
+    What it yields as plain bytes is a side-output record. stream: hand over what stands at the key as it is, not as a
+    list: the iterable of a group, for a function that reads its batches once, or the one batch of an element not yet
+    grouped.
     """
 
     stage: str
     step: str
-    function: Callable[[int, Any], Iterator[Block | bytes]]
+    function: Callable[[int, Any], Iterator[KeyedBatch | bytes]]
     stream: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.step)
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
-        run = beam.ParDo(_RunBlocks(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
-        outputs = with_sides(grouped, "blocks", run)
-        add_side(grouped.pipeline, outputs[SIDES])
+        run = beam.ParDo(_RunBatches(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
+        outputs = with_side_output(grouped, "batches", run)
+        add_side_output(grouped.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]

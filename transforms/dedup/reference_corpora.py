@@ -1,6 +1,6 @@
 """Published corpora that a run is deduplicated against: their documents win, nothing of theirs is decided or written.
 
-Their signatures/ parts take part with the numbers after ours ("foreign"), but only for documents that reached their
+Their signatures/ parts take part with the numbers after ours ("reference"), but only for documents that reached their
 shards: those whose ids are in their provenance.
 """
 
@@ -16,10 +16,10 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.record_batch import (
-    AGAINST,
     ID,
-    PUBLISHED,
-    Block,
+    REFERENCE,
+    REFERENCE_IDS,
+    KeyedBatch,
     Rows,
     part_of,
     ranges,
@@ -30,13 +30,13 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.signatures import fixed_width
 
 # A document that reached the shards of the corpus with that scope.
-PUBLICATION = np.dtype([*ID, ("scope", "u1")])
+REFERENCE_ID = np.dtype([*ID, ("scope", "u1")])
 MAX_CORPORA = 250  # a scope is one byte
 
 
 @dataclass(frozen=True)
-class AgainstParams:
-    """A published corpus to deduplicate against. prefix: where its manifest is.
+class ReferenceCorpusParams:
+    """A published corpus whose documents win over the run's own. prefix: where its manifest is.
 
     work: its work location where that is not PREFIX/work; its signatures must still be there.
     """
@@ -50,7 +50,7 @@ class AgainstParams:
 
 
 @dataclass(frozen=True)
-class PublishedCorpus:
+class ReferenceCorpus:
     """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows, crc32c) of that of
     its shards, as the manifest has them."""
 
@@ -61,45 +61,47 @@ class PublishedCorpus:
 
 @dataclass(frozen=True)
 class Parts:
-    """Whose parts are whose: numbers below `own` are ours, `foreign_parts` are how many each published corpus has."""
+    """Whose parts are whose: numbers below `own` are ours, `reference_parts` are how many each published corpus has."""
 
     own: int
-    foreign_parts: tuple[int, ...] = ()
+    reference_parts: tuple[int, ...] = ()
 
-    def is_foreign(self, part: int) -> bool:
+    def is_reference(self, part: int) -> bool:
         """Whether that part belongs to a published corpus."""
         return part >= self.own
 
-    def foreign(self, references: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    def in_reference(self, locators: NDArray[np.uint64]) -> NDArray[np.bool_]:
         """True where a document belongs to a published corpus."""
-        return part_of(references) >= self.own
+        return part_of(locators) >= self.own
 
     def set_rank(self, part: int, rows: Rows, ranks: NDArray[np.uint8]) -> None:
         """Ranks of a part's documents. Published corpora come first, in the recipe's order, not by their priorities."""
         set_rank(rows, ranks)
-        if self.is_foreign(part):
+        if self.is_reference(part):
             rows["priority"] = self.scope_of(np.array([part << 32], np.uint64), 0)[0]
         else:
-            rows["priority"] += np.uint64(AGAINST + MAX_CORPORA)
+            rows["priority"] += np.uint64(REFERENCE + MAX_CORPORA)
 
-    def scope_of(self, survivors: NDArray[np.uint64], scope: int) -> NDArray[np.uint8]:
-        """Scope of removals in favour of these documents: `scope` for ours, the corpus' own for foreign ones."""
-        place = part_of(survivors) - self.own
-        corpus = np.searchsorted(np.cumsum(self.foreign_parts, dtype=np.int64), place, side="right")
-        return np.where(place < 0, scope, AGAINST + corpus).astype(np.uint8)
+    def scope_of(self, kept: NDArray[np.uint64], scope: int) -> NDArray[np.uint8]:
+        """Scope of removals in favour of these documents: `scope` for ours, the corpus' own for reference ones."""
+        place = part_of(kept) - self.own
+        corpus = np.searchsorted(np.cumsum(self.reference_parts, dtype=np.int64), place, side="right")
+        return np.where(place < 0, scope, REFERENCE + corpus).astype(np.uint8)
 
 
-def number_parts(own: int, against: tuple[PublishedCorpus, ...]) -> Parts:
+def number_parts(own: int, reference_corpora: tuple[ReferenceCorpus, ...]) -> Parts:
     """Parts of ours, then those of each corpus."""
-    return Parts(own, tuple(len(corpus.parts) for corpus in against))
+    return Parts(own, tuple(len(corpus.parts) for corpus in reference_corpora))
 
 
 def listing(url: str, rows: int, crc32c: str, scope: int) -> bytes:
-    """What `published_blocks` must know of a provenance file: as in PublishedCorpus, and the scope of its corpus."""
+    """What `reference_id_batches` must know of a provenance file: as in ReferenceCorpus, and the scope of its
+    corpus.
+    """
     return orjson.dumps([url, rows, crc32c, scope])
 
 
-def published_blocks(key: int, listed: bytes, partitions: int) -> Iterator[Block]:
+def reference_id_batches(key: int, listed: bytes, partitions: int) -> Iterator[KeyedBatch]:
     """A provenance file's `listing` -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
 
     Raises ValueError when the file is not the one that the manifest describes. Cost: it is read twice.
@@ -119,7 +121,7 @@ def published_blocks(key: int, listed: bytes, partitions: int) -> Iterator[Block
             raise ValueError(f"{url}: {provenance.metadata.num_rows} rows found, {rows} expected")
         for group in range(provenance.num_row_groups):
             ids = fixed_width(provenance.read_row_group(group, columns=["id"])["id"], ID_BYTES)
-            found = np.empty(len(ids), PUBLICATION)
+            found = np.empty(len(ids), REFERENCE_ID)
             set_id(found, ids)
             found["scope"] = scope
-            yield from scatter(ranges(found["id_high"], partitions), PUBLISHED, found)
+            yield from scatter(ranges(found["id_high"], partitions), REFERENCE_IDS, found)

@@ -1,4 +1,4 @@
-"""Components without one worker that holds them: alternating large-star and small-star rounds over packed blocks.
+"""Components without one worker that holds them: alternating large-star and small-star rounds over record batches.
 
 Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond". Every document
 of a link lives at the partition of its hash. In a large star, a document tells all greater neighbours of the least
@@ -22,7 +22,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.core.per_document import side_record
+from refinery.transforms.core.per_document import side_output_record
 from refinery.transforms.dedup.record_batch import (
     DEGREES,
     LABEL,
@@ -30,8 +30,8 @@ from refinery.transforms.dedup.record_batch import (
     LEAVES,
     NEIGHBOURS,
     SETTLED,
-    Block,
-    MapBlocks,
+    KeyedBatch,
+    MapRecordBatches,
     Rows,
     cut,
     gather,
@@ -64,9 +64,9 @@ def max_rounds(documents: int) -> int:
     return 4 + 3 * max(1, documents).bit_length() // 2
 
 
-def place_of(references: NDArray[np.uint64], partitions: int) -> NDArray[Any]:
+def place_of(locators: NDArray[np.uint64], partitions: int) -> NDArray[Any]:
     """The partition where each document lives. As 16-bit numbers, if they fit: those are put in order by radix."""
-    places = ranges(references * SALT, partitions)
+    places = ranges(locators * SALT, partitions)
     return places.astype(np.uint16) if partitions <= 1 << 16 else places
 
 
@@ -111,19 +111,21 @@ def pair(nodes: NDArray[np.uint64], neighbours: NDArray[np.uint64]) -> Rows:
     return rows
 
 
-def both_ways(links: Rows, partitions: int) -> Iterator[Block]:
+def both_ways(links: Rows, partitions: int) -> Iterator[KeyedBatch]:
     """NEIGHBOUR rows of one direction -> of both, at the partitions of their documents."""
     rows = np.concatenate([links, pair(links["neighbour"], links["node"])])
     yield from scatter(place_of(rows["node"], partitions), NEIGHBOURS, rows)
 
 
-def large_star(key: int, blocks: list[bytes], partitions: int, scope: str, number: int) -> Iterator[Block | bytes]:
+def large_star(
+    key: int, batches: list[bytes], partitions: int, scope: str, number: int
+) -> Iterator[KeyedBatch | bytes]:
     """All neighbours of the documents of a partition -> what they learn, at their partitions, and who may settle.
 
     In: NEIGHBOUR rows both ways, DONE rows. Out: NEIGHBOUR rows (greater neighbour, least known), at most one per link;
     LEAVES and DEGREES rows. `number`: of the round, counted from 1.
     """
-    rows = neighbourhoods(gather(blocks, NEIGHBOURS, NEIGHBOUR), gather(blocks, SETTLED, DONE)["node"])
+    rows = neighbourhoods(gather(batches, NEIGHBOURS, NEIGHBOUR), gather(batches, SETTLED, DONE)["node"])
     if not len(rows):
         return
     yield component_record(scope, rounds=number)
@@ -149,32 +151,32 @@ def large_star(key: int, blocks: list[bytes], partitions: int, scope: str, numbe
     yield from send_degrees(name[centre], degrees[centre], partitions)
 
 
-def send_degrees(nodes: NDArray[np.uint64], degrees: NDArray[np.int64] | int, partitions: int) -> Iterator[Block]:
+def send_degrees(nodes: NDArray[np.uint64], degrees: NDArray[np.int64] | int, partitions: int) -> Iterator[KeyedBatch]:
     """DEGREES rows, at the partitions of their documents."""
     rows = np.empty(len(nodes), DEGREE)
     rows["node"], rows["neighbours"] = nodes, degrees
     yield from scatter(place_of(nodes, partitions), DEGREES, rows)
 
 
-def small_star(key: int, blocks: list[bytes], partitions: int, scope: str) -> Iterator[Block | bytes]:
+def small_star(key: int, batches: list[bytes], partitions: int, scope: str) -> Iterator[KeyedBatch | bytes]:
     """All lesser neighbours of the documents of a partition -> links to the least of them, and what is settled.
 
     In: NEIGHBOUR rows (document, lesser neighbour), LEAVES and DEGREES rows. Out: NEIGHBOUR rows both ways, at most
     one link per row; LABEL rows by part and DONE rows for components that are settled.
     """
-    rows = neighbourhoods(gather(blocks, NEIGHBOURS, NEIGHBOUR), np.empty(0, np.uint64))
+    rows = neighbourhoods(gather(batches, NEIGHBOURS, NEIGHBOUR), np.empty(0, np.uint64))
     first = starts_of(rows["node"])
     least = rows["neighbour"][first][np.cumsum(first) - 1]
     yield from both_ways(pair(np.where(first, rows["node"], rows["neighbour"]), least), partitions)
-    yield from settle(blocks, partitions, scope)
+    yield from settle(batches, partitions, scope)
 
 
-def settle(blocks: list[bytes], partitions: int, scope: str) -> Iterator[Block | bytes]:
+def settle(batches: list[bytes], partitions: int, scope: str) -> Iterator[KeyedBatch | bytes]:
     """LEAVES and DEGREES rows of a partition -> LABEL rows of the components that are whole stars, and their DONE rows.
 
     A leaf may report to a document that has lesser neighbours, and so sent no degree: that one settles nothing.
     """
-    degrees, leaves = gather(blocks, DEGREES, DEGREE), gather(blocks, LEAVES, NEIGHBOUR)
+    degrees, leaves = gather(batches, DEGREES, DEGREE), gather(batches, LEAVES, NEIGHBOUR)
     degrees = degrees[np.argsort(degrees["node"])]
     place = np.searchsorted(degrees["node"], leaves["node"])
     place[place == len(degrees)] = 0
@@ -185,32 +187,32 @@ def settle(blocks: list[bytes], partitions: int, scope: str) -> Iterator[Block |
     if not len(centres):
         return
     labels = np.empty(len(centres) + len(leaves), LABEL)
-    labels["reference"] = np.concatenate([centres["node"], leaves["neighbour"]])
+    labels["locator"] = np.concatenate([centres["node"], leaves["neighbour"]])
     labels["component"] = np.concatenate([centres["node"], leaves["node"]])
-    yield from scatter(part_of(labels["reference"]), LABELS, labels)
-    done = labels["reference"].astype(DONE)
+    yield from scatter(part_of(labels["locator"]), LABELS, labels)
+    done = labels["locator"].astype(DONE)
     yield from scatter(place_of(done["node"], partitions), SETTLED, done)
     largest = int(centres["neighbours"].max()) + 1
     yield component_record(scope, documents=len(labels), components=len(centres), largest=largest)
 
 
 def component_record(scope: str, method: str = "stars", **fields: int) -> bytes:
-    """A "components" side record: rounds and largest are merged by their maximum, the rest by their sum."""
+    """A "components" side-output record: rounds and largest are merged by their maximum, the rest by their sum."""
     zeros = dict.fromkeys(("rounds", "links", "documents", "components", "largest"), 0)
-    return side_record("components", scope=scope, method=method, **{**zeros, **fields})
+    return side_output_record("components", scope=scope, method=method, **{**zeros, **fields})
 
 
-def unsettled(key: int, blocks: list[bytes]) -> Iterator[Block]:
+def unsettled(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
     """What the last round left at a partition -> one LEFT row under key 0, none when all is settled."""
-    rows = neighbourhoods(gather(blocks, NEIGHBOURS, NEIGHBOUR), gather(blocks, SETTLED, DONE)["node"])
+    rows = neighbourhoods(gather(batches, NEIGHBOURS, NEIGHBOUR), gather(batches, SETTLED, DONE)["node"])
     if len(rows):
         links = np.count_nonzero(rows["node"] > rows["neighbour"])
         yield from cut(0, DEGREES, np.array([(links, np.count_nonzero(starts_of(rows["node"])))], LEFT))
 
 
-def refuse(key: int, blocks: list[bytes], rounds: int) -> Iterator[Block]:
+def refuse(key: int, batches: list[bytes], rounds: int) -> Iterator[KeyedBatch]:
     """Raises RuntimeError: what the last round left is never cut off in silence."""
-    left = gather(blocks, DEGREES, LEFT)
+    left = gather(batches, DEGREES, LEFT)
     raise RuntimeError(
         f"components: {left['links'].sum()} links between {left['documents'].sum()} documents are not settled after "
         f"{rounds} rounds, all that were laid out; nothing was decided. Raise the near-duplicate threshold or its rows "
@@ -218,8 +220,8 @@ def refuse(key: int, blocks: list[bytes], rounds: int) -> Iterator[Block]:
     )
 
 
-def carries(element: Block, labels: bool) -> bool:
-    """Whether a block holds labels, or else rows of the next round."""
+def carries(element: KeyedBatch, labels: bool) -> bool:
+    """Whether a batch holds labels, or else rows of the next round."""
     return (element[1][0] == LABELS) == labels
 
 
@@ -241,23 +243,27 @@ class FindStars(beam.PTransform):
     def __post_init__(self) -> None:
         super().__init__("stars")
 
-    def expand(self, blocks: beam.PCollection) -> beam.PCollection:
+    def expand(self, batches: beam.PCollection) -> beam.PCollection:
         small = partial(small_star, partitions=self.partitions, scope=self.scope)
         labels = []
         for number in range(1, self.rounds + 1):
             large = partial(large_star, partitions=self.partitions, scope=self.scope, number=number)
             told = (
-                blocks | f"neighbours {number}" >> beam.GroupByKey() | MapBlocks(self.stage, f"large {number}", large)
+                batches
+                | f"neighbours {number}" >> beam.GroupByKey()
+                | MapRecordBatches(self.stage, f"large {number}", large)
             )
-            stars = told | f"lesser {number}" >> beam.GroupByKey() | MapBlocks(self.stage, f"small {number}", small)
+            stars = (
+                told | f"lesser {number}" >> beam.GroupByKey() | MapRecordBatches(self.stage, f"small {number}", small)
+            )
             labels.append(stars | f"labels {number}" >> keep(labels=True))
-            blocks = stars | f"unsettled {number}" >> keep(labels=False)
-        left = blocks | "neighbours left" >> beam.GroupByKey() | MapBlocks(self.stage, "left", unsettled)
+            batches = stars | f"unsettled {number}" >> keep(labels=False)
+        left = batches | "neighbours left" >> beam.GroupByKey() | MapRecordBatches(self.stage, "left", unsettled)
         refused = left | "all left" >> beam.GroupByKey()
-        _ = refused | MapBlocks(self.stage, "refuse", partial(refuse, rounds=self.rounds))
+        _ = refused | MapRecordBatches(self.stage, "refuse", partial(refuse, rounds=self.rounds))
         return labels | beam.Flatten()
 
 
 def keep(labels: bool) -> Any:
-    """The blocks that hold labels, or all others."""
+    """The batches that hold labels, or all others."""
     return beam.Filter(carries, labels=labels).with_output_types(tuple[int, bytes])

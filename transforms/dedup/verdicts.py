@@ -15,7 +15,15 @@ from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import LIVE, MAIN, SIDES, Tally, add_side, side_record, with_sides
+from refinery.transforms.core.per_document import (
+    LIVE,
+    MAIN,
+    SIDE_OUTPUT,
+    Counters,
+    add_side_output,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.core.report import write_part
 from refinery.transforms.dedup.record_batch import (
     COPIES,
@@ -38,7 +46,7 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 
-NAME = b"part"  # metadata of packed verdicts: what their part is called
+NAME = b"part"  # metadata of serialized verdicts: what their part is called
 
 STAGES = {EXACT: "exact-duplicates", NEAR_IN_SOURCE: "near-duplicates-in-source", NEAR: "near-duplicates"}
 
@@ -48,10 +56,12 @@ def _schema(source: pa.DataType) -> pa.Schema:
         [
             pa.field("removed", pa.bool_(), nullable=False),
             pa.field("reason", pa.string(), nullable=False),  # one of REASONS
-            pa.field("survivor", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
-            pa.field("similarity", pa.float32()),  # estimated Jaccard with the survivor; null when kept
-            pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "against:…"; "" when kept
-            pa.field("copies", pa.uint32(), nullable=False),  # documents it stands for, itself included; 0 when removed
+            pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
+            pa.field("similarity", pa.float32()),  # estimated Jaccard with that document; null when kept
+            pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
+            pa.field(
+                "copies", pa.uint32(), nullable=False
+            ),  # documents with this content, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
             pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
         ]
@@ -59,7 +69,7 @@ def _schema(source: pa.DataType) -> pa.Schema:
 
 
 VERDICTS_SCHEMA = _schema(pa.string())
-PACKED_SCHEMA = _schema(pa.uint32())  # between the two transforms sources are positions in the list of sources
+CODED_SCHEMA = _schema(pa.uint32())  # between the two transforms sources are positions in the list of sources
 
 
 @dataclass(frozen=True)
@@ -74,27 +84,27 @@ class PartFacts:
 
 
 def part_verdicts(
-    blocks: list[bytes], sources: Sequence[str], scopes: Sequence[str]
+    batches: list[bytes], sources: Sequence[str], scopes: Sequence[str]
 ) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (PACKED_SCHEMA), and what tallies need.
+    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (CODED_SCHEMA), and what counters need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """
-    url, rows = read_header(blocks)
+    url, rows = read_header(batches)
     read = [table for _, table in read_signature_part(url, rows, ("source", "domain", "bytes"))]
     source = np.concatenate([name_codes(table["source"], sources) for table in read] or [np.empty(0, np.uint32)])
     sizes = np.concatenate([table["bytes"].to_numpy() for table in read] or [np.empty(0, np.int64)])
     domains = tuple(sorted({name for table in read for name in pc.unique(table["domain"]).to_pylist()}))
     domain = np.concatenate([name_codes(table["domain"], domains) for table in read] or [np.empty(0, np.uint32)])
 
-    removals = gather(blocks, REMOVALS, REMOVAL)
-    gone = row_of(removals["reference"])
+    removals = gather(batches, REMOVALS, REMOVAL)
+    gone = row_of(removals["locator"])
     if len(np.unique(gone)) != len(gone):
         raise ValueError(f"{url}: a document is removed twice")
     reasons = np.zeros(rows, np.uint8)
     reasons[gone] = removals["reason"]
-    survivor = np.zeros((rows, 2), ">u8")
-    survivor[gone, 0], survivor[gone, 1] = removals["id_high"], removals["id_low"]
+    representative = np.zeros((rows, 2), ">u8")
+    representative[gone, 0], representative[gone, 1] = removals["id_high"], removals["id_low"]
     similarity = np.zeros(rows, np.float32)
     similarity[gone] = removals["similarity"]
     scope = np.zeros(rows, np.uint8)
@@ -103,12 +113,12 @@ def part_verdicts(
     removal_columns = [
         pa.array(reasons != 0),
         pa.array(REASONS).take(pa.array(reasons)),
-        _ids(survivor, reasons == 0),
+        _ids(representative, reasons == 0),
         pa.array(similarity, mask=reasons == 0),
         pa.array(scopes, pa.string()).take(pa.array(scope)),
     ]
-    columns = [*removal_columns, *_copy_columns(facts, gather(blocks, COPIES, COPY)), _cut_column(rows, blocks)]
-    return pa.RecordBatch.from_arrays(columns, schema=PACKED_SCHEMA), facts
+    columns = [*removal_columns, *_copy_columns(facts, gather(batches, COPIES, COPY)), _cut_column(rows, batches)]
+    return pa.RecordBatch.from_arrays(columns, schema=CODED_SCHEMA), facts
 
 
 def _ids(ids: NDArray[Any], absent: NDArray[np.bool_]) -> pa.Array:
@@ -122,22 +132,22 @@ def _copy_columns(facts: PartFacts, copies: Rows) -> list[pa.Array]:
     rows = len(facts.reasons)
     removed = facts.reasons != 0
     own = np.empty(rows, COPY)
-    own["reference"], own["source"], own["documents"] = np.arange(rows), facts.sources, 1
+    own["locator"], own["source"], own["documents"] = np.arange(rows), facts.sources, 1
     others = copies.copy()
-    others["reference"] = row_of(copies["reference"])
+    others["locator"] = row_of(copies["locator"])
     # A removed document's own copies have gone over to the one that survives instead of it.
     total = add_up(np.concatenate([own, others]))
-    total = total[~removed[row_of(total["reference"])]]
-    row = row_of(total["reference"])
-    stands_for = np.zeros(rows, np.int64)
-    np.add.at(stands_for, row, total["documents"].astype(np.int64))
-    return [pa.array(stands_for.astype(np.uint32)), _lists(row, total["source"], rows)]
+    total = total[~removed[row_of(total["locator"])]]
+    row = row_of(total["locator"])
+    counts = np.zeros(rows, np.int64)
+    np.add.at(counts, row, total["documents"].astype(np.int64))
+    return [pa.array(counts.astype(np.uint32)), _lists(row, total["source"], rows)]
 
 
-def _cut_column(rows: int, blocks: list[bytes]) -> pa.Array:
+def _cut_column(rows: int, batches: list[bytes]) -> pa.Array:
     """cut of every row."""
-    cuts = sort_by(gather(blocks, CUTS, CUT), "reference", "line")
-    return _lists(row_of(cuts["reference"]), cuts["line"], rows)
+    cuts = sort_by(gather(batches, CUTS, CUT), "locator", "line")
+    return _lists(row_of(cuts["locator"]), cuts["line"], rows)
 
 
 def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.Array:
@@ -147,23 +157,23 @@ def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values)))
 
 
-def tally_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
-    """Side records of a part: one tally per stage and source (in = kept + dropped), survivors per domain."""
+def counter_records(facts: PartFacts, stages: Sequence[int], sources: Sequence[str]) -> Iterator[bytes]:
+    """Side-output records of a part: counters per stage and source (in = kept + dropped), kept documents per domain."""
     alive = np.ones(len(facts.reasons), np.bool_)
     for stage in stages:
-        tally = Tally(STAGES[stage])
+        counters = Counters(STAGES[stage])
         dropped = alive & (facts.reasons == stage)
         kept = alive & ~dropped
         for outcome, reason, rows in (("in", "", alive), ("dropped", REASONS[stage], dropped), ("kept", "", kept)):
             for code, documents, size in _sums(facts.sources[rows], facts.sizes[rows]):
-                tally.add(sources[code], outcome, reason, size, documents)
+                counters.add(sources[code], outcome, reason, size, documents)
             count = int(np.count_nonzero(rows))
             Metrics.counter(STAGES[stage], outcome).inc(count)
             LIVE[STAGES[stage], outcome] += count
-        yield from tally.records()
+        yield from counters.records()
         alive = kept
     for code, documents, size in _sums(facts.domain[alive], facts.sizes[alive]):
-        yield side_record("survivors", domain=facts.domains[code], documents=documents, bytes=size)
+        yield side_output_record("kept", domain=facts.domains[code], documents=documents, bytes=size)
 
 
 def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
@@ -173,7 +183,7 @@ def _sums(codes: NDArray[Any], sizes: NDArray[np.int64]) -> Iterator[tuple[int, 
         yield code, int(np.count_nonzero(chosen)), int(sizes[chosen].sum())
 
 
-class _PackVerdicts(beam.DoFn):
+class _AssembleVerdicts(beam.DoFn):
     def __init__(
         self, sources: tuple[str, ...], scopes: tuple[str, ...], stages: tuple[int, ...], parts: Parts
     ) -> None:
@@ -183,20 +193,22 @@ class _PackVerdicts(beam.DoFn):
         self.parts = parts
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
-        part, blocks = element
-        if self.parts.is_foreign(part):  # a published corpus gets no verdicts
+        part, batches = element
+        if self.parts.is_reference(part):  # a published corpus gets no verdicts
             return
-        held = list(blocks)
+        held = list(batches)
         url, _ = read_header(held)
         batch, facts = part_verdicts(held, self.sources, self.scopes)
-        yield part, pack(batch, part_name(url))
-        for record in tally_records(facts, self.stages, self.sources):
-            yield beam.pvalue.TaggedOutput(SIDES, record)
+        yield part, serialize_verdicts(batch, part_name(url))
+        for record in counter_records(facts, self.stages, self.sources):
+            yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
 
 
 @dataclass
-class PackVerdicts(beam.PTransform):
-    """Grouped blocks of parts -> (part, packed verdicts): exactly one element per part of ours, one verdict per row."""
+class AssembleVerdicts(beam.PTransform):
+    """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of ours, one verdict per
+    row.
+    """
 
     sources: tuple[str, ...]
     scopes: tuple[str, ...]
@@ -204,12 +216,12 @@ class PackVerdicts(beam.PTransform):
     parts: Parts
 
     def __post_init__(self) -> None:
-        super().__init__("pack-verdicts")
+        super().__init__("assemble-verdicts")
 
     def expand(self, parts: beam.PCollection) -> beam.PCollection:
-        dofn = _PackVerdicts(self.sources, self.scopes, self.stages, self.parts)
-        outputs = with_sides(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
-        add_side(parts.pipeline, outputs[SIDES])
+        dofn = _AssembleVerdicts(self.sources, self.scopes, self.stages, self.parts)
+        outputs = with_side_output(parts, "verdicts", beam.ParDo(dofn).with_output_types(tuple[int, bytes]))
+        add_side_output(parts.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]
 
 
@@ -218,7 +230,7 @@ def part_name(url: str) -> str:
     return url.rpartition("/")[2].removesuffix(".parquet")
 
 
-def pack(batch: pa.RecordBatch, name: str) -> bytes:
+def serialize_verdicts(batch: pa.RecordBatch, name: str) -> bytes:
     """Verdicts of the part `name` as one Arrow IPC stream, compressed: a few bytes per row where most rows are kept."""
     sink = pa.BufferOutputStream()
     named = batch.replace_schema_metadata({NAME: name})
@@ -227,9 +239,9 @@ def pack(batch: pa.RecordBatch, name: str) -> bytes:
     return bytes(sink.getvalue())
 
 
-def unpack(packed: bytes, sources: Sequence[str]) -> tuple[str, pa.Table]:
+def deserialize_verdicts(data: bytes, sources: Sequence[str]) -> tuple[str, pa.Table]:
     """(name of the part, its verdicts as a table of VERDICTS_SCHEMA, sources by name)."""
-    table = pa.ipc.open_stream(packed).read_all().combine_chunks()
+    table = pa.ipc.open_stream(data).read_all().combine_chunks()
     name = table.schema.metadata[NAME].decode()
     table = table.replace_schema_metadata(None)
     codes = table["sources"].combine_chunks()
@@ -245,13 +257,14 @@ class _WriteVerdicts(beam.DoFn):
         self.sources = sources
 
     def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
-        _, packed = element
-        yield write_part(self.location, "verdicts", *unpack(packed, self.sources))
+        _, data = element
+        yield write_part(self.location, "verdicts", *deserialize_verdicts(data, self.sources))
 
 
 @dataclass
 class WriteVerdicts(beam.PTransform):
-    """Write packed verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side record.
+    """Write serialized verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side-output
+    record.
 
     sources: as given to `Deduplicate`.
     """
@@ -265,5 +278,5 @@ class WriteVerdicts(beam.PTransform):
     def expand(self, verdicts: beam.PCollection) -> beam.PCollection:
         write = beam.ParDo(_WriteVerdicts(self.location, tuple(sorted(self.sources))))
         written = verdicts | "parts" >> write.with_output_types(bytes)
-        add_side(verdicts.pipeline, written)
+        add_side_output(verdicts.pipeline, written)
         return written

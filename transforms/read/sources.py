@@ -13,7 +13,7 @@ import apache_beam as beam
 
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged, PerFile, RejectParams, Skipped
-from refinery.transforms.core.task_list import ReadList, WorkList, read_list, write_list
+from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.jsonl import read_jsonl
 from refinery.transforms.read.parquet import read_parquet
@@ -68,15 +68,15 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
         yield Damaged(type(error).__name__, task.origin(0), size=task.size)
 
 
-def write_tasks(location: str, tasks: Sequence[ReadTask]) -> WorkList:
+def write_tasks(location: str, tasks: Sequence[ReadTask]) -> TaskList:
     """Publish the tasks in that work location. Large ones come first, so that they spread over the workers."""
     by_size = sorted(tasks, key=lambda task: (-task.size // task.parts, task.path, task.part))
-    return write_list(location, "clean", [task.to_json() for task in by_size])
+    return write_task_list(location, "clean", [task.to_json() for task in by_size])
 
 
-def read_tasks(tasks: WorkList) -> list[ReadTask]:
+def read_tasks(tasks: TaskList) -> list[ReadTask]:
     """What `write_tasks` published. Raises FormatError if the list is damaged."""
-    return [ReadTask.from_json(line) for line in read_list(tasks)]
+    return [ReadTask.from_json(line) for line in read_task_list(tasks)]
 
 
 @dataclass
@@ -86,14 +86,14 @@ class ReadSources(beam.PTransform):
     tasks: of `write_tasks`. limits: sizes above which a record is skipped.
     """
 
-    tasks: WorkList
+    tasks: TaskList
     limits: LimitParams = DEFAULT_LIMITS
     rejects: RejectParams = DEFAULT_REJECTS
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[RawDocument]:
         return (
             begin
-            | ReadList(self.tasks)  # bytes
+            | ReadTaskList(self.tasks)  # bytes
             | "tasks" >> beam.Map(ReadTask.from_json)  # ReadTask
             | PerFile("read", partial(read_task, limits=self.limits), self.rejects)  # RawDocument
         )

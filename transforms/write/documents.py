@@ -1,7 +1,7 @@
 """Write the documents of a bundle and their signatures as row-aligned Parquet parts.
 
-A part counts only when the bundle that wrote it is committed: its name travels as a side record. It is closed at a size
-as well as at the end of its bundle, because some runners make one bundle of a whole partition.
+A part counts only when the bundle that wrote it is committed: its name travels as a side-output record. It is closed at
+a size as well as at the end of its bundle, because some runners make one bundle of a whole partition.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -21,7 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
-from refinery.transforms.core.per_document import SIDES, add_side, in_global_window, side_record, with_sides
+from refinery.transforms.core.per_document import (
+    SIDE_OUTPUT,
+    add_side_output,
+    in_global_window,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.core.report import publish_part
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
@@ -127,7 +133,7 @@ class _WriteParts(beam.DoFn):
         if self.held >= BATCH_BYTES:
             self._write_batch()
             if self.part and self.part.bytes >= self.part_bytes:
-                return [beam.pvalue.TaggedOutput(SIDES, record) for record in self._close_part()]
+                return [beam.pvalue.TaggedOutput(SIDE_OUTPUT, record) for record in self._close_part()]
         return ()
 
     def finish_bundle(self) -> Iterator[Any]:
@@ -136,7 +142,7 @@ class _WriteParts(beam.DoFn):
         for record in self._close_part():
             yield in_global_window(record)
         for stage, seconds in self.seconds.items():
-            yield in_global_window(side_record("seconds", stage=stage, seconds=seconds))
+            yield in_global_window(side_output_record("seconds", stage=stage, seconds=seconds))
 
     def _write_batch(self) -> None:
         docs, sizes = self.docs, self.sizes
@@ -189,6 +195,6 @@ class WriteDocuments(beam.PTransform):
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
         dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines)
-        outputs = with_sides(docs, "parts", beam.ParDo(dofn), main="none")
-        add_side(docs.pipeline, outputs[SIDES])
+        outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
+        add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]

@@ -16,7 +16,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.per_document import LIVE
-from refinery.transforms.core.task_list import ReadList, WorkList, write_list
+from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
 
 BATCH_ROWS = 256
@@ -37,7 +37,7 @@ class PartPair:
     group: int
 
 
-def read_survivors(pair: PartPair) -> Iterator[Document]:
+def read_kept_documents(pair: PartPair) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
     and CUT_LINES for those that have lines to cut.
 
@@ -62,7 +62,7 @@ def read_survivors(pair: PartPair) -> Iterator[Document]:
                 meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
                 if pair.verdicts and places[row] < places[row + 1]:
                     meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
-                LIVE["survivors", "read"] += 1
+                LIVE["kept-documents", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
         if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
@@ -80,9 +80,11 @@ def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray,
     return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
 
 
-def write_pairs(location: str, pairs: Sequence[PartPair]) -> WorkList:
-    """Publish the pairs in that work location, for `ReadSurvivors` and `WriteRemovals`."""
-    return write_list(location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs])
+def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:
+    """Publish the pairs in that work location, for `ReadKeptDocuments` and `WriteRemovals`."""
+    return write_task_list(
+        location, "shards", [orjson.dumps(asdict(pair), option=orjson.OPT_SORT_KEYS) for pair in pairs]
+    )
 
 
 def parse_pair(line: bytes) -> PartPair:
@@ -91,17 +93,17 @@ def parse_pair(line: bytes) -> PartPair:
 
 
 def _read(line: bytes) -> Iterator[Document]:
-    return read_survivors(parse_pair(line))
+    return read_kept_documents(parse_pair(line))
 
 
 @dataclass
-class ReadSurvivors(beam.PTransform):
-    """Read the survivors of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
+class ReadKeptDocuments(beam.PTransform):
+    """Read the kept documents of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
 
-    pairs: WorkList
+    pairs: TaskList
 
     def __post_init__(self) -> None:
-        super().__init__("survivors")
+        super().__init__("kept-documents")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
-        return begin | ReadList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)
+        return begin | ReadTaskList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)

@@ -23,18 +23,18 @@ from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.per_document import add_side, side_record
-from refinery.transforms.core.task_list import ReadList, WorkList
+from refinery.transforms.core.per_document import add_side_output, side_output_record
+from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
-from refinery.transforms.write.shuffle import pack_block, unpack_block
+from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
 
 ROWS_PER_FILE = 1_000_000
-BLOCK_BYTES = 1 << 20  # rows of one block, before compression
-HELD_BYTES = 64 << 20  # all open blocks of a worker together
+BATCH_BYTES = 1 << 20  # rows of one batch, before compression
+HELD_BYTES = 64 << 20  # all open batches of a worker together
 
 DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
-VERDICT_COLUMNS = ["removed", "survivor", "similarity", "reason", "scope"]
+VERDICT_COLUMNS = ["removed", "kept_id", "similarity", "reason", "scope"]
 ORDER = [(name, "ascending") for name in REMOVALS_SCHEMA.names]
 
 
@@ -85,7 +85,7 @@ class _PackRemovals(beam.DoFn):
         self.files = files
 
     def start_bundle(self) -> None:
-        self.blocks: dict[int, list[pa.Table]] = {}
+        self.batches: dict[int, list[pa.Table]] = {}
         self.sizes: dict[int, int] = {}
 
     def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
@@ -94,42 +94,44 @@ class _PackRemovals(beam.DoFn):
             return
         for table in read_removals(pair):
             for file, rows in split_by_file(table, self.files):
-                self.blocks.setdefault(file, []).append(rows)
+                self.batches.setdefault(file, []).append(rows)
                 self.sizes[file] = self.sizes.get(file, 0) + rows.nbytes
-                if self.sizes[file] >= BLOCK_BYTES:
+                if self.sizes[file] >= BATCH_BYTES:
                     yield from self._take(file)
             while sum(self.sizes.values()) >= HELD_BYTES:
                 yield from self._take(max(self.sizes, key=lambda file: (self.sizes[file], file)))
 
     def finish_bundle(self) -> Iterator[Any]:
-        for file in sorted(self.blocks):
+        for file in sorted(self.batches):
             for element in self._take(file):
                 yield GlobalWindows.windowed_value_at_end_of_window(element)
 
     def _take(self, file: int) -> Iterator[tuple[int, bytes]]:
-        """The rows held for a file as one block, or as several where a row group had many for it."""
-        table = pa.concat_tables(self.blocks.pop(file))
-        pieces = -(-self.sizes.pop(file) // (2 * BLOCK_BYTES))
+        """The rows held for a file as one batch, or as several where a row group had many for it."""
+        table = pa.concat_tables(self.batches.pop(file))
+        pieces = -(-self.sizes.pop(file) // (2 * BATCH_BYTES))
         step = -(-table.num_rows // pieces)
         for start in range(0, table.num_rows, step):
-            yield file, pack_block(table.slice(start, step))
+            yield file, serialize_batch(table.slice(start, step))
 
 
-def publish_removals(file: int, blocks: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side record. Memory: about three times its rows."""
-    table = pa.concat_tables([unpack_block(block) for block in blocks]).sort_by(ORDER)
+def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
+    """Sort, write and publish one file; returns its "removals" side-output record. Memory: about three times its
+    rows.
+    """
+    table = pa.concat_tables([deserialize_batch(batch) for batch in batches]).sort_by(ORDER)
     name = removals_name(file, files)
     with TemporaryDirectory(prefix="refinery-removals-") as scratch:
         local = Path(scratch) / "removals.parquet"
         write_removals(local, table)
         size, crc32c, sha256 = checksums(local)
         open_store(location).create(name, local)
-    return side_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
+    return side_output_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
 
 
 def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
-    """A block without rows for each file, so that every file is written."""
-    empty = pack_block(REMOVALS_SCHEMA.empty_table())
+    """A batch without rows for each file, so that every file is written."""
+    empty = serialize_batch(REMOVALS_SCHEMA.empty_table())
     for file in range(files):
         yield file, empty
 
@@ -138,11 +140,11 @@ def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
 class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
-    pairs: as for `ReadSurvivors`; of each part the first row group's counts. files: `count_files` of the documents that
-    deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
+    pairs: as for `ReadKeptDocuments`; of each part the first row group's counts. files: `count_files` of the documents
+    that deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
     """
 
-    pairs: WorkList
+    pairs: TaskList
     files: int
     location: str
 
@@ -155,10 +157,10 @@ class WriteRemovals(beam.PTransform):
             return nothing
         pack = beam.ParDo(_PackRemovals(self.files)).with_output_types(tuple[int, bytes])
         every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
-        blocks = begin | ReadList(self.pairs) | "pack" >> pack  # (file, packed rows)
+        batches = begin | ReadTaskList(self.pairs) | "pack" >> pack  # (file, packed rows)
         files = begin | "start" >> beam.Impulse() | "every file" >> every
-        grouped = (blocks, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+        grouped = (batches, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
         publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))
         written = grouped | "write" >> publish.with_output_types(bytes)
-        add_side(begin.pipeline, written)
+        add_side_output(begin.pipeline, written)
         return written

@@ -20,17 +20,17 @@ from refinery.loader.format.indexed import IndexedWriter
 from refinery.loader.format.manifest import shard_name, write_provenance
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.transforms.core.per_document import add_side, side_record
-from refinery.transforms.write.shuffle import parse_shard_key, unpack_block
+from refinery.transforms.core.per_document import add_side_output, side_output_record
+from refinery.transforms.write.shuffle import deserialize_batch, parse_shard_key
 
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
 SHARD_MEMORY = 4
 
 
-def sort_blocks(blocks: Iterable[bytes]) -> pa.Table:
+def sort_batches(batches: Iterable[bytes]) -> pa.Table:
     """All rows of a shard in global order; equal ids (exact duplicates kept by recipe) by source and origin."""
-    table = pa.concat_tables([unpack_block(block) for block in blocks])
+    table = pa.concat_tables([deserialize_batch(batch) for batch in batches])
     keys = [("order", "ascending"), ("id", "ascending"), ("source", "ascending"), ("origin", "ascending")]
     return table.sort_by(keys)
 
@@ -55,14 +55,15 @@ def provenance_rows(table: pa.Table, lengths: Sequence[int]) -> Iterator[dict[st
             row += 1
 
 
-def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
-    """Sort, write and publish one shard; returns its "shard" side record (documents, tokens, files with checksums).
+def write_shard(key: bytes, batches: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
+    """Sort, write and publish one shard; returns its "shard" side-output record (documents, tokens, files with
+    checksums).
 
-    dtype: "uint16" or "int32", the tokens' type in the blocks and in .bin. Memory: SHARD_MEMORY for a byte of text.
+    dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. Memory: SHARD_MEMORY for a byte of text.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
-    table = sort_blocks(blocks)
+    table = sort_batches(batches)
     name = shard_name(split, domain, index, count)
     store = open_store(location)
     files: dict[str, dict[str, Any]] = {}
@@ -82,7 +83,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
             kind = suffix.split(".")[0]
             files[kind] = {"path": f"{name}.{suffix}", "size": size, "crc32c": crc32c, "sha256": sha256}
         files["bin"]["block_crc32c"] = block_checksums(local["bin"])
-    return side_record(
+    return side_output_record(
         "shard",
         split=split,
         domain=domain,
@@ -96,7 +97,7 @@ def write_shard(key: bytes, blocks: Iterable[bytes], location: str, counts: Mapp
 
 @dataclass
 class WriteShards(beam.PTransform):
-    """(shard key, blocks) -> files under `location`. A retried bundle writes the same bytes, which is fine."""
+    """(shard key, batches) -> files under `location`. A retried bundle writes the same bytes, which is fine."""
 
     location: str
     counts: Mapping[str, int]
@@ -108,5 +109,5 @@ class WriteShards(beam.PTransform):
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
         write = partial(write_shard, location=self.location, counts=dict(self.counts), dtype=self.dtype)
         written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
-        add_side(shards.pipeline, written)
+        add_side_output(shards.pipeline, written)
         return written

@@ -19,10 +19,10 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.encode import EncodedDocument
 
-BLOCK_BYTES = 1 << 20  # tokens and provenance of one block, before compression
-HELD_BYTES = 64 << 20  # all open blocks of a worker together
+BATCH_BYTES = 1 << 20  # tokens and provenance of one batch, before compression
+HELD_BYTES = 64 << 20  # all open batches of a worker together
 
-BLOCK_SCHEMA = pa.schema(
+BATCH_SCHEMA = pa.schema(
     [
         ("order", pa.uint64()),
         ("id", pa.binary()),
@@ -66,13 +66,13 @@ def split_of(id_: bytes, validation: float) -> str:
     return "validation" if hash64("validation", id_) < validation * 2**64 else "train"
 
 
-def shard_counts(survivors: Mapping[str, Mapping[str, int]], params: ShardParams) -> dict[str, int]:
+def shard_counts(kept: Mapping[str, Mapping[str, int]], params: ShardParams) -> dict[str, int]:
     """Number of shards for every "split/domain", from the deduplicated bytes of each domain.
 
-    survivors: {domain: {"documents": n, "bytes": n}}. A domain without documents gets no shard.
+    kept: {domain: {"documents": n, "bytes": n}}. A domain without documents gets no shard.
     """
     counts = {}
-    for domain, total in sorted(survivors.items()):
+    for domain, total in sorted(kept.items()):
         if not total["documents"]:
             continue
         counts[f"train/{domain}"] = max(1, -(-round(total["bytes"] * (1 - params.validation)) // params.target_bytes))
@@ -95,8 +95,8 @@ def parse_shard_key(key: bytes) -> tuple[str, str, int]:
 
 
 @dataclass
-class _Block:
-    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in BLOCK_SCHEMA.names})
+class _OpenBatch:
+    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in BATCH_SCHEMA.names})
     size: int = 0
 
     def add(self, order: int, doc: EncodedDocument) -> int:
@@ -109,58 +109,58 @@ class _Block:
         self.size += size
         return size
 
-    def pack(self) -> bytes:
-        return pack_block(pa.table(self.rows, schema=BLOCK_SCHEMA))
+    def serialize(self) -> bytes:
+        return serialize_batch(pa.table(self.rows, schema=BATCH_SCHEMA))
 
 
-def pack_block(table: pa.Table) -> bytes:
-    """An Arrow IPC stream of one block, zstd-compressed: what crosses the shuffle."""
+def serialize_batch(table: pa.Table) -> bytes:
+    """An Arrow IPC stream of one record batch, zstd-compressed: what crosses the shuffle."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
 
-def unpack_block(block: bytes) -> pa.Table:
-    """Inverse of `pack_block`."""
-    return pa.ipc.open_stream(block).read_all()
+def deserialize_batch(batch: bytes) -> pa.Table:
+    """Inverse of `serialize_batch`."""
+    return pa.ipc.open_stream(batch).read_all()
 
 
-class _PackBlocks(beam.DoFn):
+class _PackBatches(beam.DoFn):
     def __init__(self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str]) -> None:
         self.params = params
         self.counts = dict(counts)
         self.domains = dict(domains)
 
     def start_bundle(self) -> None:
-        self.blocks: dict[bytes, _Block] = {}
+        self.batches: dict[bytes, _OpenBatch] = {}
         self.held = 0
 
     def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
         place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
         order = order_key(self.params.seed, doc.id)
         key = shard_key(place, order * self.counts[place] >> 64)
-        block = self.blocks.setdefault(key, _Block())
-        self.held += block.add(order, doc)
-        if block.size >= BLOCK_BYTES:
+        batch = self.batches.setdefault(key, _OpenBatch())
+        self.held += batch.add(order, doc)
+        if batch.size >= BATCH_BYTES:
             return [self._take(key)]
         if self.held >= HELD_BYTES:
-            return [self._take(max(self.blocks, key=lambda k: (self.blocks[k].size, k)))]
+            return [self._take(max(self.batches, key=lambda k: (self.batches[k].size, k)))]
         return ()
 
     def finish_bundle(self) -> Iterator[Any]:
-        for key in sorted(self.blocks):
+        for key in sorted(self.batches):
             yield GlobalWindows.windowed_value_at_end_of_window(self._take(key))
 
     def _take(self, key: bytes) -> tuple[bytes, bytes]:
-        block = self.blocks.pop(key)
-        self.held -= block.size
-        return key, block.pack()
+        batch = self.batches.pop(key)
+        self.held -= batch.size
+        return key, batch.serialize()
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """A block without documents for each shard, so that every shard is written."""
-    empty = pack_block(BLOCK_SCHEMA.empty_table())
+    """A batch without documents for each shard, so that every shard is written."""
+    empty = serialize_batch(BATCH_SCHEMA.empty_table())
     for place, n in sorted(counts.items()):
         for index in range(n):
             yield shard_key(place, index), empty
@@ -168,7 +168,7 @@ def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, b
 
 @dataclass
 class ShuffleToShards(beam.PTransform):
-    """EncodedDocument -> (shard key, its blocks). Every shard appears, also one that no document falls into.
+    """EncodedDocument -> (shard key, its batches). Every shard appears, also one that no document falls into.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain.
     """
@@ -181,8 +181,8 @@ class ShuffleToShards(beam.PTransform):
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
-        pack = beam.ParDo(_PackBlocks(self.params, self.counts, self.domains))
-        blocks = docs | "pack" >> pack.with_output_types(tuple[bytes, bytes])
+        pack = beam.ParDo(_PackBatches(self.params, self.counts, self.domains))
+        batches = docs | "pack" >> pack.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
-        return (blocks, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()
+        return (batches, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()

@@ -16,7 +16,7 @@ from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import Inspection, inspect
 from refinery.pipelines.commands.inspection_text import json_line, text_lines
-from refinery.pipelines.dataflow.job_records import JobRecord, Slot, record_end, record_job
+from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec, record_end, record_job
 from refinery.pipelines.dataflow.jobs import JobState, ServiceTrouble
 from tests.fake_dataflow import fake_dataflow
 from tests.fake_gcs import fake_gcs
@@ -41,8 +41,8 @@ def rewrite(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def slot(run: Path, phase: str, wave: int | None = None) -> Slot:
-    return Slot("demo", phase, wave, ("x",), str(run / "work"), "report.json")
+def spec(run: Path, phase: str, wave: int | None = None) -> JobSpec:
+    return JobSpec("demo", phase, wave, ("x",), str(run / "work"), "report.json")
 
 
 def words(found: Inspection) -> str:
@@ -164,10 +164,10 @@ def test_work_elsewhere_discarded_or_taken_over(run: Path, tmp_path: Path) -> No
 def test_jobs_are_told_with_state_link_and_errors(run: Path) -> None:
     remove(run, *PUBLISHED)
     store = open_store(run / "work")
-    record_job(store, slot(run, "clean", 0), "2026-01", "p", "r")
+    record_job(store, spec(run, "clean", 0), "2026-01", "p", "r")
     for number in range(1, 7):
-        record_end(store, record_job(store, slot(run, "clean", number), f"2026-1{number}", "p", "r"), "DONE")
-    failed = record_job(store, slot(run, "shards"), "2026-20", "p", "r")
+        record_end(store, record_job(store, spec(run, "clean", number), f"2026-1{number}", "p", "r"), "DONE")
+    failed = record_job(store, spec(run, "shards"), "2026-20", "p", "r")
     record_end(store, failed, "FAILED", ["it broke\x1b[2J"])
     found = inspect(str(run))
     assert found.state == "started"
@@ -175,7 +175,7 @@ def test_jobs_are_told_with_state_link_and_errors(run: Path) -> None:
     assert "jobs          4 earlier ones are DONE" in words(found)
     assert f"job shards    FAILED  2026-20  {failed.link}\n              it broke\\x1b[2J" in words(found)
 
-    record_job(store, slot(run, "shards"), "2026-21", "p", "r")
+    record_job(store, spec(run, "shards"), "2026-21", "p", "r")
     found = inspect(str(run))
     assert (found.state, found.jobs[-1].state) == ("running", "launched")
     assert "gcloud dataflow jobs cancel 2026-21 --region=r --project=p" in words(found)
@@ -193,7 +193,7 @@ def test_jobs_are_told_with_state_link_and_errors(run: Path) -> None:
 )
 def test_live_states(run: Path, answer: JobState | Exception | None, state: str, shown: str) -> None:
     remove(run, *PUBLISHED)
-    record_job(open_store(run / "work"), slot(run, "shards"), "2026-21", "p", "r")
+    record_job(open_store(run / "work"), spec(run, "shards"), "2026-21", "p", "r")
 
     def ask(job: JobRecord) -> JobState | None:
         if isinstance(answer, Exception):
@@ -209,7 +209,7 @@ def test_live_from_the_command_line(run: Path, capsys: pytest.CaptureFixture[str
     remove(run, *PUBLISHED)
     with fake_dataflow() as server:
         job = server.add("x", "PENDING", "RUNNING")
-        record_job(open_store(run / "work"), slot(run, "shards"), job.id, "project", "region")
+        record_job(open_store(run / "work"), spec(run, "shards"), job.id, "project", "region")
         assert execute(["inspect", str(run), "--live", *server.flags]) == 1
     assert f"job shards    RUNNING  {job.id}" in capsys.readouterr().out
 
@@ -246,7 +246,7 @@ FILES = ("_run.json", "manifest.json", "work/clean.json", "work/dedup.json", "wo
 @pytest.mark.parametrize("name", FILES)
 def test_damage_is_told_and_never_an_exception(run: Path, name: str) -> None:
     store = open_store(run / "work")
-    record_end(store, record_job(store, slot(run, "dedup"), "2026-1", "p", "r"), "FAILED", ["why"])
+    record_end(store, record_job(store, spec(run, "dedup"), "2026-1", "p", "r"), "FAILED", ["why"])
     remove(run, *({"manifest.json"} - {name}), *(["work/clean.json"] if "wave" in name else []))
     for path in (run / "work" / "jobs").iterdir() if name == "work/jobs" else [run / name]:
         good = path.read_bytes()

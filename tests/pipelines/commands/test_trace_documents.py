@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.commands.trace_documents import (
-    Circle,
+    Cycle,
     Dead,
     Elsewhere,
     Kept,
@@ -109,21 +109,21 @@ def test_one_address_of_many_documents(corpus: Path) -> None:
         ("g", [("near-duplicate-in-source", "source", 0.9), *[("near-duplicate", "corpus", 0.875)] * 2], 1),
     ],
 )
-def test_chain_of_survivors(corpus: Path, name: str, steps: list[Any], end: int) -> None:
+def test_chain_of_kept_documents(corpus: Path, name: str, steps: list[Any], end: int) -> None:
     answer = removed(corpus, name)
     assert [(s.reason, s.scope, s.similarity) for s in answer.steps] == steps
     assert isinstance(answer.end, Kept) and (answer.end.shard, answer.end.document) == (WEB0, end)
-    assert answer.steps[-1].survivor == answer.end.doc
-    assert answer.steps[-1].survivor.id == kept_ids(corpus)[end].hex()
+    assert answer.steps[-1].kept == answer.end.doc
+    assert answer.steps[-1].kept.id == kept_ids(corpus)[end].hex()
 
 
-def test_survivors_on_the_way_have_their_addresses(corpus: Path) -> None:
-    urls = [step.survivor.url for step in removed(corpus, "g").steps]
+def test_kept_documents_on_the_way_have_their_addresses(corpus: Path) -> None:
+    urls = [step.kept.url for step in removed(corpus, "g").steps]
     assert urls == ["https://e.org/d", "https://e.org/c", "https://example.org/"]
-    assert removed(corpus, "c-copy").steps[0].survivor.url == "https://e.org/c"
+    assert removed(corpus, "c-copy").steps[0].kept.url == "https://e.org/c"
 
 
-def test_survivor_in_another_corpus(corpus: Path) -> None:
+def test_kept_document_in_another_corpus(corpus: Path) -> None:
     for name in ("f", "h"):
         end = removed(corpus, name).end
         assert isinstance(end, Elsewhere) and (end.prefix, end.doc.id) == (OTHER, made_id("theirs").hex())
@@ -133,15 +133,15 @@ def test_survivor_in_another_corpus(corpus: Path) -> None:
 
 
 def test_circle_ends(corpus: Path) -> None:
-    rows = [row | {"survivor": made_id("d")} if row["url"].endswith("/c") else row for row in every_kind(corpus)]
+    rows = [row | {"kept_id": made_id("d")} if row["url"].endswith("/c") else row for row in every_kind(corpus)]
     put_removals(corpus, [sort_rows(rows)])
     for name in ("c", "d", "g", "c-copy"):
-        assert isinstance(removed(corpus, name).end, Circle)
+        assert isinstance(removed(corpus, name).end, Cycle)
     put_removals(corpus, [sort_rows([removal("z", made_id("z"))])])
     assert isinstance(removed(corpus, "z").end, Passed)  # near to itself: as far as ids go, it was kept
 
 
-def test_survivor_dropped_later(corpus: Path) -> None:
+def test_kept_document_dropped_later(corpus: Path) -> None:
     """From the published files: gone. With work/: its address. In the sample: by which rule."""
     answer = removed(corpus, "e")
     assert isinstance(answer.end, Passed) and answer.end.doc.id == made_id("lost").hex() and not answer.end.doc.url
@@ -157,7 +157,7 @@ def test_survivor_dropped_later(corpus: Path) -> None:
     assert isinstance(end, Rejected) and (end.stage, end.doc.id) == ("quality", made_id("lost").hex())
 
 
-def test_survivor_that_failed_later(corpus: Path) -> None:
+def test_kept_document_that_failed_later(corpus: Path) -> None:
     add_work(corpus, [LOST], [False])
     write_records(corpus, DEAD, [dead_row("pii", "TypeError") | {"origin": LOST["origin"]}])
     edit_manifest(corpus)
@@ -165,7 +165,7 @@ def test_survivor_that_failed_later(corpus: Path) -> None:
     assert isinstance(end, Dead) and (end.stage, end.error, end.doc.url) == ("pii", "TypeError", LOST["url"])
 
 
-def test_survivors_of_the_same_id_in_all_files(corpus: Path) -> None:
+def test_kept_documents_of_the_same_id_in_all_files(corpus: Path) -> None:
     """By id: the near duplicate itself and its copies."""
     found = answers(corpus, id=made_id("c").hex())
     assert sorted((type(a).__name__, len(a.steps)) for a in found) == [("Removed", 1), ("Removed", 2), ("Removed", 2)]
@@ -318,7 +318,7 @@ def test_row_groups_that_cannot_hold_it_are_not_read(corpus: Path, monkeypatch: 
     row = rows.slice(750, 1).to_pylist()[0]
     find = answers(corpus, id=row["id"].hex())
     assert len(find) == 1 and isinstance(find[0], Removed)
-    groups = {group for group, columns in read if "survivor" in columns or columns == ("id",)}
+    groups = {group for group, columns in read if "kept_id" in columns or columns == ("id",)}
     assert 7 in groups and len(groups) <= 2  # the second is of a provenance
 
 

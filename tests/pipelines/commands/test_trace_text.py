@@ -70,7 +70,7 @@ def test_json_of_every_answer(corpus: Path) -> None:
     assert {line["answer"] for line in lines} == {"removed", "kept", "rejected", "passed", "missing", "dead"}
     first, *_ = lines
     assert first["query"] == {"url": urls[0]} and first["end"]["answer"] == "kept"
-    assert first["end"]["id"] == first["steps"][0]["survivor"]["id"]
+    assert first["end"]["id"] == first["steps"][0]["kept"]["id"]
     assert lines[-2]["end"] == {
         "answer": "elsewhere",
         "prefix": OTHER,

@@ -8,7 +8,7 @@ import apache_beam as beam
 import numpy as np
 import pytest
 
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup.components import FindComponents
 from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, gather
 from tests.beam import run_and_collect
@@ -26,14 +26,14 @@ from tests.pipelines.dataflow_graphs import (
 LIST = ("list/start", "list/items", "list/deal/AddRandomKeys", "list/deal/RemoveRandomKeys")
 EVERY = (
     *("check-workers/start", "check-workers/compare"),
-    *("report/side records", "report/records", "report/one key", "report/together", "report/publish"),
+    *("report/side-output records", "report/records", "report/one key", "report/together", "report/publish"),
 )
 NEAR = (
-    *("to hash/Flatten", "to hash/GroupByKey", "hashes/blocks/each", "by hash", "buckets/blocks/each"),
-    *("to sketch/Flatten", "to sketch/GroupByKey", "bands/blocks/each", "by band", "links/blocks/each"),
-    *("components/route/blocks/each", "components/by member", "components/reduce/blocks/each"),
-    *("components/all links", "components/forest/blocks/each"),
-    *("to verify/Flatten", "to verify/GroupByKey", "members/blocks/each", "by component", "verify/blocks/each"),
+    *("to hash/Flatten", "to hash/GroupByKey", "hashes/batches/each", "by hash", "buckets/batches/each"),
+    *("to sketch/Flatten", "to sketch/GroupByKey", "bands/batches/each", "by band", "links/batches/each"),
+    *("components/route/batches/each", "components/by member", "components/reduce/batches/each"),
+    *("components/all links", "components/forest/batches/each"),
+    *("to verify/Flatten", "to verify/GroupByKey", "members/batches/each", "by component", "verify/batches/each"),
 )
 # What the console shows, without Beam's own steps inside of a reshuffle.
 STEPS = {
@@ -49,20 +49,20 @@ STEPS = {
         *(f"deduplicate/exact-duplicates/provenance/{step.removeprefix('list/')}" for step in LIST),
         *(
             f"deduplicate/exact-duplicates/{step}"
-            for step in ("to read", "identities/blocks/each", "listings", "published/blocks/each")
+            for step in ("to read", "identities/batches/each", "listings", "reference-ids/batches/each")
         ),
         *(
             f"deduplicate/exact-duplicates/{step}"
-            for step in ("by id/Flatten", "by id/GroupByKey", "keep-first/blocks/each")
+            for step in ("by id/Flatten", "by id/GroupByKey", "keep-first/batches/each")
         ),
         *(f"deduplicate/near-duplicates/{step}" for step in NEAR),
-        *(f"deduplicate/lines/{step}" for step in ("to count", "survivors", "lines/blocks/each", "by hash")),
-        *(f"deduplicate/lines/{step}" for step in ("count/blocks/each", "to cut", "by part", "cuts/blocks/each")),
-        *("deduplicate/pack-verdicts/verdicts/each", "write-verdicts/parts"),
+        *(f"deduplicate/lines/{step}" for step in ("to count", "kept", "lines/batches/each", "by hash")),
+        *(f"deduplicate/lines/{step}" for step in ("count/batches/each", "to cut", "by part", "cuts/batches/each")),
+        *("deduplicate/assemble-verdicts/verdicts/each", "write-verdicts/parts"),
     },
     "shards": {
         *EVERY,
-        *(f"survivors/{step}" for step in (*LIST, "read")),
+        *(f"representatives/{step}" for step in (*LIST, "read")),
         *("CutLines/lines/judge/each", "FilterQuality/quality/judge/each", "FilterToxicity/toxicity/judge/each"),
         *("RedactPii/pii/judge/each", "EncodeText/encode/judge/each"),
         *(f"shuffle/{step}" for step in ("start", "every shard", "pack", "merge", "by shard")),
@@ -131,9 +131,9 @@ def test_a_forest_gets_what_its_documents_may_take(documents: int, hint: bytes |
     def build(pipeline: beam.Pipeline) -> None:
         links = pipeline | beam.Create([(0, b"")]).with_output_types(tuple[int, bytes])
         links | FindComponents("near-duplicates", "near", "forest", 4, documents)
-        take_sides(pipeline)
+        take_side_outputs(pipeline)
 
-    expected = {"components/forest/blocks/each": hint} if hint else {}
+    expected = {"components/forest/batches/each": hint} if hint else {}
     assert hinted(dry_run(build).proto_pipeline) == expected
 
 
@@ -146,5 +146,5 @@ def test_a_step_with_a_hint_runs_on_this_machine_too() -> None:
             | FindComponents("near-duplicates", "near", "forest", 1, 1_000_000_000)
         ]
     )
-    rows = gather([block for _, block in found], LABELS, LABEL)
+    rows = gather([batch for _, batch in found], LABELS, LABEL)
     assert sorted(rows.tolist()) == [(3, 3), (7, 3), (9, 3)]

@@ -226,8 +226,11 @@ LOCAL = [
     ({"url": {"domain_lists": ["gs://b/x", "block.txt"]}}, "url.domain_lists: 'block.txt' given"),
     ({"url": {"pattern_lists": ["patterns.txt"]}}, "url.pattern_lists: 'patterns.txt' given"),
     ({"toxicity": {"word_lists": ["words.txt"]}}, "toxicity.word_lists: 'words.txt' given"),
-    ({"against": [{"prefix": "out/old"}]}, r"against\[0\].prefix: 'out/old' given"),
-    ({"against": [{"prefix": "gs://b/old", "work": "old/work"}]}, r"against\[0\].work: 'old/work' given"),
+    ({"reference_corpora": [{"prefix": "out/old"}]}, r"reference_corpora\[0\].prefix: 'out/old' given"),
+    (
+        {"reference_corpora": [{"prefix": "gs://b/old", "work": "old/work"}]},
+        r"reference_corpora\[0\].work: 'old/work' given",
+    ),
     ({"sources": [{"name": "a", "paths": ["https://example.org/x.warc"]}]}, r"sources\[0\].paths: 'https://.*' given"),
 ]
 

@@ -22,7 +22,7 @@ from refinery.loader.storage.store import StorageError
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.commands.inspection_text import json_line, text_lines
-from refinery.pipelines.dataflow.job_records import Slot, read_jobs, record_job
+from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs, record_job
 from refinery.pipelines.dataflow.jobs import ServiceRefusal, ServiceTrouble
 from refinery.pipelines.dataflow.launch_flags import fill_in
 from refinery.pipelines.dataflow.service import DataflowService
@@ -100,7 +100,7 @@ def test_only_the_pickler_that_hides_paths_is_taken() -> None:
 )
 def test_a_forged_record_reaches_no_command_line(tmp_path: Path, field: str, value: str) -> None:
     store = open_store(tmp_path)
-    job = record_job(store, Slot("demo", "dedup", None, ("x",), str(tmp_path), "r.json"), "2026-1", "p", "r")
+    job = record_job(store, JobSpec("demo", "dedup", None, ("x",), str(tmp_path), "r.json"), "2026-1", "p", "r")
     path = tmp_path / "jobs" / "dedup.2026-1.json"
     payload = unseal(path.read_bytes(), "")
     path.write_bytes(seal(payload | {"link": "\x1b]8;;https://evil.example\x07"}))
@@ -149,8 +149,8 @@ LIES: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
     ("_run.json", lambda run: run["inputs"][0].update(size=HUGE)),
     ("_run.json", lambda run: run["inputs"][0].update(size=-1)),
     ("_run.json", lambda run: run.update(name=["x" * 1_000_000])),
-    ("work/clean/wave-00000.json", lambda wave: wave["tallies"][0].update(documents=HUGE)),
-    ("work/clean/wave-00000.json", lambda wave: wave["tallies"][0].update(bytes=-5)),
+    ("work/clean/wave-00000.json", lambda wave: wave["counters"][0].update(documents=HUGE)),
+    ("work/clean/wave-00000.json", lambda wave: wave["counters"][0].update(bytes=-5)),
     ("work/clean/wave-00000.json", lambda wave: wave["seconds"].update(read=HUGE)),
     ("work/clean/wave-00000.json", lambda wave: wave["parts"]["documents"][0].update(rows="9" * 5000)),
     ("work/clean/wave-00000.json", lambda wave: wave.update(fingerprint="0" * 64)),

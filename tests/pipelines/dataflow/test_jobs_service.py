@@ -8,7 +8,7 @@ import pytest
 from google.auth.exceptions import DefaultCredentialsError
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.dataflow.job_records import Slot, cancel_command, read_jobs, record_job
+from refinery.pipelines.dataflow.job_records import JobSpec, cancel_command, read_jobs, record_job
 from refinery.pipelines.dataflow.jobs import JobFailed, LauncherLeft, ServiceRefusal, Watch
 from refinery.pipelines.dataflow.service import short_error, translated
 from tests.fake_dataflow import Call, FakeDataflow, counter, fake_dataflow
@@ -17,14 +17,14 @@ from tests.pipelines.job_launcher import Clock, Launcher, by_state
 
 
 @pytest.fixture
-def slot(tmp_path: Path) -> Slot:
-    return Slot("Web 1", "clean", 0, ("f", "prefix", "work"), str(tmp_path / "work"), "clean/wave-00000.json")
+def spec(tmp_path: Path) -> JobSpec:
+    return JobSpec("Web 1", "clean", 0, ("f", "prefix", "work"), str(tmp_path / "work"), "clean/wave-00000.json")
 
 
 @pytest.fixture
-def server(slot: Slot) -> Iterator[FakeDataflow]:
+def server(spec: JobSpec) -> Iterator[FakeDataflow]:
     with fake_dataflow() as found:
-        found.work = lambda job: open_store(slot.work).create(slot.report, b"{}")
+        found.work = lambda job: open_store(spec.work).create(spec.report, b"{}")
         yield found
 
 
@@ -46,17 +46,17 @@ FAULTS: dict[str, Callable[[Call], Fault | None]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_faults_that_pass_are_waited_out(server: FakeDataflow, slot: Slot, name: str) -> None:
+def test_faults_that_pass_are_waited_out(server: FakeDataflow, spec: JobSpec, name: str) -> None:
     server.on_call = FAULTS[name]
-    Launcher(server, slot).run()
-    assert server.states() == [(slot.name, "DONE")]
+    Launcher(server, spec).run()
+    assert server.states() == [(spec.name, "DONE")]
 
 
-def test_a_launch_whose_answer_is_lost_makes_one_job(server: FakeDataflow, slot: Slot) -> None:
+def test_a_launch_whose_answer_is_lost_makes_one_job(server: FakeDataflow, spec: JobSpec) -> None:
     server.after_call = lambda call: Fault("reset") if call.kind == "create" and len(server.calls) < 3 else None
-    launcher = Launcher(server, slot)
+    launcher = Launcher(server, spec)
     launcher.run()
-    assert server.states() == [(slot.name, "DONE")] and len(launcher.submitted) == 2
+    assert server.states() == [(spec.name, "DONE")] and len(launcher.submitted) == 2
     assert "not launched yet, trying again" in launcher.said[0]
 
 
@@ -73,53 +73,53 @@ def test_a_launch_whose_answer_is_lost_makes_one_job(server: FakeDataflow, slot:
     ],
 )
 def test_faults_that_stay_are_told_in_a_few_lines(
-    server: FakeDataflow, slot: Slot, kind: str, status: int, message: str
+    server: FakeDataflow, spec: JobSpec, kind: str, status: int, message: str
 ) -> None:
     server.on_call = lambda call: Fault("status", status) if call.kind == kind else None
-    launcher = Launcher(server, slot)
+    launcher = Launcher(server, spec)
     with pytest.raises(JobFailed, match=f"(?s){message}") as caught:
         launcher.run()
     assert launcher.clock.slept == 0 or status in (404, 503)  # a refusal is not asked again
     assert len(str(caught.value).splitlines()) <= 4
     server.on_call = lambda call: None
-    Launcher(server, slot).run()
+    Launcher(server, spec).run()
     assert by_state(server)["DONE"] == 1
 
 
-def test_a_recorded_job_that_is_gone_does_not_block(server: FakeDataflow, slot: Slot) -> None:
-    record_job(open_store(slot.work), slot, "2026-01-01_gone", "project", "region")
-    launcher = Launcher(server, slot)
+def test_a_recorded_job_that_is_gone_does_not_block(server: FakeDataflow, spec: JobSpec) -> None:
+    record_job(open_store(spec.work), spec, "2026-01-01_gone", "project", "region")
+    launcher = Launcher(server, spec)
     launcher.run()
     assert "project does not know job 2026-01-01_gone any more" in launcher.said
-    assert [job.state for job in read_jobs(open_store(slot.work))] == ["UNKNOWN", "DONE"]
+    assert [job.state for job in read_jobs(open_store(spec.work))] == ["UNKNOWN", "DONE"]
 
 
-def test_a_job_is_asked_for_where_it_was_launched(server: FakeDataflow, slot: Slot) -> None:
+def test_a_job_is_asked_for_where_it_was_launched(server: FakeDataflow, spec: JobSpec) -> None:
     """The command was repeated with another --region."""
-    there = server.add(slot.name, "RUNNING", "DONE", region="elsewhere")
-    record_job(open_store(slot.work), slot, there.id, "project", "elsewhere")
-    Launcher(server, slot).run()
-    assert server.states() == [(slot.name, "DONE")]
+    there = server.add(spec.name, "RUNNING", "DONE", region="elsewhere")
+    record_job(open_store(spec.work), spec, there.id, "project", "elsewhere")
+    Launcher(server, spec).run()
+    assert server.states() == [(spec.name, "DONE")]
 
 
 # --- what is shown --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sleeps", [1, 3])
-def test_ctrl_c_says_how_to_go_on_and_how_to_cancel(server: FakeDataflow, slot: Slot, sleeps: int) -> None:
+def test_ctrl_c_says_how_to_go_on_and_how_to_cancel(server: FakeDataflow, spec: JobSpec, sleeps: int) -> None:
     server.plan = lambda job: ["PENDING", "RUNNING", "RUNNING", "RUNNING", "DONE"]
-    launcher = Launcher(server, slot, Clock(at={sleeps: KeyboardInterrupt()}))
+    launcher = Launcher(server, spec, Clock(at={sleeps: KeyboardInterrupt()}))
     with pytest.raises(LauncherLeft) as caught:
         launcher.run()
-    (job,) = read_jobs(open_store(slot.work))
+    (job,) = read_jobs(open_store(spec.work))
     assert server.jobs[0].running and job.link in str(caught.value)
     assert "the same command again finds it" in str(caught.value) and cancel_command(job) in str(caught.value)
     assert cancel_command(job) == f"gcloud dataflow jobs cancel {job.id} --region=region --project=project"
-    Launcher(server, slot).run()
-    assert server.states() == [(slot.name, "DONE")]
+    Launcher(server, spec).run()
+    assert server.states() == [(spec.name, "DONE")]
 
 
-def test_state_and_tallies_are_shown(server: FakeDataflow, slot: Slot) -> None:
+def test_state_and_counters_are_shown(server: FakeDataflow, spec: JobSpec) -> None:
     seen: list[tuple[str, int]] = []
     elapsed: list[float] = []
     watch = Watch()
@@ -136,17 +136,17 @@ def test_state_and_tallies_are_shown(server: FakeDataflow, slot: Slot) -> None:
 
     server.plan = lambda job: ["PENDING", "PENDING", "PENDING", *["RUNNING"] * 12, "DONE"]
     server.on_call = lambda call: Fault("status", 503) if call.kind == "get" and call.number in (7, 8) else note(call)
-    Launcher(server, slot).run(show=show)
+    Launcher(server, spec).run(show=show)
     assert {("PENDING", 0), ("RUNNING", 0), ("no answer", 0), ("RUNNING", 7)} <= set(seen)
     assert watch.state == "DONE" and watch.totals["url dropped"] == 7 and elapsed[0] > 0
 
 
-def test_totals_take_the_users_counters_alone(server: FakeDataflow, slot: Slot) -> None:
+def test_totals_take_the_users_counters_alone(server: FakeDataflow, spec: JobSpec) -> None:
     job = server.add("x", "RUNNING")
     foreign = [{"name": {"origin": "dataflow/v1b3", "name": "kept", "context": {}}, "scalar": 9}]
     wrong = [{"name": {"origin": "user", "name": "kept", "context": {"namespace": "a"}}, "scalar": "text"}]
     job.metrics = [counter("a", "kept", 5), counter("a", "kept", 4), counter("b", "other", 1), *foreign, *wrong]
-    assert Launcher(server, slot).connect().totals(job.id) == {"a kept": 9}
+    assert Launcher(server, spec).connect().totals(job.id) == {"a kept": 9}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.commands.command_line import execute, last_words
+from refinery.pipelines.commands.command_line import error_line, execute
 
 FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"
 
@@ -20,7 +20,7 @@ FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"
     ],
 )
 def test_the_last_exception_is_what_is_told(text: str, shown: str) -> None:
-    assert last_words(text) == shown
+    assert error_line(text) == shown
 
 
 def test_a_damaged_part_is_named_in_one_line(
@@ -41,4 +41,4 @@ def test_a_damaged_part_is_named_in_one_line(
     assert hint == "(the same command with --traceback shows where)"
     assert execute([*command, "0", "--traceback"]) == 1
     told = capfd.readouterr().err
-    assert str(part) in told and "read_survivors" in told
+    assert str(part) in told and "read_kept_documents" in told

@@ -6,7 +6,7 @@ from refinery.loader.format.manifest import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table, human_bytes
 
 
-def tally(
+def counter(
     stage: str, outcome: str, documents: int, reason: str = "", source: str = "s", size: int = 0
 ) -> dict[str, object]:
     return {
@@ -19,20 +19,20 @@ def tally(
     }
 
 
-TALLIES = [
-    tally("url", "kept", 6, size=60),
-    tally("read", "in", 10, size=100),
-    tally("read", "kept", 8, size=80),
-    tally("read", "dropped", 1, "record-type"),
-    tally("read", "dead", 1, "BadRecord"),
-    tally("url", "in", 8, size=80),
-    tally("url", "dropped", 2, "blocked-host"),
+COUNTERS = [
+    counter("url", "kept", 6, size=60),
+    counter("read", "in", 10, size=100),
+    counter("read", "kept", 8, size=80),
+    counter("read", "dropped", 1, "record-type"),
+    counter("read", "dead", 1, "BadRecord"),
+    counter("url", "in", 8, size=80),
+    counter("url", "dropped", 2, "blocked-host"),
 ]
 
 
-def test_rows_follow_the_funnel_whatever_the_order_of_tallies() -> None:
-    funnel = build_funnel(TALLIES, ("read", "url"), ("s",))
-    assert funnel == build_funnel(reversed(TALLIES), ("read", "url"), ("s",))
+def test_rows_follow_the_funnel_whatever_the_order_of_counters() -> None:
+    funnel = build_funnel(COUNTERS, ("read", "url"), ("s",))
+    assert funnel == build_funnel(reversed(COUNTERS), ("read", "url"), ("s",))
     assert [row["stage"] for row in funnel] == ["read", "url"]
     assert funnel[0]["dropped"] == {"record-type": {"documents": 1, "bytes": 0}}
     assert check_funnel(funnel) == []
@@ -40,13 +40,14 @@ def test_rows_follow_the_funnel_whatever_the_order_of_tallies() -> None:
 
 def test_a_document_lost_between_stages_is_found() -> None:
     lost = [
-        t if t["stage"] == "read" else {**t, "documents": t["documents"] - (t["outcome"] != "dropped")} for t in TALLIES
+        t if t["stage"] == "read" else {**t, "documents": t["documents"] - (t["outcome"] != "dropped")}
+        for t in COUNTERS
     ]
     assert check_funnel(build_funnel(lost, ("read", "url"), ("s",)))
 
 
 def test_table_shows_stages_reasons_and_retention() -> None:
-    lines = funnel_table(build_funnel(TALLIES, ("read", "url"), ("s",)), {"url": 2.0}, 1234)
+    lines = funnel_table(build_funnel(COUNTERS, ("read", "url"), ("s",)), {"url": 2.0}, 1234)
     text = "\n".join(lines)
     assert "record-type" in text and "BadRecord" in text and "60.0%" in text and "1,234" in text
     assert lines[0].split()[:3] == ["stage", "in", "kept"]
@@ -64,8 +65,8 @@ def test_table_shows_stages_reasons_and_retention() -> None:
     ],
 )
 def test_budget(entered: int, dead: int, ratio: float, grace: int, fails: bool) -> None:
-    tallies = [tally("extract", "in", entered), tally("extract", "dead", dead, "KeyError")]
-    problems = check_budget(tallies, ratio, grace)
+    counters = [counter("extract", "in", entered), counter("extract", "dead", dead, "KeyError")]
+    problems = check_budget(counters, ratio, grace)
     assert bool(problems) is fails
     assert not fails or ("extract" in problems[0] and "KeyError" in problems[0] and "failures.max_ratio" in problems[0])
 

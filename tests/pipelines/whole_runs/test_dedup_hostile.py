@@ -112,5 +112,5 @@ def check(prefix: Path, exact_copies: int) -> None:
     assert lost.get("exact-duplicates", 0) == reasons["exact-duplicate"] == exact_copies
     assert lost["near-duplicates"] == reasons["near-duplicate"] == IDENTICAL + 5 - exact_copies
     assert sum(lost.values()) == IDENTICAL + 5 + 5
-    assert stages["lines"]["in"] == stages["lines"]["kept"]  # no survivor shares a line with another
+    assert stages["lines"]["in"] == stages["lines"]["kept"]  # no kept document shares a line with another
     assert verify(str(prefix)).failures == []

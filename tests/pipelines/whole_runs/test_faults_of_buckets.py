@@ -18,7 +18,7 @@ from tests.pipelines.small_runs import check_corpus, check_work, command, digest
 
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
 ORPHAN = f"out/work/rejects/part-{'0' * 32}.parquet"  # what a killed worker left: a run removes it
-HURRIED = ("hurry_storage", {"deadline": 1.0})
+SHORT_DEADLINE = ("shorten_deadline", {"deadline": 1.0})
 
 LATER = [Fault("status", 429), Fault("status", 503), Fault("reset"), Fault("stall", seconds=0.2)]
 UPLOADING = [Fault("lost"), Fault("corrupt request"), Fault("part of request")]
@@ -90,7 +90,7 @@ def test_a_fault_that_passes(
     gcs.put(BUCKET, ORPHAN, b"left behind")
     struck: list[Call] = []
     gcs.on_call = first_attempts(*cell, struck)
-    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[HURRIED])
+    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[SHORT_DEADLINE])
     assert done.code == 0, done.err
     assert struck
     files = gcs.read(BUCKET, "out/")
@@ -118,7 +118,7 @@ def test_a_fault_that_lasts(
     gcs.put(BUCKET, ORPHAN, b"left behind")
     kind, fault = cell
     gcs.on_call = lambda call: fault if call.kind == kind else None
-    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[HURRIED])
+    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[SHORT_DEADLINE])
     assert done.code in (1, 2), f"{done.code}\n{done.err}"
     _, found, message = done.err.rpartition("refinery: ")
     assert found, done.err
@@ -150,7 +150,7 @@ def test_a_launcher_that_may_not_delete(
     gcs.clear()
     gcs.put(BUCKET, ORPHAN, b"left behind")
     gcs.on_call = lambda call: Fault("status", 403) if call.kind == "delete" else None
-    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[HURRIED])
+    done = forks.run(*command(small, PREFIX), environment=gcs.environment, faults=[SHORT_DEADLINE])
     assert done.code == 0, done.err
     files = gcs.read(BUCKET, "out/")
     assert digests(files) == reference

@@ -99,7 +99,7 @@ def test_order_and_layout_of_inputs_do_not_matter(texts: list[str], seed: int, t
         assert first == second
 
 
-def test_survivors_are_the_distinct_texts(tokenizer: str, tmp_path: Path) -> None:
+def test_kept_documents_are_the_distinct_texts(tokenizer: str, tmp_path: Path) -> None:
     texts = ["one two three", "one  two\nthree", "four", "", "four"]
     prefix = run(tmp_path / "run", texts, tokenizer, near_dup=None)
     assert set(contents(prefix)) == {document_id("one two three"), document_id("four")}

@@ -105,7 +105,7 @@ def test_removals_are_what_the_funnel_dropped(corpus: Path) -> None:
         "near-duplicate": "corpus",
     }
     report = verify(str(corpus))
-    assert (report.failures, report.removals, report.lost_survivors) == ([], len(rows), 1)
+    assert (report.failures, report.removals, report.dropped_later) == ([], len(rows), 1)
 
 
 def test_the_same_bytes_however_the_work_is_cut(corpus: Path, recipe: Path, tmp_path: Path) -> None:
@@ -145,12 +145,12 @@ def test_every_page_is_traced_to_its_end(corpus: Path) -> None:
     in_source = "near-duplicate-in-source"
     assert chains == {("exact-duplicate", in_source), (in_source, "near-duplicate")}
     for answer in removed:
-        assert all(step.survivor.url.startswith("https://") for step in answer.steps)
+        assert all(step.kept.url.startswith("https://") for step in answer.steps)
         if isinstance(answer.end, Kept):
             assert answer.end.copies > 1
 
 
-def test_without_work_only_the_lost_survivor_is_less_known(corpus: Path, recipe: Path, tmp_path: Path) -> None:
+def test_without_work_only_the_lost_kept_document_is_less_known(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     url = next(page["url"] for page in make_pages()["second"] if "swine" in page["text"])
     (before,) = (answer for _, answer in trace(str(corpus), [Query("url", url)]).answers)
     assert isinstance(before, Removed) and isinstance(before.end, Rejected) and before.end.stage == "toxicity"
@@ -161,4 +161,4 @@ def test_without_work_only_the_lost_survivor_is_less_known(corpus: Path, recipe:
     remove_work(open_store(copy / "work"))
     (after,) = (answer for _, answer in trace(str(copy), [Query("url", url)]).answers)
     assert isinstance(after, Removed) and isinstance(after.end, Passed)
-    assert after.steps[0].survivor.id == before.steps[0].survivor.id
+    assert after.steps[0].kept.id == before.steps[0].kept.id

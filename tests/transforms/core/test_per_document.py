@@ -16,8 +16,8 @@ from refinery.transforms.core.per_document import (
     PerFile,
     RejectParams,
     Skipped,
-    merge_sides,
-    take_sides,
+    merge_side_outputs,
+    take_side_outputs,
 )
 from refinery.transforms.core.report import merge_records
 from tests.beam import make_document, run_and_collect
@@ -38,22 +38,22 @@ def run(texts: list[str], *flags: str, rejects: RejectParams = ALL) -> tuple[lis
 
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
         kept = pipeline | beam.Create(docs) | PerDocument("stage", judge, rejects=rejects)
-        return [kept, merge_sides(pipeline)]
+        return [kept, merge_side_outputs(pipeline)]
 
-    kept, sides = run_and_collect(build, *flags)
-    return sorted(doc.text for doc in kept), [orjson.loads(side) for side in sides]
+    kept, records = run_and_collect(build, *flags)
+    return sorted(doc.text for doc in kept), [orjson.loads(record) for record in records]
 
 
-def counts(sides: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int]]:
-    report = merge_records(orjson.dumps(s) for s in sides if s["kind"] in ("tally", "seconds"))
-    return {(t["outcome"], t["reason"]): (t["documents"], t["bytes"]) for t in report["tallies"]}
+def counts(records: list[dict[str, Any]]) -> dict[tuple[str, str], tuple[int, int]]:
+    report = merge_records(orjson.dumps(s) for s in records if s["kind"] in ("counter", "seconds"))
+    return {(t["outcome"], t["reason"]): (t["documents"], t["bytes"]) for t in report["counters"]}
 
 
 @pytest.mark.parametrize("flags", [(), ("--direct_runner_bundle_repeat=2",)])
 def test_every_document_is_counted_once(flags: tuple[str, ...]) -> None:
-    kept, sides = run(["good", "drop1", "die", "drop22", "gut é"], *flags)
+    kept, records = run(["good", "drop1", "die", "drop22", "gut é"], *flags)
     assert kept == ["GOOD", "GUT É"]
-    assert counts(sides) == {
+    assert counts(records) == {
         ("in", ""): (5, 4 + 5 + 3 + 6 + 6),
         ("kept", ""): (2, 10),
         ("dropped", "is-bad"): (2, 11),
@@ -62,21 +62,21 @@ def test_every_document_is_counted_once(flags: tuple[str, ...]) -> None:
 
 
 def test_dead_letters_carry_no_content() -> None:
-    _, sides = run(["die here"])
-    (dead,) = [side for side in sides if side["kind"] == "dead"]
+    _, records = run(["die here"])
+    (dead,) = [record for record in records if record["kind"] == "dead"]
     assert (dead["stage"], dead["error"], dead["origin"], dead["size"]) == ("stage", "KeyError", "f@0", 8)
-    assert "secret" not in orjson.dumps(sides).decode() and "die here" not in orjson.dumps(sides).decode()
+    assert "secret" not in orjson.dumps(records).decode() and "die here" not in orjson.dumps(records).decode()
 
 
 def test_rejects_are_sampled_by_hash_and_show_text_only_when_asked() -> None:
     texts = [f"drop {i}" for i in range(400)]
-    _, sides = run(texts, rejects=RejectParams(0.25, excerpt_chars=6))
-    sampled = {side["origin"]: side["excerpt"] for side in sides if side["kind"] == "reject"}
+    _, records = run(texts, rejects=RejectParams(0.25, excerpt_chars=6))
+    sampled = {record["origin"]: record["excerpt"] for record in records if record["kind"] == "reject"}
     expected = {f"f@{i}" for i in range(400) if hash64("reject", "is-bad", f"f@{i}") < 0.25 * 2**64}
     assert set(sampled) == expected and 50 < len(expected) < 150
     assert sampled["f@" + min(expected)[2:]].startswith("drop ")
-    _, sides = run(texts, rejects=RejectParams(1.0))
-    assert all(side["excerpt"] == "" for side in sides if side["kind"] == "reject")
+    _, records = run(texts, rejects=RejectParams(1.0))
+    assert all(record["excerpt"] == "" for record in records if record["kind"] == "reject")
 
 
 def test_lone_surrogates_never_reach_a_side_output() -> None:
@@ -89,10 +89,10 @@ def test_lone_surrogates_never_reach_a_side_output() -> None:
             )
         )
         docs | PerDocument("stage", judge, rejects=RejectParams(1.0, 10))
-        return [merge_sides(pipeline)]
+        return [merge_side_outputs(pipeline)]
 
-    (sides,) = run_and_collect(build)
-    assert [orjson.loads(side)["excerpt"] for side in sides if b'"reject"' in side] == ["drop ?"]
+    (records,) = run_and_collect(build)
+    assert [orjson.loads(record)["excerpt"] for record in records if b'"reject"' in record] == ["drop ?"]
 
 
 def test_storage_that_fails_is_no_dead_letter() -> None:
@@ -117,11 +117,11 @@ def test_reader_that_gives_up_costs_one_dead_letter() -> None:
 
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
         docs = pipeline | beam.Create([0]) | beam.Map(lambda _: Task()) | PerFile("read", read)
-        return [docs, merge_sides(pipeline)]
+        return [docs, merge_side_outputs(pipeline)]
 
-    docs, sides = run_and_collect(build)
+    docs, records = run_and_collect(build)
     assert len(docs) == 1
-    assert counts([orjson.loads(side) for side in sides]) == {
+    assert counts([orjson.loads(record) for record in records]) == {
         ("in", ""): (4, 4 + 7 + 2),
         ("kept", ""): (1, 4),
         ("dropped", "record-type"): (1, 7),
@@ -133,8 +133,8 @@ def test_reader_that_gives_up_costs_one_dead_letter() -> None:
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.sampled_from(["good", "drop a", "die", "fine"]), max_size=30))
 def test_conservation(texts: list[str]) -> None:
-    kept, sides = run(texts)
-    found = counts(sides)
+    kept, records = run(texts)
+    found = counts(records)
     total = found.get(("in", ""), (0, 0))[0]
     assert total == len(texts)
     assert total == sum(n for (outcome, _), (n, _) in found.items() if outcome != "in")
@@ -147,8 +147,8 @@ def test_impossible_parameters(field: str, value: float) -> None:
         RejectParams(**{field: value})
 
 
-def test_take_sides_hands_out_once() -> None:
+def test_take_side_outputs_hands_out_once() -> None:
     pipeline = beam.Pipeline()
     pipeline | beam.Create([make_document("x")]) | PerDocument("stage", judge)
-    assert len(take_sides(pipeline)) == 1
-    assert take_sides(pipeline) == []
+    assert len(take_side_outputs(pipeline)) == 1
+    assert take_side_outputs(pipeline) == []

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.per_document import merge_sides
+from refinery.transforms.core.per_document import merge_side_outputs
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.dedup.components import (
     FOREST_DOCUMENTS,
@@ -18,18 +18,18 @@ from refinery.transforms.dedup.components import (
     FindComponents,
     choose_method,
     fold_links,
-    forest_blocks,
+    forest_batches,
     grow_forest,
     join_forests,
     links_of,
-    reduce_blocks,
+    reduce_batches,
     route_links,
 )
 from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, cut, gather, scatter
 from refinery.transforms.dedup.stars import max_rounds
 from tests.beam import run_and_collect
 
-# Edges with loops, repeats and lone nodes; the references fall into several parts.
+# Edges with loops, repeats and lone nodes; the locators fall into several parts.
 EDGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
 
 
@@ -52,21 +52,21 @@ def table(edges: list[tuple[int, int]]) -> np.ndarray:
     return np.array([tuple(edge) for edge in edges], LINK)
 
 
-def link_blocks(edges: list[tuple[int, int]], rows: int = 1 << 16) -> list[bytes]:
+def link_batches(edges: list[tuple[int, int]], rows: int = 1 << 16) -> list[bytes]:
     links = table(edges)
-    return [block for start in range(0, len(links), rows) for _, block in cut(0, LINKS, links[start : start + rows])]
+    return [batch for start in range(0, len(links), rows) for _, batch in cut(0, LINKS, links[start : start + rows])]
 
 
 def labels_of(edges: list[tuple[int, int]]) -> dict[int, int]:
     links = table(edges)
-    nodes, roots = grow_forest(links["member"], links["leader"])
+    nodes, roots = grow_forest(links["member"], links["representative"])
     return dict(zip(nodes.tolist(), nodes[roots].tolist(), strict=True))
 
 
-def labels_in(blocks: list[bytes]) -> dict[int, int]:
-    rows = gather(blocks, LABELS, LABEL)
+def labels_in(batches: list[bytes]) -> dict[int, int]:
+    rows = gather(batches, LABELS, LABEL)
     found = dict(rows.tolist())
-    assert len(found) == len(rows), "a reference is labelled once"
+    assert len(found) == len(rows), "a locator is labelled once"
     return found
 
 
@@ -81,7 +81,7 @@ def test_equals_plain_union_find(edges):
 @settings(max_examples=200, deadline=None)
 @given(EDGES, st.integers(1, 10), st.sampled_from([1, 50, 200, 10_000]))
 def test_folding_equals_plain_union_find(edges, rows, fold_bytes):
-    (nodes, roots), links = fold_links(iter(link_blocks(edges, rows)), fold_bytes)
+    (nodes, roots), links = fold_links(iter(link_batches(edges, rows)), fold_bytes)
     assert dict(zip(nodes.tolist(), nodes[roots].tolist(), strict=True)) == plain_union_find(edges)
     assert nodes.tolist() == sorted(nodes.tolist())
     assert links == len(edges)
@@ -90,7 +90,7 @@ def test_folding_equals_plain_union_find(edges, rows, fold_bytes):
 @settings(max_examples=200, deadline=None)
 @given(EDGES, EDGES)
 def test_forests_join_either_way_round(edges, others):
-    one, other = (fold_links(link_blocks(part))[0] for part in (edges, others))
+    one, other = (fold_links(link_batches(part))[0] for part in (edges, others))
     for nodes, roots in (join_forests(one, other), join_forests(other, one)):
         assert dict(zip(nodes.tolist(), nodes[roots].tolist(), strict=True)) == plain_union_find(edges + others)
 
@@ -98,7 +98,7 @@ def test_forests_join_either_way_round(edges, others):
 @settings(max_examples=100, deadline=None)
 @given(EDGES)
 def test_a_forest_is_held_together_by_its_own_links(edges):
-    kept = links_of(fold_links(link_blocks(edges))[0]).tolist()
+    kept = links_of(fold_links(link_batches(edges))[0]).tolist()
     assert labels_of(kept) == plain_union_find(edges)
     assert len(kept) <= len(plain_union_find(edges))
 
@@ -107,7 +107,7 @@ def test_a_forest_is_held_together_by_its_own_links(edges):
 @pytest.mark.parametrize("fold_bytes", [100_000, 1 << 30])
 def test_large_shapes(shuffle, fold_bytes):
     def components(edges):
-        nodes, roots = fold_links(link_blocks(edges, 5000), fold_bytes)[0]
+        nodes, roots = fold_links(link_batches(edges, 5000), fold_bytes)[0]
         return set(nodes[roots].tolist())
 
     names = list(range(1, 100_001))
@@ -120,11 +120,11 @@ def test_large_shapes(shuffle, fold_bytes):
 
 
 def test_memory_does_not_grow_with_repeated_links():
-    block = link_blocks([(node, node // 2) for node in range(1, 20_001)])[0]
+    batch = link_batches([(node, node // 2) for node in range(1, 20_001)])[0]
 
     def peak(repeats: int) -> int:
         tracemalloc.start()
-        fold_links((bytes(bytearray(block)) for _ in range(repeats)), 4 * len(block))
+        fold_links((bytes(bytearray(batch)) for _ in range(repeats)), 4 * len(batch))
         size = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return size
@@ -134,9 +134,9 @@ def test_memory_does_not_grow_with_repeated_links():
 
 def test_labels_go_to_their_parts():
     links = [(1, 2 << 32), (2 << 32, 5 << 32 | 7), (8, 9)]
-    *out, record = forest_blocks(0, iter(link_blocks(links)), "corpus")
+    *out, record = forest_batches(0, iter(link_batches(links)), "corpus")
     assert [key for key, _ in out] == [0, 2, 5]
-    assert labels_in([block for _, block in out]) == {1: 1, 8: 8, 9: 8, 2 << 32: 1, 5 << 32 | 7: 1}
+    assert labels_in([batch for _, batch in out]) == {1: 1, 8: 8, 9: 8, 2 << 32: 1, 5 << 32 | 7: 1}
     assert orjson.loads(record) == {
         "kind": "components",
         "scope": "corpus",
@@ -147,7 +147,7 @@ def test_labels_go_to_their_parts():
         "components": 2,
         "largest": 3,
     }
-    assert list(forest_blocks(0, iter([]), "corpus")) == []
+    assert list(forest_batches(0, iter([]), "corpus")) == []
 
 
 @pytest.mark.parametrize("partitions", [1, 4])
@@ -156,16 +156,16 @@ def test_links_of_many_bands_are_reduced_before_the_one_worker(partitions):
     links = [(5 * group + place, 5 * group) for group in range(1000) for place in range(1, 5)] * 14
     generator.shuffle(links)
     routed: dict[int, list[bytes]] = {}
-    for block in link_blocks(links, 1000):
-        for key, part in route_links(0, block, partitions):
+    for batch in link_batches(links, 1000):
+        for key, part in route_links(0, batch, partitions):
             routed.setdefault(key, []).append(part)
     assert sorted(routed) == list(range(partitions))
     counted, kept = 0, []
-    for key, blocks in routed.items():
-        record, *out = reduce_blocks(key, iter(blocks), "corpus", "forest", partitions)
+    for key, batches in routed.items():
+        record, *out = reduce_batches(key, iter(batches), "corpus", "forest", partitions)
         counted += orjson.loads(record)["links"]
         assert {key for key, _ in out} == {0}
-        kept += gather([block for _, block in out], LINKS, LINK).tolist()
+        kept += gather([batch for _, batch in out], LINKS, LINK).tolist()
     assert counted == 56_000
     assert len(kept) == 4000
     assert labels_of(kept) == plain_union_find(links)
@@ -183,14 +183,14 @@ def test_finds_components_in_a_pipeline(method, partitions):
     expected = plain_union_find(edges)
 
     def build(pipeline):
-        blocks = [(0, block) for block in link_blocks(edges, 20)]
-        links = pipeline | beam.Create(blocks).with_output_types(tuple[int, bytes])
+        batches = [(0, batch) for batch in link_batches(edges, 20)]
+        links = pipeline | beam.Create(batches).with_output_types(tuple[int, bytes])
         labels = links | FindComponents("near", "corpus", method, partitions, 63)
-        return [labels, merge_sides(pipeline)]
+        return [labels, merge_side_outputs(pipeline)]
 
     labels, records = run_and_collect(build)
-    assert labels_in([block for _, block in labels]) == expected
-    assert all((gather([block], LABELS, LABEL)["reference"] >> np.uint64(32) == key).all() for key, block in labels)
+    assert labels_in([batch for _, batch in labels]) == expected
+    assert all((gather([batch], LABELS, LABEL)["locator"] >> np.uint64(32) == key).all() for key, batch in labels)
     report = merge_records(records)
     sizes = Counter(expected.values())
     (found,) = report["components"]
@@ -210,7 +210,7 @@ def test_finds_components_in_a_pipeline(method, partitions):
 def test_no_links_no_components(method):
     def build(pipeline):
         links = pipeline | beam.Create([]).with_output_types(tuple[int, bytes])
-        return [links | FindComponents("near", "corpus", method, 2, 2), merge_sides(pipeline)]
+        return [links | FindComponents("near", "corpus", method, 2, 2), merge_side_outputs(pipeline)]
 
     labels, records = run_and_collect(build)
     assert labels == []
@@ -280,6 +280,6 @@ def test_wrong_parameters(method, partitions, documents, message):
 def test_scatter_takes_narrow_keys():
     rows = table([(1, 0), (2, 0), (3, 0)])
     out = [
-        (key, gather([block], LINKS, LINK).tolist()) for key, block in scatter(np.array([9, 2, 9], "u2"), LINKS, rows)
+        (key, gather([batch], LINKS, LINK).tolist()) for key, batch in scatter(np.array([9, 2, 9], "u2"), LINKS, rows)
     ]
     assert out == [(2, [(2, 0)]), (9, [(1, 0), (3, 0)])]

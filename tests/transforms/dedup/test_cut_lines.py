@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.core.per_document import RejectParams, take_sides
+from refinery.transforms.core.per_document import RejectParams, take_side_outputs
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
     CutLines,
@@ -136,13 +136,13 @@ def test_every_document_is_kept_dropped_or_dead():
     def build(pipeline):
         created = pipeline | beam.Create(docs).with_output_types(Document)
         kept = created | CutLines(LineParams(min_chars=5), RejectParams(rate=1))
-        return [kept, *take_sides(pipeline)]
+        return [kept, *take_side_outputs(pipeline)]
 
-    kept, *sides = run_and_collect(build)
-    records = [orjson.loads(record) for side in sides for record in side]
+    kept, *side_outputs = run_and_collect(build)
+    records = [orjson.loads(record) for side in side_outputs for record in side]
     counts: Counter[tuple[str, str]] = Counter()
     for record in records:
-        if record["kind"] == "tally":
+        if record["kind"] == "counter":
             counts[record["outcome"], record["reason"]] += record["documents"]
     assert counts == {("in", ""): 13, ("kept", ""): 7, ("dropped", "too-little-left"): 5, ("dead", "ValueError"): 1}
     assert sorted(doc.text for doc in kept if "lines_cut" in doc.meta) == [f"text number {n}" for n in range(3, 7)]

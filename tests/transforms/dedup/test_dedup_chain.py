@@ -1,9 +1,10 @@
-"""Chains of resemblance: a document is removed for a survivor that it resembles, never for one that resembles that.
+"""Chains of resemblance: a document is removed for a representative that it resembles, never for one that resembles
+that.
 
 Four figures of texts, unlike each other: a chain, a ring, a star of chains, a pair. A text shares 80 of 100 shingles
 with its neighbours, Jaccard 0.8, 70 of 110 with theirs, 0.64, and nothing with what is nine or more away. Survivors
-must stay dense along a chain: every removed text lies next to a survivor, so of three texts in a row one survives at
-least. That holds for exact similarities; an estimate errs, so there the bound is as far as any estimate reaches the
+must stay dense along a chain: every removed text lies next to a representative, so of three texts in a row one survives
+at least. That holds for exact similarities; an estimate errs, so there the bound is as far as any estimate reaches the
 threshold, found by trying all.
 """
 
@@ -128,15 +129,15 @@ def components(near: NearParams) -> tuple[int, ...]:
 
 
 def brute_force(docs: Sequence[Document], near: NearParams) -> list[tuple[int, int]]:
-    """(removed, survivor) by number, from all pairs: leader clustering in rank order inside each component."""
+    """(removed, representative) by number, from all pairs: greedy clustering in rank order inside each component."""
     similar = similarities(near.verify) >= near.threshold
     labels = components(near)
-    leaders: defaultdict[int, list[int]] = defaultdict(list)
+    representatives: defaultdict[int, list[int]] = defaultdict(list)
     found = []
     for i in sorted(range(len(docs)), key=lambda i: (rank_of(docs[i]), docs[i].id)):
-        first = next((j for j in leaders[labels[i]] if similar[i, j]), None)
+        first = next((j for j in representatives[labels[i]] if similar[i, j]), None)
         if first is None:
-            leaders[labels[i]].append(i)
+            representatives[labels[i]].append(i)
         else:
             found.append((i, first))
     return sorted(found)
@@ -171,7 +172,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("verify", "order", "method"), CASES)
-def test_survivors_stay_dense(tmp_path: Path, verify: str, order: str, method: Method) -> None:
+def test_kept_texts_stay_dense(tmp_path: Path, verify: str, order: str, method: Method) -> None:
     near = NearParams(THRESHOLD, verify=verify)
     docs = documents(order)
     verdicts = decide(tmp_path, docs, DedupParams(near=near), method)
@@ -179,9 +180,10 @@ def test_survivors_stay_dense(tmp_path: Path, verify: str, order: str, method: M
     rows = [verdicts[doc.origin] for doc in docs]
     alive = np.array([not row["removed"] for row in rows])
     gone = np.flatnonzero(~alive)
-    stands = np.array([number[rows[i]["survivor"]] for i in gone])
+    stands = np.array([number[rows[i]["kept_id"]] for i in gone])
 
-    # Nothing is removed without a better survivor that is as similar as the threshold asks, counted independently.
+    # Nothing is removed without a better representative that is as similar as the threshold asks, counted
+    # independently.
     assert alive[stands].all()
     assert all(rank_of(docs[j]) < rank_of(docs[i]) for i, j in zip(gone, stands, strict=True))
     similarity = similarities(verify)
@@ -193,7 +195,8 @@ def test_survivors_stay_dense(tmp_path: Path, verify: str, order: str, method: M
     # And it is what trying all pairs gives.
     assert list(zip(gone.tolist(), stands.tolist(), strict=True)) == brute_force(docs, near)
 
-    # So no place of the chain is farther from a survivor than similarity reaches, and no gap wider than twice that.
+    # So no place of the chain is farther from a representative than similarity reaches, and no gap wider than twice
+    # that.
     first, second = np.nonzero(similarity[:CHAIN, :CHAIN] >= THRESHOLD)
     reach = int(np.abs(first - second).max())
     assert reach == 1 if verify == "exact" else reach <= 2

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.exact_jaccard import CHUNK_MEMBERS
-from refinery.transforms.dedup.near_duplicates import BUCKET_LEADERS, NearParams, band_hashes, sketches
-from refinery.transforms.dedup.verify_removals import COMPONENT_LEADERS
+from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, NearParams, band_hashes, sketches
+from refinery.transforms.dedup.verify_similarity import COMPONENT_REPRESENTATIVES
 from tests.beam import make_document
 from tests.transforms.dedup_oracle import SIGNATURE
 from tests.transforms.dedup_parts import Sign, decide
@@ -60,14 +60,14 @@ def test_small_and_strange_texts(tmp_path: Path, verify: str, exact: bool) -> No
     docs, expected = [], []
     for kind, cases in SMALL.items():
         begin = len(docs)
-        for number, (text, survivor) in enumerate(cases):
+        for number, (text, representative) in enumerate(cases):
             docs.append(make_document(text, f"{kind} {number}", source="web", position=number))
             if not exact and kind == "nothing" and number > 1:  # white space is some text, and not the same
-                survivor = None
-            expected.append(None if survivor is None else docs[begin + survivor].id)
+                representative = None
+            expected.append(None if representative is None else docs[begin + representative].id)
     verdicts = decide(tmp_path, docs, DedupParams(exact, NearParams(verify=verify)))
-    found = {doc.origin: verdicts[doc.origin]["survivor"] for doc in docs}
-    assert found == {doc.origin: survivor for doc, survivor in zip(docs, expected, strict=True)}
+    found = {doc.origin: verdicts[doc.origin]["kept_id"] for doc in docs}
+    assert found == {doc.origin: representative for doc, representative in zip(docs, expected, strict=True)}
     assert sum(row["copies"] for row in verdicts.values()) == len(docs)
     assert all(row["similarity"] > 0.9 for row in verdicts.values() if row["removed"])
 
@@ -84,7 +84,7 @@ def test_documents_of_ten_megabytes(tmp_path: Path, verify: str) -> None:
         texts.append(" ".join(changed))
     docs = [make_document(text, f"o{i}", source="web", position=i) for i, text in enumerate(texts)]
     verdicts = decide(tmp_path, docs, DedupParams(near=NearParams(verify=verify)), parts=2, group=2)
-    assert [verdicts[f"o{i}"]["survivor"] for i in range(6)] == [None, None, None, *[docs[0].id] * 3]
+    assert [verdicts[f"o{i}"]["kept_id"] for i in range(6)] == [None, None, None, *[docs[0].id] * 3]
     assert [verdicts[f"o{i}"]["copies"] for i in range(6)] == [4, 1, 1, 0, 0, 0]
     if verify == "exact":  # a changed word takes five shingles
         lost = 5 * len(words[::9973])
@@ -103,8 +103,8 @@ def test_fifty_thousand_identical_documents(tmp_path: Path, verify: str, exact: 
     verdicts = decide(tmp_path, docs, DedupParams(exact, NearParams(verify=verify)), group=5000)
     kept = {origin: (row["copies"], row["sources"]) for origin, row in verdicts.items() if not row["removed"]}
     assert kept == {"copy": (50_001, ["books", "web"]), "other": (1, ["web"])}
-    survivors = {row["survivor"] for row in verdicts.values()}
-    assert survivors == ({docs[0].id} if exact else set()) | {docs[-2].id, None}
+    representatives = {row["kept_id"] for row in verdicts.values()}
+    assert representatives == ({docs[0].id} if exact else set()) | {docs[-2].id, None}
 
 
 def crowd(count: int, pairs: int) -> list[Document]:
@@ -134,14 +134,14 @@ def sketch_alike(docs: Sequence[Document]) -> NDArray[np.uint32]:
 @pytest.mark.parametrize("verify", VERIFY)
 @pytest.mark.parametrize("sign", [sign_alike, sketch_alike], ids=["one-bucket", "one-component"])
 def test_ten_thousand_documents_that_share_a_band_and_nothing_else(tmp_path: Path, sign: Sign, verify: str) -> None:
-    """None is removed but the copies hidden at their end, far behind the leaders that everybody meets."""
+    """None is removed but the copies hidden at their end, far behind the representatives that everybody meets."""
     docs = crowd(10_000, pairs=50)
-    assert len(docs) > CHUNK_MEMBERS > COMPONENT_LEADERS > BUCKET_LEADERS
+    assert len(docs) > CHUNK_MEMBERS > COMPONENT_REPRESENTATIVES > BUCKET_REPRESENTATIVES
     signatures = sign(docs)
     assert len(np.unique(band_hashes(signatures, 14, 8)[:, 0])) == 1
     assert (len(np.unique(sketches(signatures), axis=0)) == 1) == (sign is sketch_alike)
     verdicts = decide(tmp_path, docs, DedupParams(near=NearParams(verify=verify)), sign=sign, group=1000)
-    removed = {origin: row["survivor"] for origin, row in verdicts.items() if row["removed"]}
+    removed = {origin: row["kept_id"] for origin, row in verdicts.items() if row["removed"]}
     assert removed == {f"o{10_000 + i}": docs[9_950 + i].id for i in range(50)}
 
 
@@ -169,7 +169,7 @@ def test_chains_in_one_large_bucket_end_alike_in_any_layout(tmp_path: Path) -> N
 
     signatures = sign_chains(docs)
     number = {doc.id: i for i, doc in enumerate(docs)}
-    removed = {i: number[row["survivor"]] for i, doc in enumerate(docs) if (row := first[doc.origin])["removed"]}
+    removed = {i: number[row["kept_id"]] for i, doc in enumerate(docs) if (row := first[doc.origin])["removed"]}
     assert len(docs) * 0.6 < len(removed) < len(docs) - 2 * FAMILIES
     assert not removed.keys() & set(removed.values())
     assert min((signatures[i] == signatures[j]).mean() for i, j in removed.items()) >= 0.75

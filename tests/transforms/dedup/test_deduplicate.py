@@ -17,12 +17,12 @@ from tests.transforms.dedup_oracle import (
     PRIORITIES,
     SIGNATURE,
     SOURCES,
+    brute_force,
     check_conservation,
     corpus,
     deduplicate,
     layout_of,
     publish,
-    reference,
     write_parts,
 )
 
@@ -42,7 +42,7 @@ IN_SOURCE = {"web": NearParams(threshold=0.6, bands=None, rows=None), "*": NearP
 def test_equals_brute_force(tmp_path, params):
     docs = corpus(1)
     outcome = deduplicate(tmp_path, layout_of(docs, 3, 1), params, partitions=2)
-    assert outcome.verdicts == reference(docs, params)
+    assert outcome.verdicts == brute_force(docs, params)
     check_conservation(docs, outcome, params)
 
 
@@ -54,7 +54,7 @@ def test_layout_order_partitions_and_replayed_bundles_do_not_matter(tmp_path):
         deduplicate(tmp_path / "c", layout_of(docs, 40, 8), partitions=3, flags=["--direct_runner_bundle_repeat=2"]),
     ]
     assert runs[0].verdicts == runs[1].verdicts == runs[2].verdicts
-    assert runs[0].report["tallies"] == runs[1].report["tallies"] == runs[2].report["tallies"]
+    assert runs[0].report["counters"] == runs[1].report["counters"] == runs[2].report["counters"]
 
 
 @pytest.mark.parametrize("seed", [3, 4])
@@ -63,25 +63,25 @@ def test_every_removal_is_justified(tmp_path, seed):
     verdicts = deduplicate(tmp_path, layout_of(docs, 2, seed)).verdicts
     kept = {d.id for d in docs if not verdicts[d.origin]["removed"]}
     signatures = dict(zip([d.id for d in docs], compute_signatures([d.text for d in docs], SIGNATURE), strict=True))
-    near = {d.id: verdicts[d.origin]["survivor"] for d in docs if verdicts[d.origin]["reason"] == "near-duplicate"}
+    near = {d.id: verdicts[d.origin]["kept_id"] for d in docs if verdicts[d.origin]["reason"] == "near-duplicate"}
     for doc in docs:
         verdict = verdicts[doc.origin]
         if verdict["reason"] == "exact-duplicate":
-            assert verdict["survivor"] == doc.id
+            assert verdict["kept_id"] == doc.id
             assert doc.id in kept or near[doc.id] in kept  # the chain ends at once
         elif verdict["reason"] == "near-duplicate":
-            assert verdict["survivor"] in kept
-            similarity = (signatures[doc.id] == signatures[verdict["survivor"]]).mean()
+            assert verdict["kept_id"] in kept
+            similarity = (signatures[doc.id] == signatures[verdict["kept_id"]]).mean()
             assert similarity >= 0.75
             assert verdict["similarity"] == pytest.approx(similarity)
 
 
-def test_chain_of_resemblance_keeps_survivors_along_itself(tmp_path):
+def test_chain_of_resemblance_keeps_documents_along_itself(tmp_path):
     """Windows that slide over a long text: each is similar to the next few, the ends have nothing in common."""
     words = [f"w{i}" for i in range(2000)]
     docs = [make_document(" ".join(words[i : i + 400]), f"o{i}", source="web") for i in range(0, 1600, 20)]
     verdicts = deduplicate(tmp_path, layout_of(docs, 2, 0)).verdicts
-    assert verdicts == reference(docs, DedupParams())
+    assert verdicts == brute_force(docs, DedupParams())
     kept = [i for i, d in enumerate(docs) if not verdicts[d.origin]["removed"]]
     assert 10 < len(kept) < 60
     assert max(b - a for a, b in pairwise(kept)) <= 6  # 6 * 20 words apart: Jaccard about 0.54
@@ -100,7 +100,7 @@ def test_identical_pages_in_plenty(tmp_path):
     assert not outcome.verdicts[best.origin]["removed"]
 
 
-def test_exact_copies_of_a_near_duplicate_count_for_its_survivor(tmp_path):
+def test_exact_copies_of_a_near_duplicate_count_for_its_representative(tmp_path):
     words = [f"w{i}" for i in range(200)]
     best = make_document(" ".join([*words, "end"]), "best", source="books")
     worse = [make_document(" ".join(words), f"worse{i}", source=s) for i, s in enumerate(["web", "forum", "web"])]
@@ -115,7 +115,7 @@ def test_nothing_and_empty_parts(tmp_path):
     assert deduplicate(tmp_path / "none", []).verdicts == {}
     outcome = deduplicate(tmp_path / "empty", [[], []])
     assert outcome.verdicts == {}
-    assert outcome.report["tallies"] == []
+    assert outcome.report["counters"] == []
 
 
 def test_errors_of_damaged_files_name_them(tmp_path):
@@ -124,7 +124,7 @@ def test_errors_of_damaged_files_name_them(tmp_path):
     ((url, rows, crc32c),) = published.provenance
     wrong = replace(published, provenance=((url, rows, "00000000"),))
     with pytest.raises(Exception, match=rf"provenance.parquet: crc32c {crc32c} found, 00000000 expected .*verify"):
-        deduplicate(tmp_path / "new", [docs], against=(wrong,))
+        deduplicate(tmp_path / "new", [docs], reference_corpora=(wrong,))
     parts = write_parts(tmp_path / "own", [docs])
     path = Path(parts[0][0])
     path.write_bytes(path.read_bytes()[:-5])
@@ -171,21 +171,21 @@ def test_within_each_source_first_with_its_own_parameters(tmp_path, near):
     docs = corpus(6, originals=120)
     params = DedupParams(near=near, in_source=IN_SOURCE)
     outcome = deduplicate(tmp_path, layout_of(docs, 4, 1), params, partitions=3)
-    assert outcome.verdicts == reference(docs, params)
+    assert outcome.verdicts == brute_force(docs, params)
     check_conservation(docs, outcome, params)
     sources_of: dict[bytes, set[str]] = defaultdict(set)
     for doc in docs:
         sources_of[doc.id].add(doc.source)
     inside = [d for d in docs if outcome.verdicts[d.origin]["reason"] == "near-duplicate-in-source"]
     assert len(inside) > 10
-    assert all(d.source in sources_of[outcome.verdicts[d.origin]["survivor"]] for d in inside)
+    assert all(d.source in sources_of[outcome.verdicts[d.origin]["kept_id"]] for d in inside)
 
 
 def test_a_source_without_parameters_of_its_own_is_left_alone(tmp_path):
     docs = corpus(7)
     params = DedupParams(near=None, in_source={"forum": NearParams()})
     verdicts = deduplicate(tmp_path, layout_of(docs, 2, 1), params).verdicts
-    assert verdicts == reference(docs, params)
+    assert verdicts == brute_force(docs, params)
     assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"forum"}
 
 
@@ -193,7 +193,7 @@ def test_a_source_without_parameters_is_left_alone_where_all_others_have_some(tm
     docs = corpus(7)
     params = DedupParams(near=None, in_source={"*": NearParams(), "forum": None})
     verdicts = deduplicate(tmp_path, layout_of(docs, 2, 1), params).verdicts
-    assert verdicts == reference(docs, params)
+    assert verdicts == brute_force(docs, params)
     assert {d.source for d in docs if verdicts[d.origin]["scope"] == "source"} == {"books"}
 
 
@@ -208,38 +208,47 @@ def split_corpora(seed: int) -> tuple[list[Document], dict[str, list[Document]],
 
 
 def test_documents_of_published_corpora_win_and_get_no_verdict(tmp_path):
-    ours, against, dropped = split_corpora(8)
-    corpora = (publish(tmp_path / "first", against["first"], dropped), publish(tmp_path / "second", against["second"]))
+    ours, reference_corpora, dropped = split_corpora(8)
+    corpora = (
+        publish(tmp_path / "first", reference_corpora["first"], dropped),
+        publish(tmp_path / "second", reference_corpora["second"]),
+    )
     params = DedupParams(in_source={"*": NearParams(threshold=0.9)})
     runs = [
-        deduplicate(tmp_path / "a", [ours], params, against=corpora),
-        deduplicate(tmp_path / "b", layout_of(ours, 6, 2), params, partitions=3, against=corpora),
+        deduplicate(tmp_path / "a", [ours], params, reference_corpora=corpora),
+        deduplicate(tmp_path / "b", layout_of(ours, 6, 2), params, partitions=3, reference_corpora=corpora),
     ]
-    expected = reference(ours, params, against)
+    expected = brute_force(ours, params, reference_corpora)
     assert runs[0].verdicts == expected == runs[1].verdicts
-    assert runs[0].report["tallies"] == runs[1].report["tallies"]
+    assert runs[0].report["counters"] == runs[1].report["counters"]
     scopes = {v["scope"] for v in expected.values()}
-    assert scopes == {"against:first", "against:second", "source", ""}
+    assert scopes == {"reference:first", "reference:second", "source", ""}
 
 
-def test_against_the_same_documents_nothing_is_left(tmp_path):
+def test_with_a_reference_corpus_of_the_same_documents_nothing_is_left(tmp_path):
     docs = corpus(9)
-    outcome = deduplicate(tmp_path / "again", layout_of(docs, 3, 1), against=(publish(tmp_path / "before", docs),))
-    assert all(v["removed"] and v["scope"] == "against:before" for v in outcome.verdicts.values())
-    assert outcome.report["survivors"] == {}
+    outcome = deduplicate(
+        tmp_path / "again", layout_of(docs, 3, 1), reference_corpora=(publish(tmp_path / "before", docs),)
+    )
+    assert all(v["removed"] and v["scope"] == "reference:before" for v in outcome.verdicts.values())
+    assert outcome.report["kept"] == {}
 
 
 def test_published_documents_stay_even_where_they_resemble_each_other(tmp_path):
     """B is published beside A, which it resembles; C resembles B alone, and goes because B stands."""
     words = [f"w{i}" for i in range(300)]
     a, b, c = (make_document(" ".join(words[i : i + 250]), f"o{i}", source="web") for i in (0, 20, 40))
-    verdict = deduplicate(tmp_path / "run", [[c]], against=(publish(tmp_path / "old", [a, b]),)).verdicts["o40"]
-    assert (verdict["removed"], verdict["survivor"], verdict["scope"]) == (True, b.id, "against:old")
-    alone = deduplicate(tmp_path / "other", [[c]], against=(publish(tmp_path / "a-only", [a]),)).verdicts["o40"]
+    verdict = deduplicate(tmp_path / "run", [[c]], reference_corpora=(publish(tmp_path / "old", [a, b]),)).verdicts[
+        "o40"
+    ]
+    assert (verdict["removed"], verdict["kept_id"], verdict["scope"]) == (True, b.id, "reference:old")
+    alone = deduplicate(tmp_path / "other", [[c]], reference_corpora=(publish(tmp_path / "a-only", [a]),)).verdicts[
+        "o40"
+    ]
     assert not alone["removed"]
 
 
-def test_against_needs_exact_removal(tmp_path):
+def test_reference_corpora_need_exact_removal(tmp_path):
     lists = list_parts(str(tmp_path), [], (publish(tmp_path / "p", corpus(1)),))
-    with pytest.raises(ValueError, match=r"against: .* exact removal off"):
+    with pytest.raises(ValueError, match=r"reference_corpora: .* exact removal off"):
         Deduplicate(DedupParams(exact=False), SIGNATURE, SOURCES, lists)

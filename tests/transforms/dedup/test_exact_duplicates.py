@@ -34,12 +34,12 @@ def identities(rows: list[tuple[int, ...]]) -> np.ndarray:
 
 
 def run(table: np.ndarray, pieces: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    blocks = [block for piece in np.array_split(table, pieces) for _, block in cut(0, IDENTITIES, piece)]
-    out = list(keep_first(0, blocks, Parts(3)))
-    for key, block in out:
-        dtype, tag = (REMOVAL, REMOVALS) if block[0] == REMOVALS else (COPY, COPIES)
-        assert (part_of(gather([block], tag, dtype)["reference"]) == key).all()
-    found = [block for _, block in out]
+    batches = [batch for piece in np.array_split(table, pieces) for _, batch in cut(0, IDENTITIES, piece)]
+    out = list(keep_first(0, batches, Parts(3)))
+    for key, batch in out:
+        dtype, tag = (REMOVAL, REMOVALS) if batch[0] == REMOVALS else (COPY, COPIES)
+        assert (part_of(gather([batch], tag, dtype)["locator"]) == key).all()
+    found = [batch for _, batch in out]
     return gather(found, REMOVALS, REMOVAL), gather(found, COPIES, COPY)
 
 
@@ -58,7 +58,7 @@ def test_equals_brute_force(rows):
         expected_copies.update((first[5], row[6]) for row in rest)
 
     removals, copies = run(table)
-    assert {tuple(r) for r in removals[["reference", "id_high", "id_low"]].tolist()} == gone
+    assert {tuple(r) for r in removals[["locator", "id_high", "id_low"]].tolist()} == gone
     assert len(removals) == len(gone)
     assert (removals["similarity"] == 1).all()
     assert (removals["reason"] == EXACT).all()
@@ -74,8 +74,8 @@ def test_order_and_batches_do_not_matter():
     for pieces in (3, 500):
         shuffled = table[np.random.default_rng(pieces).permutation(len(table))]
         again = run(shuffled, pieces)
-        assert np.array_equal(np.sort(removals, order="reference"), np.sort(again[0], order="reference"))
-        assert np.array_equal(np.sort(copies, order="reference"), np.sort(again[1], order="reference"))
+        assert np.array_equal(np.sort(removals, order="locator"), np.sort(again[0], order="locator"))
+        assert np.array_equal(np.sort(copies, order="locator"), np.sort(again[1], order="locator"))
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -87,4 +87,4 @@ def test_one_id_many_times():
     removals, copies = run(identities([(7, 7, 1, 1, i, i % 4) for i in range(50_000)]))
     assert len(removals) == 49_999
     assert copies["documents"].sum() == 49_999
-    assert (copies["reference"] == 0).all()
+    assert (copies["locator"] == 0).all()

@@ -1,4 +1,4 @@
-"""The oracle is leader clustering on Python sets; signatures and parts are the real ones."""
+"""The oracle is greedy clustering on Python sets; signatures and parts are the real ones."""
 
 import random
 from collections import defaultdict
@@ -22,15 +22,14 @@ from refinery.transforms.dedup.exact_jaccard import (
     PROPOSAL,
     VerifyExactly,
     documents_url,
-    propose_blocks,
-    settle_blocks,
-    shingle_blocks,
+    propose_batches,
+    settle_batches,
+    shingle_batches,
     shingle_set,
 )
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.record_batch import (
-    AGAINST,
-    BLOCK_BYTES,
+    BATCH_BYTES,
     COPIES,
     COPY,
     CORPUS,
@@ -38,6 +37,7 @@ from refinery.transforms.dedup.record_batch import (
     LABELS,
     NEAR,
     PROPOSALS,
+    REFERENCE,
     REMOVAL,
     REMOVALS,
     cut,
@@ -46,7 +46,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
-from refinery.transforms.dedup.verify_removals import member_blocks
+from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.write.documents import documents_table
 
 SOURCES = ("a", "b", "c")
@@ -61,7 +61,7 @@ class Doc:
     tie: int
     source: str = "a"
     component: int = 0
-    foreign: bool = False
+    reference: bool = False
 
     @property
     def id(self) -> bytes:
@@ -70,7 +70,9 @@ class Doc:
 
 @dataclass(frozen=True)
 class Decided:
-    """removed: tie of the document -> (id of the survivor, similarity, scope). copies: (tie, source) -> documents."""
+    """removed: tie of the document -> (id of the representative, similarity, scope). copies: (tie, source) ->
+    documents.
+    """
 
     removed: dict[int, tuple[bytes, float, int]]
     copies: dict[tuple[int, str], int]
@@ -84,28 +86,28 @@ def write_parts(folder: Path, docs: list[Doc], layout: list[list[int]], group: i
         rows = signature_table(
             ids=[doc.id for doc in chosen],
             ranks=[bytes(16) + doc.tie.to_bytes(8, "big") for doc in chosen],
-            sources=["elsewhere" if doc.foreign else doc.source for doc in chosen],
+            sources=["elsewhere" if doc.reference else doc.source for doc in chosen],
             domains=["web"] * len(chosen),
             sizes=[len(doc.text.encode()) for doc in chosen],
             signatures=compute_signatures([doc.text for doc in chosen], signature),
         )
         pq.write_table(rows, folder / f"signatures/{part}.parquet", row_group_size=group)
         texts = documents_table([Document(d.id, d.text, "", d.source, "", 0, {}) for d in chosen])
-        if not any(doc.foreign for doc in chosen):  # a published corpus may have no text any more
+        if not any(doc.reference for doc in chosen):  # a published corpus may have no text any more
             pq.write_table(texts, folder / f"documents/{part}.parquet", row_group_size=group)
 
 
-def shuffle(blocks):
+def shuffle(batches):
     grouped = defaultdict(list)
-    for key, block in blocks:
-        grouped[key].append(block)
+    for key, batch in batches:
+        grouped[key].append(batch)
     for key, values in grouped.items():
         random.Random(key).shuffle(values)
     return grouped
 
 
 def run(function, grouped):
-    return [out for key, blocks in grouped.items() for out in function(key, blocks)]
+    return [out for key, batches in grouped.items() for out in function(key, batches)]
 
 
 def decide(
@@ -118,37 +120,41 @@ def decide(
     group: int = 3,
     copies: dict[tuple[int, str], int] | None = None,
 ) -> Decided:
-    """Every step from labels on, with a shuffle that disorders blocks. Foreign documents must be in the last parts."""
+    """Every step from labels on, with a shuffle that disorders batches. Reference documents must be in the last
+    parts.
+    """
     layout = layout or [list(range(len(docs)))]
     write_parts(folder, docs, layout, group, signature)
-    own = sum(not any(docs[i].foreign for i in indices) for indices in layout)
+    own = sum(not any(docs[i].reference for i in indices) for indices in layout)
     parts = Parts(own, (len(layout) - own,))
     place = {index: part << 32 | row for part, indices in enumerate(layout) for row, index in enumerate(indices)}
     ties = {place[index]: doc.tie for index, doc in enumerate(docs)}
-    references = {doc.tie: place[index] for index, doc in enumerate(docs)}
+    locators = {doc.tie: place[index] for index, doc in enumerate(docs)}
     given = [header(n, f"{folder}/signatures/{n}.parquet", len(indices)) for n, indices in enumerate(layout)]
     for index, doc in enumerate(docs):
         label = np.array([(place[index], doc.component)], LABEL)
         given += cut(place[index] >> 32, LABELS, label)
     for (tie, source), count in (copies or {}).items():
-        given += cut(references[tie] >> 32, COPIES, np.array([(references[tie], SOURCES.index(source), count)], COPY))
+        given += cut(locators[tie] >> 32, COPIES, np.array([(locators[tie], SOURCES.index(source), count)], COPY))
 
     values = {"permutations": signature.permutations}
     common = {"params": params, "scope": SCOPE, "parts": parts}
-    members = run(partial(member_blocks, sources=SOURCES, parts=parts, partitions=partitions, **values), shuffle(given))
-    proposed = run(partial(propose_blocks, **common, **values), shuffle(members))
-    sets = run(partial(shingle_blocks, signature=signature), shuffle(given + proposed))
-    assert all(len(block) <= BLOCK_BYTES for _, block in sets)
-    settled = run(partial(settle_blocks, **common), shuffle(sets))
+    members = run(
+        partial(member_batches, sources=SOURCES, parts=parts, partitions=partitions, **values), shuffle(given)
+    )
+    proposed = run(partial(propose_batches, **common, **values), shuffle(members))
+    sets = run(partial(shingle_batches, signature=signature), shuffle(given + proposed))
+    assert all(len(batch) <= BATCH_BYTES for _, batch in sets)
+    settled = run(partial(settle_batches, **common), shuffle(sets))
 
-    found = [block for _, block in proposed + settled]
+    found = [batch for _, batch in proposed + settled]
     removed = {}
-    for reference, high, low, similarity, reason, scope in gather(found, REMOVALS, REMOVAL).tolist():
-        assert reason == NEAR and ties[reference] not in removed
-        removed[ties[reference]] = (high.to_bytes(8, "big") + low.to_bytes(8, "big"), similarity, scope)
+    for locator, high, low, similarity, reason, scope in gather(found, REMOVALS, REMOVAL).tolist():
+        assert reason == NEAR and ties[locator] not in removed
+        removed[ties[locator]] = (high.to_bytes(8, "big") + low.to_bytes(8, "big"), similarity, scope)
     handed: dict[tuple[int, str], int] = {}
-    for reference, source, count in gather(found, COPIES, COPY).tolist():
-        key = (ties[reference], SOURCES[source])
+    for locator, source, count in gather(found, COPIES, COPY).tolist():
+        key = (ties[locator], SOURCES[source])
         handed[key] = handed.get(key, 0) + count
     return Decided(removed, handed)
 
@@ -158,19 +164,19 @@ def index_of_jaccard(x: set, y: set) -> float:
 
 
 def brute_force(docs: list[Doc], threshold: float, signature: SignatureParams) -> dict[int, tuple[int, float]]:
-    """tie of a removed document -> (tie of its survivor, exact similarity)."""
+    """tie of a removed document -> (tie of its representative, exact similarity)."""
     removed = {}
     for component in {doc.component for doc in docs}:
-        survivors: list = []
+        representatives: list = []
         for doc in sorted((d for d in docs if d.component == component), key=lambda d: d.tie):
             shingles = set(shingle_set(doc.text, signature).tolist())
-            for other, theirs in survivors:
+            for other, theirs in representatives:
                 similarity = index_of_jaccard(shingles, theirs)
                 if similarity >= threshold:
                     removed[doc.tie] = (other.tie, similarity)
                     break
             else:
-                survivors.append((doc, shingles))
+                representatives.append((doc, shingles))
     return removed
 
 
@@ -195,8 +201,8 @@ def as_decided(docs: list[Doc], expected: dict[int, tuple[int, float]], copies: 
             key = (expected[tie][0], source)
             handed[key] = handed.get(key, 0) + count
     removed = {
-        tie: (by_tie[survivor].id, pytest.approx(similarity, abs=1e-6), CORPUS)
-        for tie, (survivor, similarity) in expected.items()
+        tie: (by_tie[representative].id, pytest.approx(similarity, abs=1e-6), CORPUS)
+        for tie, (representative, similarity) in expected.items()
     }
     return Decided(removed, handed)
 
@@ -252,7 +258,7 @@ def test_small_texts(tmp_path, texts, removed):
 
 
 def test_giant_documents(tmp_path):
-    """Of 300,000 words, so that their sets take several blocks; 2 and 5 of 100 words are others."""
+    """Of 300,000 words, so that their sets take several batches; 2 and 5 of 100 words are others."""
     rng = np.random.default_rng(2)
     words = rng.integers(0, 10**6, 300_000).astype(str)
     signature = SignatureParams(permutations=16)
@@ -270,10 +276,10 @@ def test_giant_documents(tmp_path):
 def test_in_favour_of_a_published_corpus_the_estimate_decides(tmp_path):
     """Its texts are gone. The one of ours that resembles it by its signature goes, others are compared exactly."""
     docs = random_docs(60, seed=8, components=1)
-    theirs = [replace(doc, tie=doc.tie + 100, foreign=True) for doc in random_docs(300, seed=8, components=1)[60:63]]
+    theirs = [replace(doc, tie=doc.tie + 100, reference=True) for doc in random_docs(300, seed=8, components=1)[60:63]]
     mine = compute_signatures([doc.text for doc in docs], NOISY)
-    foreign = compute_signatures([doc.text for doc in theirs], NOISY)
-    similarity = (mine[:, None] == foreign[None]).mean(axis=2)
+    reference = compute_signatures([doc.text for doc in theirs], NOISY)
+    similarity = (mine[:, None] == reference[None]).mean(axis=2)
     lost = {
         doc.tie: (theirs[int(np.argmax(similarity[doc.tie] >= 0.75))], similarity[doc.tie])
         for doc in docs
@@ -283,12 +289,12 @@ def test_in_favour_of_a_published_corpus_the_estimate_decides(tmp_path):
     layout = [list(range(0, 60, 2)), list(range(1, 60, 2)), [60, 61, 62]]
     copies = {(doc.tie, "b"): 2 for doc in docs}
     found = decide(tmp_path, docs + theirs, EXACT, NOISY, layout, copies=copies)
-    against = {tie: entry for tie, entry in found.removed.items() if entry[2] == AGAINST}
-    assert {tie: entry[:2] for tie, entry in against.items()} == {
-        tie: (survivor.id, values[values >= 0.75][0]) for tie, (survivor, values) in lost.items()
+    by_reference = {tie: entry for tie, entry in found.removed.items() if entry[2] == REFERENCE}
+    assert {tie: entry[:2] for tie, entry in by_reference.items()} == {
+        tie: (representative.id, values[values >= 0.75][0]) for tie, (representative, values) in lost.items()
     }
     rest = [doc for doc in docs if doc.tie not in lost]
-    others = Decided({tie: e for tie, e in found.removed.items() if tie not in against}, found.copies)
+    others = Decided({tie: e for tie, e in found.removed.items() if tie not in by_reference}, found.copies)
     assert others == as_decided(rest, brute_force(rest, 0.75, NOISY), copies)
 
 
@@ -308,11 +314,11 @@ def test_large_components_are_divided_by_the_documents_alone(tmp_path, monkeypat
         assert again == first
     sets = {doc.tie: set(shingle_set(doc.text, NOISY).tolist()) for doc in docs}
     by_id = {doc.id: doc for doc in docs}
-    for tie, (survivor, similarity, _) in first.removed.items():
-        exact = index_of_jaccard(sets[tie], sets[by_id[survivor].tie])
+    for tie, (representative, similarity, _) in first.removed.items():
+        exact = index_of_jaccard(sets[tie], sets[by_id[representative].tie])
         assert similarity == pytest.approx(exact, abs=1e-6)
         assert exact >= 0.75
-        assert by_id[survivor].tie not in first.removed
+        assert by_id[representative].tie not in first.removed
     assert len(first.removed) >= share * len(brute_force(docs, 0.75, NOISY))
     assert sum(first.copies.values()) == 2 * len(first.removed)
 
@@ -326,19 +332,19 @@ def test_chunks_keep_their_limits(tmp_path, monkeypatch, members, size):
     labels = np.array([(i, doc.component) for i, doc in enumerate(docs)], LABEL)
     given = [header(0, f"{tmp_path}/signatures/0.parquet", 120), *cut(0, LABELS, labels)]
     parts = Parts(1)
-    make = partial(member_blocks, sources=SOURCES, parts=parts, permutations=16, partitions=1)
+    make = partial(member_batches, sources=SOURCES, parts=parts, permutations=16, partitions=1)
     grouped = shuffle(run(make, shuffle(given)))
-    blocks = run(partial(propose_blocks, params=EXACT, scope=SCOPE, parts=parts, permutations=16), grouped)
-    rows = gather([block for _, block in blocks], PROPOSALS, PROPOSAL)
+    batches = run(partial(propose_batches, params=EXACT, scope=SCOPE, parts=parts, permutations=16), grouped)
+    rows = gather([batch for _, batch in batches], PROPOSALS, PROPOSAL)
     places: dict[int, int] = defaultdict(int)
     for chunk in np.unique(rows["chunk"]):
         inside = np.sort(rows[rows["chunk"] == chunk], order="tie")
-        total = sum(len(docs[i].text) for i in inside["reference"].tolist())
+        total = sum(len(docs[i].text) for i in inside["locator"].tolist())
         assert 2 <= len(inside) <= members
         assert total <= size or len(inside) == 2
         assert len(set(inside["key"].tolist())) == 1
-        for reference in inside["reference"][1:].tolist():
-            places[reference] += 1
+        for locator in inside["locator"][1:].tolist():
+            places[locator] += 1
     assert set(places.values()) == {1}
 
 
@@ -349,13 +355,13 @@ def test_parts_that_are_not_aligned_are_refused(tmp_path):
     table = pq.read_table(path)
     pq.write_table(table.take(pa.array([1, 0, 2, 3])), path)
     rows = np.zeros(2, PROPOSAL)
-    rows["reference"] = [0, 1]
+    rows["locator"] = [0, 1]
     for name, at in (("id_high", 0), ("id_low", 8)):
         rows[name] = [int.from_bytes(doc.id[at : at + 8], "big") for doc in docs[:2]]
     url = f"{tmp_path}/signatures/0.parquet"
-    blocks = [header(0, url, 4)[1], *(block for _, block in cut(0, PROPOSALS, rows))]
+    batches = [header(0, url, 4)[1], *(batch for _, batch in cut(0, PROPOSALS, rows))]
     with pytest.raises(ValueError, match="its ids are not those"):
-        list(shingle_blocks(0, blocks, NOISY))
+        list(shingle_batches(0, batches, NOISY))
     assert documents_url("gs://bucket/work/signatures/part-1.parquet") == "gs://bucket/work/documents/part-1.parquet"
 
 
@@ -369,16 +375,16 @@ def test_as_a_transform(tmp_path):
         rows = np.array([(part << 32 | row, docs[i].component) for row, i in enumerate(indices)], LABEL)
         labels += cut(part, LABELS, rows)
     parts = Parts(2)
-    make = partial(member_blocks, sources=SOURCES, parts=parts, permutations=16, partitions=2)
-    members = [(key, block) for part in range(2) for key, block in make(part, [headers[part][1], labels[part][1]])]
+    make = partial(member_batches, sources=SOURCES, parts=parts, permutations=16, partitions=2)
+    members = [(key, batch) for part in range(2) for key, batch in make(part, [headers[part][1], labels[part][1]])]
     expected = brute_force(docs, 0.75, NOISY)
 
     def check(found):
-        removals = gather([block for _, block in found], REMOVALS, REMOVAL)
-        ties = [docs[layout[r >> 32][r & 0xFFFFFFFF]].tie for r in removals["reference"].tolist()]
+        removals = gather([batch for _, batch in found], REMOVALS, REMOVAL)
+        ties = [docs[layout[r >> 32][r & 0xFFFFFFFF]].tie for r in removals["locator"].tolist()]
         assert sorted(ties) == sorted(expected) != []
-        assert gather([block for _, block in found], COPIES, COPY)["documents"].sum() == len(expected)
-        assert {block[0] for _, block in found} == {REMOVALS, COPIES}
+        assert gather([batch for _, batch in found], COPIES, COPY)["documents"].sum() == len(expected)
+        assert {batch[0] for _, batch in found} == {REMOVALS, COPIES}
 
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
         given = pipeline | "headers" >> beam.Create(headers).with_output_types(tuple[int, bytes])

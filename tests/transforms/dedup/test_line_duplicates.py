@@ -13,21 +13,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import CutLines, LineParams, cut_text
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from refinery.transforms.dedup.line_duplicates import LINE, CountLines, cut_blocks, hot_blocks, line_blocks, sum_by_hash
+from refinery.transforms.dedup.line_duplicates import (
+    LINE,
+    CountLines,
+    cut_batches,
+    hot_batches,
+    line_batches,
+    sum_by_hash,
+)
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.record_batch import (
-    BLOCK_BYTES,
+    BATCH_BYTES,
     CUT,
     CUTS,
     LINES,
     REMOVAL,
     REMOVALS,
-    Block,
+    KeyedBatch,
     cut,
     gather,
     header,
@@ -36,7 +43,7 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
-from refinery.transforms.write.kept_documents import PartPair, ReadSurvivors, write_pairs
+from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect
 from tests.transforms.dedup.test_signatures import split
 
@@ -86,35 +93,35 @@ def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str,
     return parts
 
 
-def removal_blocks(layout: Layout, removed: set[str]) -> list[Block]:
+def removal_batches(layout: Layout, removed: set[str]) -> list[KeyedBatch]:
     """REMOVAL rows of these origins, by part."""
     places = [
         part << 32 | row for part, docs in enumerate(layout) for row, doc in enumerate(docs) if doc.origin in removed
     ]
     rows = np.zeros(len(places), REMOVAL)
-    rows["reference"] = places
-    return list(scatter((rows["reference"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows))
+    rows["locator"] = places
+    return list(scatter((rows["locator"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows))
 
 
-def found_cuts(layout: Layout, blocks: Iterable[Block]) -> Cuts:
-    """CUT blocks as origins and numbers; every block lies under the key of its part, and no line is cut twice."""
+def found_cuts(layout: Layout, batches: Iterable[KeyedBatch]) -> Cuts:
+    """CUT batches as origins and numbers; every batch lies under the key of its part, and no line is cut twice."""
     found = []
-    for part, block in blocks:
-        for reference, number in gather([block], CUTS, CUT).tolist():
-            assert reference >> 32 == part
-            found.append((layout[part][reference & 0xFFFFFFFF].origin, number))
+    for part, batch in batches:
+        for locator, number in gather([batch], CUTS, CUT).tolist():
+            assert locator >> 32 == part
+            found.append((layout[part][locator & 0xFFFFFFFF].origin, number))
     assert len(set(found)) == len(found)
     return set(found)
 
 
-def shuffle(blocks: Iterable[Block], rng: random.Random) -> dict[int, list[bytes]]:
+def shuffle(batches: Iterable[KeyedBatch], rng: random.Random) -> dict[int, list[bytes]]:
     """What a GroupByKey may make of them: any order."""
     grouped: dict[int, list[bytes]] = defaultdict(list)
-    mixed = list(blocks)
+    mixed = list(batches)
     rng.shuffle(mixed)
-    for key, block in mixed:
-        assert len(block) <= BLOCK_BYTES
-        grouped[key].append(block)
+    for key, batch in mixed:
+        assert len(batch) <= BATCH_BYTES
+        grouped[key].append(batch)
     return grouped
 
 
@@ -123,19 +130,21 @@ def count_lines(
 ) -> Cuts:
     """`CountLines` without Beam: its steps with shuffles between them."""
     rng = random.Random(seed)
-    start = [*(header(part, url, rows) for part, (url, rows) in enumerate(parts)), *removal_blocks(layout, removed)]
+    start = [*(header(part, url, rows) for part, (url, rows) in enumerate(parts)), *removal_batches(layout, removed)]
     lines = [
-        block
-        for part, blocks in shuffle(start, rng).items()
-        for block in line_blocks(part, blocks, params, SOURCES, Parts(len(parts)), partitions)
+        batch
+        for part, batches in shuffle(start, rng).items()
+        for batch in line_batches(part, batches, params, SOURCES, Parts(len(parts)), partitions)
     ]
     hot = [
-        block for key, blocks in shuffle(lines, rng).items() for block in hot_blocks(key, blocks, params.max_documents)
+        batch
+        for key, batches in shuffle(lines, rng).items()
+        for batch in hot_batches(key, batches, params.max_documents)
     ]
     cuts = [
-        block
-        for part, blocks in shuffle([*start, *hot], rng).items()
-        for block in cut_blocks(part, blocks, params, SOURCES)
+        batch
+        for part, batches in shuffle([*start, *hot], rng).items()
+        for batch in cut_batches(part, batches, params, SOURCES)
     ]
     return found_cuts(layout, cuts)
 
@@ -221,14 +230,14 @@ def corpus(seed: int, documents: int = 150) -> list[Document]:
 class _Decided(beam.PTransform):
     """Headers and removals as `Deduplicate` hands them over."""
 
-    start: list[Block]
+    start: list[KeyedBatch]
 
     def expand(self, pipeline):
         headers, removals = ([b for b in self.start if (b[1][0] == REMOVALS) is kind] for kind in (False, True))
         typed = tuple[int, bytes]
         return tuple(
-            pipeline | name >> beam.Create(blocks).with_output_types(typed)
-            for name, blocks in (("headers", headers), ("removals", removals))
+            pipeline | name >> beam.Create(batches).with_output_types(typed)
+            for name, batches in (("headers", headers), ("removals", removals))
         )
 
 
@@ -239,16 +248,16 @@ def test_as_a_transform(tmp_path, parts, partitions, scope):
     params = LineParams(max_documents=4, scope=scope)
     layout = deal(docs, parts, parts)
     urls = write_parts(tmp_path, layout, group=20)
-    start = [*(header(part, *url) for part, url in enumerate(urls)), *removal_blocks(layout, removed)]
+    start = [*(header(part, *url) for part, url in enumerate(urls)), *removal_batches(layout, removed)]
 
     def build(pipeline):
         decided = pipeline | _Decided(start)
-        take_sides(pipeline)
+        take_side_outputs(pipeline)
         return [decided | CountLines(params, SOURCES, Parts(parts), partitions)]
 
-    (blocks,) = run_and_collect(build)
+    (batches,) = run_and_collect(build)
     expected = oracle(docs, removed, params)
-    assert found_cuts(layout, blocks) == expected
+    assert found_cuts(layout, batches) == expected
     assert len(expected) > 200  # there is something to find
 
 
@@ -258,9 +267,9 @@ def test_a_hot_line_costs_a_row_per_part(tmp_path):
     urls = write_parts(tmp_path, layout, group=10)
     rows = np.concatenate(
         [
-            gather([block], LINES, LINE)
+            gather([batch], LINES, LINE)
             for part, url in enumerate(urls)
-            for _, block in line_blocks(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(3), 4)
+            for _, batch in line_batches(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(3), 4)
         ]
     )
     (hot,) = hash_lines(["everywhere"]).to_pylist()[0]
@@ -271,28 +280,28 @@ def test_a_hot_line_costs_a_row_per_part(tmp_path):
 def test_published_corpora_do_not_count(tmp_path):
     urls = write_parts(tmp_path, [[make_document("menu", "f@0", source="web")]] * 2)
     found = [
-        list(line_blocks(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(1), 1))
+        list(line_batches(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(1), 1))
         for part, url in enumerate(urls)
     ]
-    assert [len(blocks) for blocks in found] == [1, 0]
+    assert [len(batches) for batches in found] == [1, 0]
 
 
 def test_parts_without_a_hot_line_are_not_read():
-    assert list(cut_blocks(0, [header(0, "missing/part.parquet", 3)[1]], LineParams(), SOURCES)) == []
-    assert list(hot_blocks(0, [], 6)) == []
+    assert list(cut_batches(0, [header(0, "missing/part.parquet", 3)[1]], LineParams(), SOURCES)) == []
+    assert list(hot_batches(0, [], 6)) == []
 
 
 @pytest.mark.parametrize(("documents", "hot"), [(3, False), (4, True)])
 def test_limit_is_the_last_number_that_stays(documents, hot):
     rows = np.array([(7, part, 1) for part in range(documents)], LINE)
-    (blocks,) = [[block for _, block in cut(0, LINES, rows)]]
-    assert [key for key, _ in hot_blocks(0, blocks, 3)] == (list(range(documents)) if hot else [])
+    (batches,) = [[batch for _, batch in cut(0, LINES, rows)]]
+    assert [key for key, _ in hot_batches(0, batches, 3)] == (list(range(documents)) if hot else [])
 
 
 def test_counts_do_not_overflow():
     rows = np.array([(9, 0, 2**32 - 1), (9, 1, 2**32 - 1)], LINE)
-    blocks = [block for _, block in cut(0, LINES, rows)]
-    assert [key for key, _ in hot_blocks(0, blocks, 2**32 - 1)] == [0, 1]
+    batches = [batch for _, batch in cut(0, LINES, rows)]
+    assert [key for key, _ in hot_batches(0, batches, 2**32 - 1)] == [0, 1]
     hashes, sums = sum_by_hash(rows["hash"], rows["documents"].astype(np.int64))
     assert (hashes.tolist(), sums.tolist()) == ([9], [2**33 - 2])
 
@@ -303,11 +312,11 @@ def test_a_million_lines_of_one_document(tmp_path):
     layout = [[make_document(text, "f", source="web") for text in texts]]
     ((url, rows),) = write_parts(tmp_path, layout)
     start, params = header(0, url, rows)[1], LineParams(max_documents=1)
-    lines = [block for _, block in line_blocks(0, [start], params, SOURCES, Parts(1), 1)]
+    lines = [batch for _, batch in line_batches(0, [start], params, SOURCES, Parts(1), 1)]
     assert len(gather(lines, LINES, LINE)) == 2 * half + 1
-    hot = [block for _, block in hot_blocks(0, lines, params.max_documents)]
-    cuts = gather([block for _, block in cut_blocks(0, [start, *hot], params, SOURCES)], CUTS, CUT)
-    assert np.array_equal(cuts["reference"], np.repeat([0, 1], half))
+    hot = [batch for _, batch in hot_batches(0, lines, params.max_documents)]
+    cuts = gather([batch for _, batch in cut_batches(0, [start, *hot], params, SOURCES)], CUTS, CUT)
+    assert np.array_equal(cuts["locator"], np.repeat([0, 1], half))
     assert np.array_equal(cuts["line"], np.tile(np.arange(half), 2))
 
 
@@ -323,7 +332,7 @@ def test_parts_are_written_with_lines_only_on_demand(tmp_path):
         def build(pipeline, folder=folder, lines=lines):
             written = pipeline | beam.Create(docs).with_output_types(Document)
             written | WriteDocuments(str(folder), SIGNATURE, RankParams(), facts, lines=lines)
-            return take_sides(pipeline)
+            return take_side_outputs(pipeline)
 
         run_and_collect(build)
         for path in (folder / "signatures").iterdir():
@@ -335,7 +344,7 @@ def test_parts_are_written_with_lines_only_on_demand(tmp_path):
 
 
 @pytest.mark.parametrize("parts", [1, 4])
-def test_frequent_lines_leave_the_survivors(tmp_path, parts):
+def test_frequent_lines_leave_the_kept_documents(tmp_path, parts):
     docs = corpus(3)
     docs += [make_document(doc.text, f"copy-{doc.origin}", source="books") for doc in docs[:40]]
     params = LineParams(max_documents=10, min_chars=60)
@@ -345,7 +354,7 @@ def test_frequent_lines_leave_the_survivors(tmp_path, parts):
     def decide(pipeline):
         verdicts = pipeline | Deduplicate(DedupParams(near=None, lines=params), SIGNATURE, SOURCES, lists)
         verdicts | WriteVerdicts(str(tmp_path), SOURCES)
-        return take_sides(pipeline)
+        return take_side_outputs(pipeline)
 
     run_and_collect(decide)
     pairs = [
@@ -354,18 +363,18 @@ def test_frequent_lines_leave_the_survivors(tmp_path, parts):
         for group in range(-(-len(part) // 20))
     ]
     listed = write_pairs(str(tmp_path), pairs)
-    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadSurvivors(listed) | CutLines(params)])
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed) | CutLines(params)])
 
     first = {doc.id: doc for doc in docs}
     by_id = {origin: doc.id for doc in docs for origin in [doc.origin]}
-    survivors = {doc.id: doc for doc in first.values()}
-    cuts = oracle(survivors.values(), set(), params)
+    representatives = {doc.id: doc for doc in first.values()}
+    cuts = oracle(representatives.values(), set(), params)
     expected = {}
-    for doc in survivors.values():
+    for doc in representatives.values():
         numbers = [number for origin, number in cuts if by_id[origin] == doc.id]
         text = cut_text(doc.text, numbers)
         if len(text) >= params.min_chars or not numbers:
             expected[doc.id] = (text, len(numbers))
     assert {doc.id: (doc.text, doc.meta.get("lines_cut", 0)) for doc in kept} == expected
-    assert 0 < len(expected) < len(survivors)
+    assert 0 < len(expected) < len(representatives)
     assert sum(count for _, count in expected.values()) > 100

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.dedup.near_duplicates import (
-    BUCKET_LEADERS,
+    BUCKET_REPRESENTATIVES,
     NearParams,
     band_dtype,
     band_hashes,
-    bucket_blocks,
+    bucket_batches,
     found_share,
-    link_blocks,
+    link_batches,
     sketch_bytes,
     sketches,
 )
@@ -118,7 +118,7 @@ def test_small_buckets_are_joined_exactly(sizes, permutations, seed):
         for y in range(first, x)
         if nibble_matches(sketch[x], sketch[y], permutations) >= minimum
     ]
-    found = leaders.link(sketch, bounds.astype(np.int64), permutations, minimum, BUCKET_LEADERS)
+    found = leaders.link(sketch, bounds.astype(np.int64), permutations, minimum, BUCKET_REPRESENTATIVES)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2).tolist()
     assert {tuple(pair) for pair in pairs} <= set(alike)
     assert len(pairs) == len(rows) - len(set(components(len(rows), pairs)))  # a forest: nothing superfluous
@@ -132,7 +132,7 @@ def test_large_bucket_finds_pairs_beyond_its_first_leaders():
     originals = signatures_near(template, [0.25] * 1500)
     copies = np.array([signatures_near(row, [0.85], i)[0] for i, row in enumerate(originals)])
     sketch = sketches(np.concatenate([originals, copies]))
-    found = leaders.link(sketch, np.array([0, 3000]), 112, NearParams().minimum(112), BUCKET_LEADERS)
+    found = leaders.link(sketch, np.array([0, 3000]), 112, NearParams().minimum(112), BUCKET_REPRESENTATIVES)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
     assert (pairs[:, 0] == pairs[:, 1] + 1500).all()
     assert len(pairs) >= 1485
@@ -140,18 +140,18 @@ def test_large_bucket_finds_pairs_beyond_its_first_leaders():
 
 def test_identical_members_of_a_large_bucket_are_joined():
     sketch = np.tile(sketches(np.arange(112, dtype=np.uint32)[None]), (20_000, 1))
-    pairs = np.frombuffer(leaders.link(sketch, np.array([0, 20_000]), 112, 84, BUCKET_LEADERS), np.uint32)
+    pairs = np.frombuffer(leaders.link(sketch, np.array([0, 20_000]), 112, 84, BUCKET_REPRESENTATIVES), np.uint32)
     assert pairs.reshape(-1, 2).tolist() == [[i, 0] for i in range(1, 20_000)]
 
 
 def test_buckets_pass_on_only_what_is_shared():
     rows = np.array([(5, 1), (6, 2), (5, 1 << 32), (7, 3), (6, 9), (5, 4)], HASH)
-    blocks = [block for piece in np.array_split(rows, 3) for _, block in cut(0, HASHES, piece)]
-    out = list(bucket_blocks(13, blocks, Parts(10), partitions=4))
+    batches = [batch for piece in np.array_split(rows, 3) for _, batch in cut(0, HASHES, piece)]
+    out = list(bucket_batches(13, batches, Parts(10), partitions=4))
     assert [key for key, _ in out] == [0, 1]
-    found = gather([block for _, block in out], CANDIDATES, CANDIDATE)
+    found = gather([batch for _, batch in out], CANDIDATES, CANDIDATE)
     assert sorted(found.tolist()) == [(5, 1, 3), (5, 4, 3), (5, 1 << 32, 3), (6, 2, 3), (6, 9, 3)]
-    assert list(bucket_blocks(0, [], Parts(1), partitions=1)) == []
+    assert list(bucket_batches(0, [], Parts(1), partitions=1)) == []
 
 
 def test_links_do_not_depend_on_the_order_of_rows():
@@ -159,19 +159,19 @@ def test_links_do_not_depend_on_the_order_of_rows():
     base = rng.integers(0, 2**32, 112, dtype=np.uint32)
     rows = np.zeros(200, band_dtype(112))
     rows["hash"] = rng.integers(0, 9, 200)
-    rows["reference"] = rng.permutation(200)
+    rows["locator"] = rng.permutation(200)
     rows["tie"] = rng.permutation(200)
     rows["sketch"] = sketches(signatures_near(base, rng.uniform(0.7, 1, 200).tolist()))
     expected = None
     for seed in range(3):
         order = list(range(200))
         random.Random(seed).shuffle(order)
-        blocks = [block for piece in np.array_split(rows[order], 1 + seed) for _, block in cut(0, BANDS, piece)]
-        out = list(link_blocks(0, blocks, NearParams(), Parts(1 << 20), 112))
-        found = gather([block for _, block in out], LINKS, LINK).tolist()
+        batches = [batch for piece in np.array_split(rows[order], 1 + seed) for _, batch in cut(0, BANDS, piece)]
+        out = list(link_batches(0, batches, NearParams(), Parts(1 << 20), 112))
+        found = gather([batch for _, batch in out], LINKS, LINK).tolist()
         expected = expected or found
         assert found == expected != []
-    assert list(link_blocks(0, [], NearParams(), Parts(1 << 20), 112)) == []
+    assert list(link_batches(0, [], NearParams(), Parts(1 << 20), 112)) == []
 
 
 def test_kernel_refuses_shapes_that_do_not_fit():

@@ -41,7 +41,7 @@ class Outcome:
     links: list[int] = field(default_factory=list)  # that entered each round
 
 
-def shuffle_blocks(outputs: Iterable[object], records: list[dict], generator: random.Random) -> Groups:
+def shuffle_batches(outputs: Iterable[object], records: list[dict], generator: random.Random) -> Groups:
     """What a GroupByKey does, in an order that means nothing."""
     grouped: Groups = {}
     for output in outputs:
@@ -49,35 +49,35 @@ def shuffle_blocks(outputs: Iterable[object], records: list[dict], generator: ra
             records.append(orjson.loads(output))
         else:
             grouped.setdefault(output[0], []).append(output[1])
-    for blocks in grouped.values():
-        generator.shuffle(blocks)
+    for batches in grouped.values():
+        generator.shuffle(batches)
     keys = list(grouped)
     generator.shuffle(keys)
     return {key: grouped[key] for key in keys}
 
 
-def split(block: bytes, rows: int, size: int) -> Iterator[bytes]:
-    for start in range(1, len(block), rows * size):
-        yield block[:1] + block[start : start + rows * size]
+def split(batch: bytes, rows: int, size: int) -> Iterator[bytes]:
+    for start in range(1, len(batch), rows * size):
+        yield batch[:1] + batch[start : start + rows * size]
 
 
 def run_rounds(edges: list[tuple[int, int]], partitions: int = 3, rows: int = 1 << 16, seed: int = 0) -> Outcome:
     """All rounds without a runner, until nothing is left."""
     generator, records, labels, links = random.Random(seed), [], [], []
     start = table(edges)
-    sent = both_ways(pair(start["member"], start["leader"]), partitions)
-    cuts = ((key, part) for key, block in sent for part in split(block, rows, NEIGHBOUR.itemsize))
-    groups = shuffle_blocks(cuts, records, generator)
+    sent = both_ways(pair(start["member"], start["representative"]), partitions)
+    cuts = ((key, part) for key, batch in sent for part in split(batch, rows, NEIGHBOUR.itemsize))
+    groups = shuffle_batches(cuts, records, generator)
     for number in range(1, 100):
-        links.append(sum(len(gather(blocks, NEIGHBOURS, NEIGHBOUR)) for blocks in groups.values()) // 2)
-        told = (o for key, blocks in groups.items() for o in large_star(key, blocks, partitions, "s", number))
-        groups = shuffle_blocks(list(told), records, generator)
+        links.append(sum(len(gather(batches, NEIGHBOURS, NEIGHBOUR)) for batches in groups.values()) // 2)
+        told = (o for key, batches in groups.items() for o in large_star(key, batches, partitions, "s", number))
+        groups = shuffle_batches(list(told), records, generator)
         if not groups:
             break
-        stars = (o for key, blocks in groups.items() for o in small_star(key, blocks, partitions, "s"))
-        groups = shuffle_blocks(list(stars), records, generator)
-        labels += [block for blocks in groups.values() for block in blocks if block[0] == LABELS]
-        groups = {key: [block for block in blocks if block[0] != LABELS] for key, blocks in groups.items()}
+        stars = (o for key, batches in groups.items() for o in small_star(key, batches, partitions, "s"))
+        groups = shuffle_batches(list(stars), records, generator)
+        labels += [batch for batches in groups.values() for batch in batches if batch[0] == LABELS]
+        groups = {key: [batch for batch in batches if batch[0] != LABELS] for key, batches in groups.items()}
     merged = {name: sum(record[name] for record in records) for name in ("documents", "components")}
     highest = {name: max((record[name] for record in records), default=0) for name in ("rounds", "largest")}
     return Outcome(labels_in(labels), links=links, **merged, **highest)
@@ -184,14 +184,14 @@ def test_neighbourhoods_are_a_sorted_set_without_the_settled(edges, settled):
 
 def find_stars(edges: list[tuple[int, int]], partitions: int, rounds: int) -> dict[int, int]:
     start = table(edges)
-    blocks = list(both_ways(pair(start["member"], start["leader"]), partitions))
+    batches = list(both_ways(pair(start["member"], start["representative"]), partitions))
 
     def build(pipeline):
-        links = pipeline | beam.Create(blocks).with_output_types(tuple[int, bytes])
+        links = pipeline | beam.Create(batches).with_output_types(tuple[int, bytes])
         return [links | FindStars("near", "corpus", partitions, rounds)]
 
     (labels,) = run_and_collect(build)
-    return labels_in([block for _, block in labels])
+    return labels_in([batch for _, batch in labels])
 
 
 def test_exactly_enough_rounds_in_a_pipeline():
@@ -207,23 +207,23 @@ def test_too_few_rounds_fail_the_job(partitions):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_settles_at_once_in_any_order_of_blocks(backwards):
+def test_settles_at_once_in_any_order_of_batches(backwards):
     start = table([(0, 1), (5, 6), (9, 9)])
-    blocks = [block for _, block in both_ways(pair(start["member"], start["leader"]), 1)]
-    told = [output[1] for output in large_star(0, blocks, 1, "s", 1) if not isinstance(output, bytes)]
+    batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
+    told = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
     *settled, _ = settle(told[::-1] if backwards else told, 1, "s")
-    labels = labels_in([block for _, block in settled if block[0] == LABELS])
+    labels = labels_in([batch for _, batch in settled if batch[0] == LABELS])
     assert labels == {0: 0, 1: 0, 5: 5, 6: 5, 9: 9}
 
 
 def test_nothing_is_left_where_all_is_settled():
     settled = list(small_star_of([(0, 1), (0, 2)]))
     assert [key for key, _ in settled if key == 0]
-    assert list(unsettled(0, [block for _, block in settled if block[0] != LABELS])) == []
+    assert list(unsettled(0, [batch for _, batch in settled if batch[0] != LABELS])) == []
 
 
 def small_star_of(edges: list[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
     start = table(edges)
-    blocks = [block for _, block in both_ways(pair(start["member"], start["leader"]), 1)]
-    told = [output[1] for output in large_star(0, blocks, 1, "s", 1) if not isinstance(output, bytes)]
+    batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
+    told = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
     return (output for output in small_star(0, told, 1, "s") if not isinstance(output, bytes))

@@ -1,4 +1,4 @@
-"""Leader clustering of sets by their exact similarity, and the blocks that sets travel in."""
+"""Greedy clustering of sets by their exact similarity, and the batches that sets travel in."""
 
 import random
 from itertools import pairwise
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.dedup.exact_jaccard import PIECE, PROPOSAL, pack_pieces, pieces_of, unpack_sets
-from refinery.transforms.dedup.record_batch import BLOCK_BYTES
+from refinery.transforms.dedup.record_batch import BATCH_BYTES
 from refinery.transforms.native import jaccard
 
 
@@ -20,9 +20,9 @@ def index_of_jaccard(x: set, y: set) -> float:
 def cluster(sets: list[set], starts: list[int], threshold: float) -> tuple[list[int], list[int]]:
     values = np.array([value for one in sets for value in sorted(one)], np.uint32)
     offsets = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    leader, shared = np.empty(len(sets), np.uint32), np.empty(len(sets), np.uint32)
-    jaccard.cluster(values, offsets, np.array(starts, np.int64), threshold, leader, shared)
-    return leader.tolist(), shared.tolist()
+    representative, shared = np.empty(len(sets), np.uint32), np.empty(len(sets), np.uint32)
+    jaccard.cluster(values, offsets, np.array(starts, np.int64), threshold, representative, shared)
+    return representative.tolist(), shared.tolist()
 
 
 @settings(max_examples=150, deadline=None)
@@ -37,15 +37,15 @@ def test_kernel_equals_python_sets(seed, count, size, threshold):
     pool = [rng.randrange(2**32) for _ in range(size + size // 4)]
     sets = [set(rng.sample(pool, rng.randint(size // 2, size))) for _ in range(count)]
     starts = sorted({0, count, *(rng.randrange(count + 1) for _ in range(2))})
-    leader, shared = cluster(sets, starts if count else [0, 0], threshold)
+    representative, shared = cluster(sets, starts if count else [0, 0], threshold)
     for first, last in pairwise(starts):
-        survivors: list[int] = []
+        representatives: list[int] = []
         for i in range(first, last):
-            similar = [s for s in survivors if index_of_jaccard(sets[i], sets[s]) >= threshold]
-            assert leader[i] == (similar[0] if similar else i)
-            assert shared[i] == len(sets[i] & sets[leader[i]])
+            similar = [s for s in representatives if index_of_jaccard(sets[i], sets[s]) >= threshold]
+            assert representative[i] == (similar[0] if similar else i)
+            assert shared[i] == len(sets[i] & sets[representative[i]])
             if not similar:
-                survivors.append(i)
+                representatives.append(i)
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.3, 0.6, 0.7, 0.8, 0.9, 0.95])
@@ -78,26 +78,26 @@ def test_kernel_refuses_what_does_not_fit():
         jaccard.cluster(values, offsets[:0], starts, 0.5, *out)
 
 
-def proposal(reference: int, chunk: int = 0) -> np.ndarray:
+def proposal(locator: int, chunk: int = 0) -> np.ndarray:
     row = np.zeros(1, PROPOSAL)
-    row["reference"], row["chunk"] = reference, chunk
+    row["locator"], row["chunk"] = locator, chunk
     return row
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 2, 5, 999, 140_000, 300_000]), max_size=6), st.integers(0, 99))
-def test_sets_survive_their_blocks(sizes, seed):
+def test_sets_survive_their_batches(sizes, seed):
     rng = random.Random(seed)
     sets = [np.arange(size, dtype=np.uint32) * np.uint32(i + 1) for i, size in enumerate(sizes)]
     pieces = [piece for i, values in enumerate(sets) for piece in pieces_of(proposal(i, i // 2), values)]
     rng.shuffle(pieces)
-    blocks = []
+    batches = []
     while pieces:
         some, pieces = pieces[:2], pieces[2:]
-        blocks.append(pack_pieces(some))
-        assert len(blocks[-1]) <= BLOCK_BYTES + PIECE.itemsize * 2 + 5
-    rows, values, offsets = unpack_sets(blocks)
-    assert rows["reference"].tolist() == list(range(len(sets)))
+        batches.append(pack_pieces(some))
+        assert len(batches[-1]) <= BATCH_BYTES + PIECE.itemsize * 2 + 5
+    rows, values, offsets = unpack_sets(batches)
+    assert rows["locator"].tolist() == list(range(len(sets)))
     assert rows["chunk"].tolist() == [i // 2 for i in range(len(sets))]
     for i, expected in enumerate(sets):
         assert np.array_equal(values[offsets[i] : offsets[i + 1]], expected)

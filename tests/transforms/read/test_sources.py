@@ -10,7 +10,7 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, take_sides
+from refinery.transforms.core.per_document import Damaged, take_side_outputs
 from refinery.transforms.read.sources import (
     InputChanged,
     LimitParams,
@@ -171,14 +171,14 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
     tasks = plan_sources([crawl, books], split_bytes=20)
     (tmp_path / "c.jsonl").unlink()
 
-    def check(sides: list[bytes]) -> None:
-        found = [json.loads(side) for side in sides]
-        tallies: dict[tuple[str, str, str], int] = {}
-        for side in found:
-            if side["kind"] == "tally":
-                key = (side["source"], side["outcome"], side["reason"])
-                tallies[key] = tallies.get(key, 0) + side["documents"]
-        assert tallies == {
+    def check(records: list[bytes]) -> None:
+        found = [json.loads(record) for record in records]
+        counters: dict[tuple[str, str, str], int] = {}
+        for record in found:
+            if record["kind"] == "counter":
+                key = (record["source"], record["outcome"], record["reason"])
+                counters[key] = counters.get(key, 0) + record["documents"]
+        assert counters == {
             ("crawl", "in", ""): 4,
             ("crawl", "kept", ""): 2,
             ("crawl", "dropped", "record-type"): 1,
@@ -188,12 +188,12 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
             ("books", "dead", "BadJson"): 1,
             ("books", "dead", "FileNotFoundError"): 1,
         }
-        assert {side["stage"] for side in found} == {"read"}
+        assert {record["stage"] for record in found} == {"read"}
 
     with beam.Pipeline("FnApiRunner") as pipeline:
         docs = pipeline | ReadSources(write_tasks(str(tmp_path / "work"), tasks))
         assert docs.element_type == RawDocument
         urls = docs | beam.Map(lambda doc: doc.url or doc.content)
         assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")
-        sides = take_sides(pipeline)
-        assert_that(sides | beam.Flatten(), check, "sides")
+        records = take_side_outputs(pipeline)
+        assert_that(records | beam.Flatten(), check, "records")

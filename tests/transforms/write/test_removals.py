@@ -13,16 +13,16 @@ import pytest
 
 from refinery.loader.format.removals import REASONS, REMOVALS_SCHEMA, removals_file, removals_name
 from refinery.loader.storage.store import StorageConflict
-from refinery.transforms.core.per_document import take_sides
+from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records, write_part
-from refinery.transforms.core.task_list import read_list
+from refinery.transforms.core.task_list import read_task_list
 from refinery.transforms.dedup import record_batch as packed
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.write import removals as module
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals, split_by_file
-from refinery.transforms.write.shuffle import unpack_block
+from refinery.transforms.write.shuffle import deserialize_batch
 from tests.beam import run_and_collect
 
 Row = dict[str, Any]  # a document's columns and its verdict's
@@ -43,7 +43,7 @@ def make_rows(count: int, seed: int, copies: int = 3) -> list[Row]:
                 "source": rng.choice(["crawl", "notes"]),
                 "origin": f"in/a.warc.gz@{i}",
                 "removed": removed,
-                "survivor": rng.choice([id_, rng.choice(ids)]) if removed else None,
+                "kept_id": rng.choice([id_, rng.choice(ids)]) if removed else None,
                 "similarity": rng.choice([1.0, 0.75, 0.8]) if removed else None,
                 "reason": rng.choice(REASONS) if removed else "",
                 "scope": "corpus" if removed else "",
@@ -73,7 +73,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Row]], group: int) -> li
 def run(pairs: list[PartPair], files: int, out: Path, *flags: str) -> dict[str, Any]:
     def build(pipeline: Any) -> Any:
         pipeline | WriteRemovals(write_pairs(f"{out}-work", pairs), files, str(out))
-        return take_sides(pipeline)
+        return take_side_outputs(pipeline)
 
     return merge_records(record for side in run_and_collect(build, *flags) for record in side)
 
@@ -142,14 +142,14 @@ def test_verdicts_of_another_length_are_an_error(tmp_path: Path) -> None:
 def test_blocks_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = make_rows(400, 6)
     pairs = write_parts(tmp_path / "work", [rows], 50)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 2_000)
+    monkeypatch.setattr(module, "BATCH_BYTES", 2_000)
     monkeypatch.setattr(module, "HELD_BYTES", 5_000)
     dofn = module._PackRemovals(4)
     dofn.start_bundle()
-    (line, *_) = read_list(write_pairs(str(tmp_path), pairs))
-    blocks = list(dofn.process(line))
-    blocks += [element.value for element in dofn.finish_bundle()]
-    tables = [(file, unpack_block(block)) for file, block in blocks]
+    (line, *_) = read_task_list(write_pairs(str(tmp_path), pairs))
+    batches = list(dofn.process(line))
+    batches += [element.value for element in dofn.finish_bundle()]
+    tables = [(file, deserialize_batch(batch)) for file, batch in batches]
     assert sum(table.num_rows for _, table in tables) == len(expected_rows(rows))
     assert all(table.nbytes <= 5_000 for _, table in tables) and len(tables) >= 10
     for file, table in tables:

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import document_id
 from refinery.transforms.tokenize.encode import EncodedDocument
-from refinery.transforms.write.shards import sort_blocks
+from refinery.transforms.write.shards import sort_batches
 from refinery.transforms.write.shuffle import (
-    BLOCK_SCHEMA,
+    BATCH_SCHEMA,
     ShardParams,
     ShuffleToShards,
+    deserialize_batch,
     order_key,
-    pack_block,
     parse_shard_key,
+    serialize_batch,
     shard_counts,
     shard_key,
     split_of,
-    unpack_block,
 )
 from tests.beam import run_and_collect
 
@@ -41,7 +41,7 @@ def shuffle(
         return [created | ShuffleToShards(params, counts, {"s": "web"}) | beam.MapTuple(lambda k, b: (k, list(b)))]
 
     (shards,) = run_and_collect(build, *flags)
-    return {key: sort_blocks(blocks) for key, blocks in shards}
+    return {key: sort_batches(batches) for key, batches in shards}
 
 
 @pytest.mark.parametrize("flags", [(), ("--direct_runner_bundle_repeat=2",)])
@@ -108,8 +108,8 @@ def test_shard_counts(size: int, target: int, validation: float, expected: dict[
 def test_blocks_round_trip(rows: int) -> None:
     values = [{"order": i, "id": b"i", "origin": "o", "url": "", "source": "s"} for i in range(rows)]
     rest = {"text_bytes": 1, "meta": "{}", "tokens": b"\1\0"}
-    table = BLOCK_SCHEMA.empty_table().from_pylist([{**v, **rest} for v in values], schema=BLOCK_SCHEMA)
-    assert unpack_block(pack_block(table)).equals(table)
+    table = BATCH_SCHEMA.empty_table().from_pylist([{**v, **rest} for v in values], schema=BATCH_SCHEMA)
+    assert deserialize_batch(serialize_batch(table)).equals(table)
 
 
 @pytest.mark.parametrize(("field", "value"), [("validation", 1.0), ("validation", -0.1), ("target_bytes", 0)])

@@ -12,7 +12,7 @@ import pytest
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.commands.verify import Report, verify
-from refinery.pipelines.commands.verify_removed import Chains, RemovalFacts
+from refinery.pipelines.commands.verify_removals_files import Chains, RemovalFacts
 from tests.corpus_factory import ByteTokenizer, edit_manifest
 from tests.pipelines.removals_factory import (
     OTHER,
@@ -39,7 +39,7 @@ def check(root: Path) -> Report:
 def test_good_removals(tmp_path: Path, files: int) -> None:
     report = check(build_removed(tmp_path / "corpus", files))
     assert report.failures == []
-    assert (report.removals, report.lost_survivors) == (10, 1)
+    assert (report.removals, report.dropped_later) == (10, 1)
     assert (
         report.summary_lines()[2] == "10 removed by deduplication; later stages dropped 1 of the documents kept instead"
     )
@@ -48,7 +48,7 @@ def test_good_removals(tmp_path: Path, files: int) -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 def test_batches_of_any_size_give_the_same_answer(tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     root = build_removed(tmp_path / "corpus")
-    monkeypatch.setattr("refinery.pipelines.commands.verify_removed.BATCH_ROWS", rows)
+    monkeypatch.setattr("refinery.pipelines.commands.verify_removals_files.BATCH_ROWS", rows)
     assert check(root).failures == []
     put_removals(root, [sort_rows(every_kind(root)).take([0, 1, 2, 4, 3, 5, 6, 7, 8, 9])])
     assert [f for f in check(root).failures if "1 rows out of order; the first: row 4 of all" in f]
@@ -109,7 +109,7 @@ def without_column(root: Path) -> None:
 
 def circle(rows: Rows, root: Path) -> Rows:
     """c -> d and d -> c: nobody is left of the two."""
-    return [*(row | {"survivor": made_id("d")} if row["url"].endswith("/c") else row for row in rows)]
+    return [*(row | {"kept_id": made_id("d")} if row["url"].endswith("/c") else row for row in rows)]
 
 
 def truncated(root: Path) -> None:
@@ -117,7 +117,7 @@ def truncated(root: Path) -> None:
 
 
 def none_lost(root: Path) -> None:
-    """Nothing was dropped after deduplication, so every survivor must be somewhere."""
+    """Nothing was dropped after deduplication, so every kept document must be somewhere."""
 
     def edit(m: dict[str, Any]) -> None:
         for row in m["funnel"]:
@@ -144,7 +144,10 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "another source": (set_field("c-copy", "source", "crawl"), "0 rows of reason 'exact-duplicate', source 'code'"),
     "an unknown reason": (set_field("b", "reason", "boring"), "1 rows of an unknown reason"),
     "an unknown scope": (set_field("b", "scope", "planet"), "1 rows of an unknown scope"),
-    "a corpus that the recipe does not name": (set_field("f", "scope", f"against:{OTHER}x"), "1 rows of an unknown sc"),
+    "a corpus that the recipe does not name": (
+        set_field("f", "scope", f"reference:{OTHER}x"),
+        "1 rows of an unknown sc",
+    ),
     "similarity below the threshold": (
         set_field("b", "similarity", 0.74),
         "1 rows of 'near-duplicate' less similar than the recipe asks; the first: row",
@@ -157,24 +160,24 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "similarity not a number": (set_field("b", "similarity", np.nan), "1 rows whose similarity is not from 0 to 1"),
     "similarity above 1": (set_field("b", "similarity", 1.01), "1 rows whose similarity is not from 0 to 1"),
     "similarity below 0": (set_field("b", "similarity", -0.5), "1 rows whose similarity is not from 0 to 1"),
-    "a survivor that is nowhere": (
-        set_field("b", "survivor", made_id("nowhere")),
-        "2 survivors are neither in the corpus nor removed themselves, but later stages dropped 1 documents",
+    "a kept document that is nowhere": (
+        set_field("b", "kept_id", made_id("nowhere")),
+        "2 kept documents are neither in the corpus nor removed themselves, but later stages dropped 1 documents",
     ),
-    "a lost survivor that nothing dropped": (
+    "a lost kept document that nothing dropped": (
         none_lost,
-        f"1 survivors .* dropped 0 documents; the first: {made_id('lost').hex()}",
+        f"1 kept documents .* dropped 0 documents; the first: {made_id('lost').hex()}",
     ),
     "a copy of a text that is nowhere": (
         other_rows(lambda rows, root: [exact("a", made_id("gone")), *rows[1:]]),
-        "2 survivors are neither in the corpus nor removed themselves",
+        "2 kept documents are neither in the corpus nor removed themselves",
     ),
     "a copy that survives under another id": (
-        set_field("a", "survivor", made_id("c")),
-        "1 exact copies whose survivor",
+        set_field("a", "kept_id", made_id("c")),
+        "1 exact copies whose kept_id",
     ),
-    "a near duplicate of itself": (set_field("b", "survivor", made_id("b")), "1 near duplicates of their own id"),
-    "a circle": (other_rows(circle), "the survivors of 3 ids lead round in a circle"),
+    "a near duplicate of itself": (set_field("b", "kept_id", made_id("b")), "1 near duplicates of their own id"),
+    "a cycle": (other_rows(circle), "following kept_id from 3 ids leads into a cycle"),
     "removed and in the corpus": (
         lambda root: set_field("b", "id", kept_ids(root)[2])(root),
         "1 ids are removed and yet in the corpus",
@@ -248,7 +251,7 @@ def test_long_chains_end() -> None:
     assert list(Chains(ids, towards, np.zeros(1000, bool), corpus).check(True, 0, RemovalFacts())) == []
     towards[order[-1]] = ids[order[0]]
     (failure,) = Chains(ids, towards, np.zeros(1000, bool), corpus).check(True, 0, RemovalFacts())
-    assert "survivors of 1000 ids lead round in a circle" in failure
+    assert "following kept_id from 1000 ids leads into a cycle" in failure
 
 
 def test_sorting_is_that_of_the_writer() -> None:

@@ -1,4 +1,4 @@
-"""Checks of removals/: order, values, counts against the funnel, and that every chain of survivors ends somewhere."""
+"""Checks of removals/: order, values, counts against the funnel, and that every chain of kept_id ends."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import (
-    AGAINST,
     CORPUS,
     FOLDER,
     ID_BYTES,
     REASONS,
+    REFERENCE,
     REMOVALS_SCHEMA,
     SOURCE,
     column_ids,
@@ -35,7 +35,7 @@ Ids = npt.NDArray[np.bytes_]  # "S16": compares as bytes do, and an id of 16 byt
 
 @dataclass
 class RemovalFacts:
-    """What was seen. unknown: survivors that are nowhere in the published files, so a later stage dropped them."""
+    """What was seen. unknown: values of kept_id found nowhere in the published files: a later stage dropped them."""
 
     rows: int = 0
     unknown: int = 0
@@ -128,24 +128,24 @@ class Rows:
         self.counts: Counter[tuple[str, str]] = Counter()  # (reason, source) -> rows
         self.last: pa.RecordBatch | None = None  # the row before the batch
         self.ids: list[Ids] = []
-        self.survivors: list[Ids] = []
-        self.foreign: list[npt.NDArray[np.bool_]] = []
-        corpora = recipe.get("against")
+        self.kept: list[Ids] = []
+        self.reference: list[npt.NDArray[np.bool_]] = []
+        corpora = recipe.get("reference_corpora")
         prefixes = [c.get("prefix") for c in corpora if isinstance(c, dict)] if isinstance(corpora, list) else []
-        self.scopes = pa.array([SOURCE, CORPUS, *(f"{AGAINST}{prefix}" for prefix in prefixes)], pa.string())
+        self.scopes = pa.array([SOURCE, CORPUS, *(f"{REFERENCE}{prefix}" for prefix in prefixes)], pa.string())
 
     def watch(self, batch: pa.RecordBatch, index: int, count: int) -> None:
         """Check the rows of file `index` of `count`."""
         if not len(batch):
             return
         raw = column_ids(batch.column("id"))
-        ids, survivors = (_ids(batch.column(name)) for name in ("id", "survivor"))
+        ids, kept = (_ids(batch.column(name)) for name in ("id", "kept_id"))
         self._add("rows of another file's range of ids", removals_file(raw, count) != index)
         self._order(batch, ids)
-        self._values(batch, ids == survivors)
+        self._values(batch, ids == kept)
         self.ids.append(ids)
-        self.survivors.append(survivors)
-        self.foreign.append(_numpy(pc.starts_with(batch.column("scope"), AGAINST)))
+        self.kept.append(kept)
+        self.reference.append(_numpy(pc.starts_with(batch.column("scope"), REFERENCE)))
         self.seen += len(batch)
 
     def _add(self, kind: str, wrong: npt.NDArray[np.bool_]) -> None:
@@ -171,7 +171,7 @@ class Rows:
         known = (similarity >= 0) & (similarity <= 1)  # not so for NaN
         self._add("rows whose similarity is not from 0 to 1", ~known)
         exact = _numpy(pc.equal(batch.column("reason"), EXACT))
-        self._add("exact copies whose survivor has another id", exact & ~own)
+        self._add("exact copies whose kept_id is another id", exact & ~own)
         if self.recipe.get("exact_dup", True):
             self._add("near duplicates of their own id", ~exact & own)
         strange = ~_numpy(pc.is_in(batch.column("reason"), value_set=pa.array(REASONS)))
@@ -190,26 +190,26 @@ class Rows:
             self._add(f"rows of {reason!r} less similar than the recipe asks", here & known & low)
 
     def edges(self) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
-        """id, survivor and "the survivor is in another corpus" of all rows, sorted by id. Empties this object."""
+        """id, kept_id, and whether kept_id is in a reference corpus, of all rows, sorted by id. Empties this object."""
         empty = np.empty(0, f"S{ID_BYTES}")
-        ids, survivors = np.concatenate([empty, *self.ids]), np.concatenate([empty, *self.survivors])
-        foreign = np.concatenate([np.empty(0, np.bool_), *self.foreign])
-        self.ids, self.survivors, self.foreign = [], [], []
+        ids, kept = np.concatenate([empty, *self.ids]), np.concatenate([empty, *self.kept])
+        reference = np.concatenate([np.empty(0, np.bool_), *self.reference])
+        self.ids, self.kept, self.reference = [], [], []
         if (ids[1:] < ids[:-1]).any():  # a failure by now
             order = np.argsort(ids, kind="stable")
-            ids, survivors, foreign = ids[order], survivors[order], foreign[order]
-        return ids, survivors, foreign
+            ids, kept, reference = ids[order], kept[order], reference[order]
+        return ids, kept, reference
 
 
 class Chains:
     """Where removals lead, by ids alone. ids is sorted; corpus: the ids of each shard."""
 
-    def __init__(self, ids: Ids, survivors: Ids, foreign: npt.NDArray[np.bool_], corpus: Sequence[Ids]) -> None:
-        moved = ids != survivors
-        self.moved = ids[moved & ~foreign]  # removed in favour of another id
-        self.towards = survivors[moved & ~foreign]
-        self.gone = _unique(ids[moved | foreign])  # no document of these ids should be left
-        self.wanted = _unique(survivors[~foreign])
+    def __init__(self, ids: Ids, kept: Ids, reference: npt.NDArray[np.bool_], corpus: Sequence[Ids]) -> None:
+        moved = ids != kept
+        self.moved = ids[moved & ~reference]  # removed in favour of another id
+        self.towards = kept[moved & ~reference]
+        self.gone = _unique(ids[moved | reference])  # no document of these ids should be left
+        self.wanted = _unique(kept[~reference])
         self.corpus = corpus
 
     def check(self, exact: bool, lost: int, facts: RemovalFacts) -> Iterator[str]:
@@ -225,8 +225,8 @@ class Chains:
         facts.unknown = int(np.count_nonzero(~found))
         if facts.unknown > lost:
             yield (
-                f"{FOLDER}/: {facts.unknown} survivors are neither in the corpus nor removed themselves, but later "
-                f"stages dropped {lost} documents; the first: {_hex(self.wanted[np.argmin(found)])}"
+                f"{FOLDER}/: {facts.unknown} kept documents are neither in the corpus nor removed themselves, but "
+                f"later stages dropped {lost} documents; the first: {_hex(self.wanted[np.argmin(found)])}"
             )
         if not exact:
             return
@@ -238,7 +238,7 @@ class Chains:
         yield from self._check_ends()
 
     def _check_ends(self) -> Iterator[str]:
-        """No chain of survivors runs in a circle: every pointer, doubled over and over, leaves the removals."""
+        """No chain of kept_id is a cycle: by pointer doubling every one leaves the removals."""
         if not len(self.moved):
             return
         order = np.argsort(self.towards)
@@ -250,9 +250,9 @@ class Chains:
             if not (step >= 0).any():
                 return
             step = np.where(step >= 0, step[step], -1)
-        circling = np.flatnonzero(step >= 0)
-        first = _hex(self.moved[circling[0]])
-        yield f"{FOLDER}/: the survivors of {len(circling)} ids lead round in a circle; the first: {first}"
+        cyclic = np.flatnonzero(step >= 0)
+        first = _hex(self.moved[cyclic[0]])
+        yield f"{FOLDER}/: following kept_id from {len(cyclic)} ids leads into a cycle; the first: {first}"
 
 
 def _ids(column: pa.Array) -> Ids:

@@ -31,7 +31,7 @@ def variant(text: str, rng: random.Random, words: int) -> str:
 @pytest.fixture(scope="module")
 def folder(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two published texts of "old"; copies and variants of them and of each other in "new" and "more"."""
-    folder = tmp_path_factory.mktemp("against")
+    folder = tmp_path_factory.mktemp("reference_corpora")
     rng = random.Random(2)
     texts = [" ".join(f"word{rng.randrange(5000)}" for _ in range(300)) for _ in range(12)]
     write_texts(folder / "old.jsonl", texts[:4])
@@ -75,9 +75,9 @@ def removals(prefix: Path) -> dict[str, tuple[str, str]]:
 
 
 def test_published_documents_win_and_are_not_written_again(folder):
-    setting = f"against=[{{prefix: {folder / 'old'}}}]"
+    setting = f"reference_corpora=[{{prefix: {folder / 'old'}}}]"
     run("refine", folder / "new.yaml", "--output", folder / "new", "--set", setting, "--quiet")
-    scope = f"against:{folder / 'old'}"
+    scope = f"reference:{folder / 'old'}"
     assert removals(folder / "new") == {
         "new/0": ("exact-duplicate", scope),
         "new/1": ("near-duplicate", scope),
@@ -88,13 +88,13 @@ def test_published_documents_win_and_are_not_written_again(folder):
     again = run(
         "refine", folder / "new.yaml", "--output", folder / "again", "--set", setting, "--set", "run.components=stars"
     )
-    assert "against" not in again.stderr
+    assert "reference_corpora" not in again.stderr
     assert corpus_bytes(folder / "again") == corpus_bytes(folder / "new")
 
 
 def test_signatures_are_needed_only_until_phase_2_is_done(folder):
     shutil.copytree(folder / "old", folder / "short")
-    settings = ["--set", f"against=[{{prefix: {folder / 'short'}}}]", "--quiet"]
+    settings = ["--set", f"reference_corpora=[{{prefix: {folder / 'short'}}}]", "--quiet"]
     run("refine", folder / "new.yaml", "--output", folder / "first", *settings)
     shutil.rmtree(folder / "short" / "work")
     shards = ["--set", "shards.seed=2", *settings]
@@ -125,10 +125,10 @@ def test_within_each_source_first(folder):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["against=[{prefix: nowhere}]"], "nowhere/manifest.json: cannot be read"),
-        (["against=[{prefix: OLD}]", "signature.seed=2"], "give this recipe the same signature section"),
-        (["against=[{prefix: OLD, work: OLD/train}]"], "are not there; name its work location"),
-        (["against=[{prefix: OLD}]", "exact_dup=off"], "they need it on"),
+        (["reference_corpora=[{prefix: nowhere}]"], "nowhere/manifest.json: cannot be read"),
+        (["reference_corpora=[{prefix: OLD}]", "signature.seed=2"], "give this recipe the same signature section"),
+        (["reference_corpora=[{prefix: OLD, work: OLD/train}]"], "are not there; name its work location"),
+        (["reference_corpora=[{prefix: OLD}]", "exact_dup=off"], "they need it on"),
         (
             ["near_dup_in_source={nobody: {}}"],
             "near_dup_in_source: 'nobody' given, the name of a source or '*' is allowed",

@@ -1,7 +1,7 @@
 """Verified removal: inside each component, whole signatures decide which documents go and which stand in for them.
 
-Documents of published corpora ("foreign") are first in rank and always survive, however similar to each other; nothing
-is written about them. With `verify: exact` exact_jaccard.py goes on from here.
+Documents of published corpora ("reference") are first in rank and always survive, however similar to each other;
+nothing is written about them. With `verify: exact` exact_jaccard.py goes on from here.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from refinery.transforms.dedup.record_batch import (
     RANK,
     REMOVAL,
     REMOVALS,
-    Block,
+    KeyedBatch,
     Rows,
     add_up,
     gather,
@@ -39,15 +39,15 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
 from refinery.transforms.native import leaders
 
-# In a component a member meets this many survivors one by one, later ones where a sub-band agrees, see leaders.c.
-COMPONENT_LEADERS = 1024
+# In a component a member meets this many representatives one by one, later ones where a sub-band agrees, see leaders.c.
+COMPONENT_REPRESENTATIVES = 1024
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
 
-FACTS = [("component", "<u8"), ("reference", "<u8"), *RANK, *ID, ("source", "<u4"), ("bytes", "<u4")]
+FACTS = [("component", "<u8"), ("locator", "<u8"), *RANK, *ID, ("source", "<u4"), ("bytes", "<u4")]
 # A document of a component. bytes: of its text, UTF-8, at most 2^32 - 1.
 MEMBER = np.dtype(FACTS)
-RANK_ORDER = ("component", "priority", "preference", "tie", "id_high", "id_low", "reference")
+RANK_ORDER = ("component", "priority", "preference", "tie", "id_high", "id_low", "locator")
 
 
 def member_dtype(permutations: int) -> np.dtype[Any]:
@@ -55,18 +55,18 @@ def member_dtype(permutations: int) -> np.dtype[Any]:
     return np.dtype([*FACTS, ("signature", "<u4", (permutations,))])
 
 
-def member_blocks(
-    part: int, blocks: list[bytes], sources: tuple[str, ...], parts: Parts, permutations: int, partitions: int
-) -> Iterator[Block]:
+def member_batches(
+    part: int, batches: list[bytes], sources: tuple[str, ...], parts: Parts, permutations: int, partitions: int
+) -> Iterator[KeyedBatch]:
     """A part's header, LABEL rows and COPY rows -> its members and their COPY rows, by range of component.
 
     Only row groups with members are read. Memory: one row group and its members.
     """
-    labels = np.sort(gather(blocks, LABELS, LABEL), order="reference")
+    labels = np.sort(gather(batches, LABELS, LABEL), order="locator")
     if not len(labels):
         return
-    url, rows = read_header(blocks)
-    wanted = row_of(labels["reference"])
+    url, rows = read_header(batches)
+    wanted = row_of(labels["locator"])
     partition = ranges(labels["component"] * SALT, partitions)
     columns = ("id", "rank", "source", "bytes", "signature")
     for first, table in read_signature_part(url, rows, columns, wanted):
@@ -74,46 +74,48 @@ def member_blocks(
         local = wanted[chosen] - first
         members = np.zeros(len(local), member_dtype(permutations))
         members["component"] = labels["component"][chosen]
-        members["reference"] = labels["reference"][chosen]
+        members["locator"] = labels["locator"][chosen]
         parts.set_rank(part, members, fixed_width(table["rank"], RANK_BYTES)[local])
         set_id(members, fixed_width(table["id"], ID_BYTES)[local])
-        if not parts.is_foreign(part):  # the sources of another corpus mean nothing here
+        if not parts.is_reference(part):  # the sources of another corpus mean nothing here
             members["source"] = name_codes(table["source"], sources)[local]
         members["bytes"] = np.minimum(table["bytes"].to_numpy()[local], 2**32 - 1)
         members["signature"] = fixed_width(table["signature"], 4 * permutations).view("<u4")[local]
         yield from scatter(partition[chosen], MEMBERS, members)
 
-    copies = gather(blocks, COPIES, COPY)
-    place = np.searchsorted(labels["reference"], copies["reference"])
+    copies = gather(batches, COPIES, COPY)
+    place = np.searchsorted(labels["locator"], copies["locator"])
     place[place == len(labels)] = 0
-    known = labels["reference"][place] == copies["reference"]
+    known = labels["locator"][place] == copies["locator"]
     yield from scatter(partition[place[known]], COPIES, copies[known])
 
 
-def verify_blocks(
-    partition: int, blocks: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
-) -> Iterator[Block]:
+def verify_batches(
+    partition: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
+) -> Iterator[KeyedBatch]:
     """Members of a range of components -> by part, REMOVAL rows and the COPY rows of those that survive instead.
 
-    Leader clustering in rank order: a document survives unless an earlier survivor of its component has an estimated
-    Jaccard similarity of at least the threshold with it; it then stands in for the first such survivor's copies. So
-    nothing is removed for the sake of a document that is itself removed, and chains keep every link that they need.
-    Memory: about twice the members of the key. Time: see leaders.c.
+    Greedy clustering in rank order: a document survives unless an earlier representative of its component has an
+    estimated Jaccard similarity of at least the threshold with it; it then stands in for the first such
+    representative's copies. So nothing is removed for the sake of a document that is itself removed, and chains keep
+    every link that they need. Memory: about twice the members of the key. Time: see leaders.c.
     """
-    members, signatures = sort_members(blocks, permutations)
-    foreign = parts.foreign(members["reference"])
+    members, signatures = sort_members(batches, permutations)
+    reference = parts.in_reference(members["locator"])
     minimum = params.minimum(permutations)
-    survivor, matches = assign_leaders(signatures, group_bounds(members["component"]), foreign, minimum, minimum)
-    removed = np.flatnonzero(survivor != np.arange(len(members), dtype=np.uint32))
-    copies = gather(blocks, COPIES, COPY)
+    representative, matches = assign_representatives(
+        signatures, group_bounds(members["component"]), reference, minimum, minimum
+    )
+    removed = np.flatnonzero(representative != np.arange(len(members), dtype=np.uint32))
+    copies = gather(batches, COPIES, COPY)
     similarity = matches[removed] / permutations
-    yield from removal_blocks(members, removed, survivor[removed], similarity, copies, scope, parts)
+    yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
 
 
-def sort_members(blocks: list[bytes], permutations: int) -> tuple[Rows, NDArray[np.uint32]]:
+def sort_members(batches: list[bytes], permutations: int) -> tuple[Rows, NDArray[np.uint32]]:
     """MEMBER rows by component and rank, and their signatures, uint32 of shape (members, permutations)."""
     dtype = member_dtype(permutations)
-    pieces = [np.frombuffer(block, dtype, offset=1) for block in blocks if block[0] == MEMBERS]
+    pieces = [np.frombuffer(batch, dtype, offset=1) for batch in batches if batch[0] == MEMBERS]
     ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64).tolist()
     members = np.empty(ends[-1] if ends else 0, MEMBER)
     for name in MEMBER.names or ():
@@ -132,59 +134,62 @@ def group_bounds(groups: NDArray[Any]) -> NDArray[np.int64]:
     return np.append(np.flatnonzero(starts_of(groups)), len(groups)).astype(np.int64)
 
 
-def assign_leaders(
+def assign_representatives(
     signatures: NDArray[np.uint32], bounds: NDArray[np.int64], protected: NDArray[np.bool_], minimum: int, certain: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Leader clustering of each group: (row of the leader, equal values with it) of every row; leaders have themselves.
+    """Greedy clustering of each group: (row of the representative, equal values with it) of every row; representatives
+    have themselves.
 
-    A row follows the first leader that it has `certain` values in common with, else the one that it has most in common
-    with, if these are at least `minimum`. Protected rows come first in their group and always lead.
+    A row follows the first representative that it has `certain` values in common with, else the one that it has most in
+    common with, if these are at least `minimum`. Protected rows come first in their group and always lead.
     """
-    leader, matches = np.empty(len(signatures), np.uint32), np.empty(len(signatures), np.uint32)
+    representative, matches = np.empty(len(signatures), np.uint32), np.empty(len(signatures), np.uint32)
     guard = protected.astype(np.uint8)
     permutations = signatures.shape[1]
-    leaders.assign(signatures, bounds, permutations, minimum, certain, COMPONENT_LEADERS, guard, leader, matches)
-    return leader, matches
+    leaders.assign(
+        signatures, bounds, permutations, minimum, certain, COMPONENT_REPRESENTATIVES, guard, representative, matches
+    )
+    return representative, matches
 
 
-def removal_blocks(
+def removal_batches(
     members: Rows,
     removed: NDArray[np.int64],
-    survivor: NDArray[Any],
+    representative: NDArray[Any],
     similarity: NDArray[np.float64],
     copies: Rows,
     scope: Scope,
     parts: Parts,
-) -> Iterator[Block]:
+) -> Iterator[KeyedBatch]:
     """By part, REMOVAL rows of the members at `removed` and the COPY rows that they hand on.
 
-    survivor: the member that stays in place of each. copies: COPY rows of (some of) the members. A foreign survivor is
-    handed nothing. members: rows with reference, id and source.
+    representative: the member that stays in place of each. copies: COPY rows of (some of) the members. A reference
+    representative is handed nothing. members: rows with locator, id and source.
     """
     removals = np.empty(len(removed), REMOVAL)
-    removals["reference"] = members["reference"][removed]
+    removals["locator"] = members["locator"][removed]
     for name in ("id_high", "id_low"):
-        removals[name] = members[name][survivor]
+        removals[name] = members[name][representative]
     removals["similarity"] = similarity
     removals["reason"] = scope.reason
-    removals["scope"] = parts.scope_of(members["reference"][survivor], scope.code)
-    yield from scatter(part_of(removals["reference"]), REMOVALS, removals)
+    removals["scope"] = parts.scope_of(members["locator"][representative], scope.code)
+    yield from scatter(part_of(removals["locator"]), REMOVALS, removals)
 
-    ours = ~parts.foreign(members["reference"][survivor])
-    gone, heir = members["reference"][removed[ours]], members["reference"][survivor[ours]]
+    ours = ~parts.in_reference(members["locator"][representative])
+    gone, representatives = members["locator"][removed[ours]], members["locator"][representative[ours]]
     own = np.empty(len(gone), COPY)
-    own["reference"], own["source"], own["documents"] = heir, members["source"][removed[ours]], 1
-    handed = add_up(np.concatenate([own, inherited(gone, heir, copies)]))
-    yield from scatter(part_of(handed["reference"]), COPIES, handed)
+    own["locator"], own["source"], own["documents"] = representatives, members["source"][removed[ours]], 1
+    handed = add_up(np.concatenate([own, transfer_copies(gone, representatives, copies)]))
+    yield from scatter(part_of(handed["locator"]), COPIES, handed)
 
 
-def inherited(gone: NDArray[np.uint64], heir: NDArray[np.uint64], copies: Rows) -> Rows:
+def transfer_copies(gone: NDArray[np.uint64], representatives: NDArray[np.uint64], copies: Rows) -> Rows:
     """The COPY rows of removed documents, as those of the documents that survive instead."""
     if not len(gone):
         return copies[:0]
     order = np.argsort(gone)
-    place = np.minimum(np.searchsorted(gone, copies["reference"], sorter=order), len(gone) - 1)
-    moved = gone[order[place]] == copies["reference"]
+    place = np.minimum(np.searchsorted(gone, copies["locator"], sorter=order), len(gone) - 1)
+    moved = gone[order[place]] == copies["locator"]
     handed: Rows = copies[moved]
-    handed["reference"] = heir[order[place[moved]]]
+    handed["locator"] = representatives[order[place[moved]]]
     return handed
