@@ -334,8 +334,8 @@ class PerDocument(beam.PTransform):
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects, self.splits, self.reasons)
-        outputs = with_sides(docs, "judge", beam.ParDo(dofn))
-        add_side(docs.pipeline, outputs[SIDES])
+        outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
+        add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type
         return outputs[MAIN]
 

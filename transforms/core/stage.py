@@ -149,3 +149,30 @@ class Stage(Generic[P]):
         return PerDocument(
             self.name, judge, prepare, rejects or RejectParams(), self.output, splits=self.splits, reasons=known
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sink:
+    """What ends a phase: it writes what the stages kept. Declared for the fingerprint, since it decides bytes too.
+
+    name, version, libraries, schemes: as of a stage. uses: sections of the recipe that decide what it writes.
+    """
+
+    name: str
+    version: int
+    summary: str
+    uses: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+    schemes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer(Sink):
+    """The end of a lane: encoded documents in, published files out.
+
+    transform: called as transform(docs, job) with the lane's `ShardsJob` (pipelines/run/graphs.py); it emits one
+    "shard" side-output record per shard, with its files by kind. kinds: of those files, in the order of listings.
+    """
+
+    transform: Callable[..., Any]
+    kinds: tuple[str, ...]

@@ -9,45 +9,33 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
-import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.params import Count, Params
+from refinery.transforms.core.stage import Note, Reason, Stage
 
 CUT_LINES = "cut_lines"  # meta of a kept document that has lines to cut: their numbers from 0, "3,4,17"
 
 
-@dataclass(frozen=True)
-class LineParams:
-    """Which lines are cut, and what must be left.
+class LineParams(Params):
+    """Which lines are cut, and what must be left."""
 
-    max_documents: a line that more documents of the scope have is cut out of all of them; documents are counted after
-    deduplication, and each once however often it repeats the line. scope: whether the documents of a source or all
-    documents are counted together. min_line_words: lines of fewer words are left alone, 1 to 15 (in scripts written
-    without spaces every character is a word). min_chars: characters that must be left of a text that lost a line.
-    """
-
-    max_documents: int = 6  # Llama 3, section 3.1.1: per 30 million documents
+    max_documents: Annotated[int, Field(ge=1, lt=2**32)] = 6  # Llama 3, section 3.1.1: per 30 million documents
+    """a line that more documents of the scope have is cut out of all of them; documents are counted after
+    deduplication, and each once however often it repeats the line"""
     scope: Literal["source", "corpus"] = "corpus"
-    min_line_words: int = 1
-    min_chars: int = 300  # CCNet's min_len
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.max_documents < 2**32:
-            raise ValueError(f"max_documents: {self.max_documents} given, 1 to 2^32 - 1 is allowed")
-        if self.scope not in ("source", "corpus"):
-            raise ValueError(f"scope: {self.scope!r} given, 'source' or 'corpus' is allowed")
-        if not 1 <= self.min_line_words <= 15:
-            raise ValueError(f"min_line_words: {self.min_line_words} given, 1 to 15 is allowed")
-        if self.min_chars < 0:
-            raise ValueError(f"min_chars: {self.min_chars} given, 0 or more is allowed")
+    """whose documents are counted together: those of all sources (`corpus`) or of one (`source`)"""
+    min_line_words: Annotated[int, Field(ge=1, le=15)] = 1
+    """lines of fewer words are left alone; in scripts written without spaces every character is a word"""
+    min_chars: Count = 300  # CCNet's min_len
+    """a document that lost a line and has fewer characters left is dropped: `too-little-left`"""
 
 
 def list_values(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -118,12 +106,24 @@ def cut_lines(doc: Document, params: LineParams) -> Document | Drop:
     return replace(doc, text=text, meta={**meta, "lines_cut": len(set(numbers))})
 
 
-@dataclass
-class CutLines(beam.PTransform):
-    """Cut the lines out that deduplication found in too many documents."""
-
-    params: LineParams = field(default_factory=LineParams)
-    rejects: RejectParams = field(default_factory=RejectParams)
-
-    def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection[Document]:
-        return docs | PerDocument("lines", partial(cut_lines, params=self.params), rejects=self.rejects)
+LINES = Stage(
+    name="lines",
+    version=1,
+    summary="Cut lines out that deduplication found in too many documents.",
+    params=LineParams,
+    section="line_dup",
+    on=False,
+    judge=cut_lines,
+    notes=(
+        Note(CUT_LINES, str, "numbers of the lines to cut, until they are cut"),
+        Note("lines_cut", int, "lines that were cut out"),
+    ),
+    reasons=(
+        Reason(
+            "too-little-left",
+            "without its frequent lines the text has fewer than `min_chars` characters",
+            "raise `max_documents` if it cuts good lines",
+            "Wenzek et al. 2020, section 3.1; Grattafiori et al. 2024, section 3.1.1",
+        ),
+    ),
+)

@@ -7,12 +7,14 @@ probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.dedup.record_batch import (
     BANDS,
@@ -51,28 +53,18 @@ ANY_SOURCE = "*"  # of parameters by source: all that are not named
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
 
-@dataclass(frozen=True)
-class NearParams:
-    """When two documents are near duplicates.
+class NearParams(Params):
+    """When two documents are near duplicates."""
 
-    threshold: estimated Jaccard similarity of their shingles from which one of them is removed. bands, rows: how
-    candidates are found; null derives them from the threshold and the number of permutations. verify: what decides a
-    removal, the "signature"'s estimate, or the "exact" similarity of the two texts, which are then read again.
-    """
-
-    threshold: float = 0.75
-    bands: int | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
-    rows: int | None = 8
+    threshold: Annotated[float, Field(gt=0, le=1)] = 0.75
+    """estimated Jaccard similarity of their shingles from which one of them is removed"""
+    bands: Positive | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
+    """bands that candidates are found by; null derives them from the threshold and the number of permutations"""
+    rows: Positive | None = 8
+    """values in a band; null likewise"""
     verify: Literal["signature", "exact"] = "signature"
-
-    def __post_init__(self) -> None:
-        if not 0 < self.threshold <= 1:
-            raise ValueError(f"threshold: {self.threshold} given, a number above 0 and up to 1 is allowed")
-        for name, value in (("bands", self.bands), ("rows", self.rows)):
-            if value is not None and value < 1:
-                raise ValueError(f"{name}: {value} given, 1 or more, or null, is allowed")
-        if self.verify not in ("signature", "exact"):
-            raise ValueError(f"verify: {self.verify!r} given, 'signature' or 'exact' is allowed")
+    """what decides a removal: the estimate of the `signature`, or the `exact` similarity of the two texts, which are
+    then read again"""
 
     def layout(self, permutations: int) -> tuple[int, int]:
         """(bands, rows) for signatures of that many permutations; raises ValueError when they do not fit.

@@ -1,28 +1,21 @@
 """The total order that decides which of several copies survives."""
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 from refinery.transforms.core.document import Document, hash64, text_bytes
+from refinery.transforms.core.params import Params
 
 RANK_BYTES = 24
 WORST = 2**64 - 1
 YEAR_ONE = datetime(1, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class RankParams:
-    """prefer: among copies from sources of one priority, which survives.
-
-    longest: most UTF-8 bytes. newest: latest meta "date". first: lowest position in its source.
-    """
+class RankParams(Params):
+    """Which of several copies is kept, among sources of one priority."""
 
     prefer: Literal["longest", "newest", "first"] = "longest"
-
-    def __post_init__(self) -> None:
-        if self.prefer not in ("longest", "newest", "first"):
-            raise ValueError(f"prefer: {self.prefer!r} given, 'longest', 'newest' or 'first' is allowed")
+    """`longest`: most UTF-8 bytes; `newest`: latest meta `date`; `first`: lowest position in its source"""
 
 
 def rank_key(doc: Document, priority: int, params: RankParams) -> bytes:

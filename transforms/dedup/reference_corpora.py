@@ -6,15 +6,18 @@ shards: those whose ids are in their provenance.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import orjson
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import Field
 
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.params import Params
 from refinery.transforms.dedup.record_batch import (
     ID,
     REFERENCE,
@@ -34,19 +37,13 @@ REFERENCE_ID = np.dtype([*ID, ("scope", "u1")])
 MAX_CORPORA = 250  # a scope is one byte
 
 
-@dataclass(frozen=True)
-class ReferenceCorpusParams:
-    """A published corpus whose documents win over the run's own. prefix: where its manifest is.
+class ReferenceCorpusParams(Params):
+    """A published corpus to deduplicate against."""
 
-    work: its work location where that is not PREFIX/work; its signatures must still be there.
-    """
-
-    prefix: str
+    prefix: Annotated[str, Field(min_length=1)]
+    """where its manifest is"""
     work: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.prefix:
-            raise ValueError("prefix: '' given, the prefix of a published corpus is allowed")
+    """its work location, where that is not PREFIX/work; its signatures must still be there"""
 
 
 @dataclass(frozen=True)

@@ -18,18 +18,19 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import chain
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import Field
 
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.native import minhash
@@ -63,28 +64,17 @@ BORDER, LETTER, SOLITARY, MARK = range(4)
 ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))
 
 
-@dataclass(frozen=True)
-class SignatureParams:
-    """How documents are sketched.
+class SignatureParams(Params):
+    """How documents are sketched."""
 
-    permutations: values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations).
-    ngram: units in a shingle. unit: what a shingle is made of. seed: chooses the permutations, as in datasketch.
-    """
-
-    permutations: int = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, section 3.4
-    ngram: int = 5
+    permutations: Annotated[int, Field(ge=1, le=4096)] = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, 3.4
+    """values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
+    ngram: Annotated[int, Field(ge=1, le=256)] = 5
+    """units in a shingle"""
     unit: Literal["word", "character"] = "word"
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.permutations <= 4096:
-            raise ValueError(f"permutations: {self.permutations} given, 1 to 4096 is allowed")
-        if not 1 <= self.ngram <= 256:
-            raise ValueError(f"ngram: {self.ngram} given, 1 to 256 is allowed")
-        if self.unit not in ("word", "character"):
-            raise ValueError(f"unit: {self.unit!r} given, 'word' or 'character' is allowed")
-        if not 0 <= self.seed < 2**32:
-            raise ValueError(f"seed: {self.seed} given, 0 to 2^32 - 1 is allowed")
+    """what a shingle is made of"""
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    """chooses the permutations, as in datasketch"""
 
 
 def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray[np.uint32]:

@@ -45,10 +45,15 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
+from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 
 NAME = b"part"  # metadata of serialized verdicts: what their part is called
 
-STAGES = {EXACT: "exact-duplicates", NEAR_IN_SOURCE: "near-duplicates-in-source", NEAR: "near-duplicates"}
+STAGES = {
+    EXACT: EXACT_DUPLICATES.name,
+    NEAR_IN_SOURCE: NEAR_DUPLICATES_IN_SOURCE.name,
+    NEAR: NEAR_DUPLICATES.name,
+}
 
 
 def _schema(source: pa.DataType) -> pa.Schema:

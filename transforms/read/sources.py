@@ -12,7 +12,9 @@ from functools import partial
 import apache_beam as beam
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.per_document import Damaged, PerFile, RejectParams, Skipped
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, RejectParams, Skipped
+from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.jsonl import read_jsonl
@@ -21,6 +23,8 @@ from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, p
 from refinery.transforms.read.warc import read_warc
 
 __all__ = [
+    "READ",
+    "READERS",
     "LimitParams",
     "ReadSources",
     "ReadTask",
@@ -97,3 +101,38 @@ class ReadSources(beam.PTransform):
             | "tasks" >> beam.Map(ReadTask.from_json)  # ReadTask
             | PerFile("read", partial(read_task, limits=self.limits), self.rejects)  # RawDocument
         )
+
+
+READ: Stage[Params] = Stage(
+    name="read",
+    version=1,
+    summary="Read every record of every file of the sources.",
+    uses=("sources", "limits", "rejects"),
+    libraries=("brotli", "fastwarc", "isal", "orjson", "zstandard"),
+    reasons=(
+        Reason(
+            "record-type",
+            "not content: warcinfo, request, metadata, revisit, DNS, a crawler's own notes",
+            "nothing: half of a crawl's records and more",
+        ),
+        Reason("http-status", "not 200"),
+        Reason(
+            "content-type",
+            "neither HTML nor plain text, as declared or by its first bytes",
+            "nothing; images and PDF are no input",
+        ),
+        Reason("content-encoding", "an encoding without a decoder, or more than three on top of each other"),
+        Reason(
+            "too-large",
+            "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` on the way there",
+            "raise the limit if the records are real texts",
+        ),
+        Reason(
+            "meta-too-large",
+            "address and meta fields over `limits.max_meta_bytes`",
+            "name fewer `meta_fields`, or raise it",
+        ),
+        Reason("empty", "no text, or white space only", "many: check `text_field`"),
+        Reason(NOT_SAMPLED, "left out by `sample`; never in `rejects/`"),
+    ),
+)

@@ -29,9 +29,10 @@ from refinery.transforms.core.per_document import (
     with_side_output,
 )
 from refinery.transforms.core.report import publish_part
+from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams, compute_signatures, signature_table
 
 DOCUMENTS_SCHEMA = pa.schema(
     [
@@ -198,3 +199,12 @@ class WriteDocuments(beam.PTransform):
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]
+
+
+PARTS = Sink(
+    name="documents",
+    version=1,
+    summary="Documents and their signatures, as row-aligned Parquet parts.",
+    uses=("signature", "rank"),
+    schemes=(SIGNATURE_SCHEME,),
+)

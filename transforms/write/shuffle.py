@@ -9,14 +9,16 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import apache_beam as beam
 import orjson
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
+from pydantic import Field
 
 from refinery.transforms.core.document import hash64
+from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.tokenize.encode import EncodedDocument
 
 BATCH_BYTES = 1 << 20  # tokens and provenance of one batch, before compression
@@ -36,24 +38,17 @@ BATCH_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True)
-class ShardParams:
-    """How the corpus is cut and ordered.
-
-    seed: of the global order. target_bytes: UTF-8 text of deduplicated documents that one shard holds, about
-    (a 256 MiB text shard is a .bin of about 120 MB at 16-bit ids). validation: share of documents, chosen by a hash of
-    the id alone, so that a document never changes sides when data is added or the seed changes.
-    """
+class ShardParams(Params):
+    """How the corpus is cut and ordered."""
 
     seed: int = 1
-    target_bytes: int = 256 << 20
-    validation: float = 0.01
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.validation < 1:
-            raise ValueError(f"validation: {self.validation} given, a number from 0 to below 1 is allowed")
-        if self.target_bytes < 1:
-            raise ValueError(f"target_bytes: {self.target_bytes} given, 1 or more is allowed")
+    """of the global order"""
+    target_bytes: Positive = 256 << 20
+    """UTF-8 text of deduplicated documents that one shard holds, about (256 MiB of text make a .bin of about 120 MB at
+    16-bit ids)"""
+    validation: Annotated[float, Field(ge=0, lt=1)] = 0.01
+    """share of documents that become the validation split, chosen by a hash of the id alone, so that a document never
+    changes sides when data is added or the seed changes"""
 
 
 def order_key(seed: int, id_: bytes) -> int:

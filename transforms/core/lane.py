@@ -1,0 +1,103 @@
+"""A lane as data: the ordered stages of its three phases, the formats it reads, the writer that ends it.
+
+Everything that has to know the stages derives it from here: the recipe's class, fingerprints, the funnel's order,
+checks before a run, provenance columns, pages, the JSON schema.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+from refinery.transforms.core.stage import Note, Sink, Stage, Writer
+
+AnyStage = Stage[Any]
+
+PHASES = ("clean", "dedup", "shards")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS.
+
+    clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
+    the encoder; `writer` ends it.
+    """
+
+    name: str
+    summary: str
+    readers: tuple[str, ...]
+    clean: tuple[AnyStage, ...]
+    parts: Sink
+    dedup: tuple[AnyStage, ...]
+    shards: tuple[AnyStage, ...]
+    writer: Writer
+
+    def __post_init__(self) -> None:
+        for what, names in (
+            ("stage", [stage.name for stage in self.stages]),
+            ("section", [stage.key for stage in self.stages if stage.key]),
+            ("note", [note.name for note in self.notes]),
+        ):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"lane {self.name}: {what} {twice[0]!r} declared twice")
+
+    @property
+    def stages(self) -> tuple[AnyStage, ...]:
+        """All stages, in the order of the funnel."""
+        return (*self.clean, *self.dedup, *self.shards)
+
+    @property
+    def funnel(self) -> tuple[str, ...]:
+        """Names of the stages, in order."""
+        return tuple(stage.name for stage in self.stages)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the stages note in meta, in their order."""
+        return tuple(chain.from_iterable(stage.notes for stage in self.stages))
+
+    @property
+    def columns(self) -> tuple[Note, ...]:
+        """Notes that are columns of the provenance files."""
+        return tuple(note for note in self.notes if note.column)
+
+    def phase(self, name: str) -> tuple[AnyStage, ...]:
+        """The stages of "clean", "dedup" or "shards"."""
+        return {"clean": self.clean, "dedup": self.dedup, "shards": self.shards}[name]
+
+    def phase_of(self, stage: AnyStage) -> str:
+        """The phase that a stage belongs to."""
+        return next(name for name in PHASES if stage in self.phase(name))
+
+    def sink(self, phase: str) -> Sink | None:
+        """What ends a phase; None for dedup, whose verdicts belong to its stages."""
+        return {"clean": self.parts, "shards": self.writer}.get(phase)
+
+    def sections(self, phase: str) -> tuple[str, ...]:
+        """Sections of a recipe that decide a phase, each in the first phase that uses it."""
+        found: list[str] = []
+        for name in PHASES[: PHASES.index(phase) + 1]:
+            before = tuple(found)
+            sink = self.sink(name)
+            used = chain.from_iterable(stage.sections for stage in self.phase(name))
+            found += [key for key in dict.fromkeys((*used, *(sink.uses if sink else ()))) if key not in before]
+        return tuple(key for key in found if phase == PHASES[0] or key not in before)
+
+    def places(self) -> Iterator[str]:
+        """Names of the stages behind which another one may be placed: those that emit documents."""
+        yield from (stage.name for stage in self.clean[1:])
+        yield from (stage.name for stage in self.shards[:-1])
+
+    def insert(self, stage: AnyStage, after: str) -> "Lane":
+        """This lane with another stage behind the one named.
+
+        Raises ValueError for a place that has no documents to judge, and for a name that is taken.
+        """
+        if after not in self.places():
+            raise ValueError(f"after: {after!r} given, {', '.join(self.places())} is allowed")
+        phase = "clean" if after in {known.name for known in self.clean} else "shards"
+        known = self.phase(phase)
+        place = [known.name for known in self.phase(phase)].index(after) + 1
+        longer = (*known[:place], stage, *known[place:])
+        return replace(self, clean=longer) if phase == "clean" else replace(self, shards=longer)
