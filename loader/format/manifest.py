@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -143,8 +143,8 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 class FileEntry:
     """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file.
 
-    block_crc32c: of a .bin, the CRC-32C of each MiB as loader.format.block_checksums writes it; "" in corpora from
-    before it.
+    block_crc32c: of a .bin, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes it; "" for other
+    files.
     """
 
     path: str
@@ -302,10 +302,16 @@ def _manifest_bytes(store: Store) -> bytes:
 
 def _file(entry: Fields) -> FileEntry:
     rows = entry.count("rows") if "rows" in entry.value else None
-    size = entry.count("size")
-    blocks = entry.block_checksums("block_crc32c", size) if "block_crc32c" in entry.value else ""
     crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
-    return FileEntry(entry.path("path"), size, crc32c, sha256, rows, blocks)
+    return FileEntry(entry.path("path"), entry.count("size"), crc32c, sha256, rows)
+
+
+def _token_file(entry: Fields) -> FileEntry:
+    """A .bin, which is read block by block: block checksums are required."""
+    file = _file(entry)
+    if "block_crc32c" not in entry.value:
+        raise FormatError(f"{entry.where}: {file.path}: block_crc32c is missing, the CRC-32C of each MiB expected")
+    return replace(file, block_crc32c=entry.block_checksums("block_crc32c", file.size))
 
 
 def _shard(entry: Fields) -> ShardEntry:
@@ -322,7 +328,7 @@ def _shard(entry: Fields) -> ShardEntry:
         count=entry.count("count"),
         documents=entry.count("documents"),
         tokens=entry.count("tokens"),
-        bin=_file(files.inner("bin")),
+        bin=_token_file(files.inner("bin")),
         idx=_file(files.inner("idx")),
         provenance=_file(files.inner("provenance")),
     )

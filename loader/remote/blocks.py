@@ -18,7 +18,6 @@ from typing import Any, cast
 from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import BLOCK, block_values, parse_blocks
 from refinery.loader.remote.cache import BlockCache, CachedBlock, Damaged, Key, default_folder, file_id
-from refinery.loader.remote.learned import Learned
 from refinery.loader.storage.fetch import Answer, Counters, Fetcher, FetchParams, RangeStore, WrongBytes
 from refinery.loader.storage.remote_store import CorruptObject
 
@@ -39,8 +38,7 @@ class SourceParams:
     0 to do without. memory_bytes: for blocks that could not be cached, per process. open_blocks: kept open, per
     process, which keeps them from being evicted; never more than a 16th of the cache. request_bytes: the largest read
     ahead. threads: that read ahead, and as many for what is waited for. patience: seconds to wait for another process
-    that is fetching a block before it is read twice. stagger: seconds between the starts of the threads. verify: what
-    to do for a corpus without published block checksums, see refinery.loader.remote.learned: "before" or "late".
+    that is fetching a block before it is read twice. stagger: seconds between the starts of the threads.
     """
 
     cache: Path | None = None
@@ -51,7 +49,6 @@ class SourceParams:
     threads: int = 8
     patience: float = 1.0
     stagger: float = 0.02
-    verify: str = "before"
     fetch: FetchParams = field(default_factory=FetchParams)
 
     def __post_init__(self) -> None:
@@ -64,8 +61,6 @@ class SourceParams:
         for name in ("open_blocks", "threads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
-        if self.verify not in ("before", "late"):
-            raise ValueError(f"verify: {self.verify!r} given, 'before' or 'late' is allowed")
 
     @property
     def group(self) -> int:
@@ -84,13 +79,13 @@ class SourceParams:
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus. crc32c: 8 hexadecimal digits. block_crc32c: the manifest's string, "" where it has none."""
+    """A file of a corpus. crc32c: 8 hexadecimal digits. block_crc32c: the manifest's string."""
 
     corpus: str
     path: str
     size: int
     crc32c: str
-    block_crc32c: str = ""
+    block_crc32c: str
     # Not functools.cached_property: until Python 3.12 it locks, and a child forked meanwhile would wait for ever.
     _made: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -102,17 +97,11 @@ class RemoteFile:
         return cast(str, self._made["id"])
 
     @property
-    def checksums(self) -> tuple[int, ...] | None:
-        """Those published, None where there are none. Raises FormatError where they contradict the file's own."""
-        if not self.block_crc32c:
-            return None
+    def checksums(self) -> tuple[int, ...]:
+        """CRC-32C of each block. Raises FormatError where they contradict the whole file's."""
         if "checksums" not in self._made:
             self._made["checksums"] = parse_blocks(self.block_crc32c, self.size, self.crc32c, self.path)
         return cast(tuple[int, ...], self._made["checksums"])
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.size // BLOCK)
 
     def length(self, block: int) -> int:
         return min(BLOCK, self.size - block * BLOCK)
@@ -128,7 +117,6 @@ class BlockReader:
         self.cache = BlockCache(params.folder, params.cache_bytes, counters)
         # An attempt and its hedge for every thread that may wait for one.
         self._fetcher = Fetcher(store, params.fetch, counters, 4 * params.threads)
-        self._learned = Learned(self.cache, self._fetch_unverified, params)
         self._pool = ThreadPoolExecutor(params.threads, "refinery-demand")
         self._lock = threading.Lock()
         self._demanded: dict[Key, Future[bytes | bytearray | memoryview]] = {}
@@ -145,7 +133,7 @@ class BlockReader:
         """
         pieces: list[memoryview | None] = []
         waiting: list[tuple[int, int, int, Future[bytes | bytearray | memoryview]]] = []
-        expected = self._checksums(file)
+        expected = file.checksums
         for block in range(start // BLOCK, -(-stop // BLOCK)):
             begin = block * BLOCK
             inside = max(start - begin, 0), min(stop - begin, BLOCK)
@@ -165,7 +153,6 @@ class BlockReader:
 
     def fetch_ahead(self, file: RemoteFile, blocks: Sequence[int]) -> bool:
         """Fetch those of `blocks` (ascending, of one group) that are not here; False where another is at it."""
-        self._checksums(file)
         if len(blocks) <= SHORT:  # as if a reader waited, so that one who comes meanwhile waits for the same request
             with self._lock:
                 keys = [key for block in blocks if (key := Key(file.id, block)) not in self._memory]
@@ -226,10 +213,7 @@ class BlockReader:
         for block in self._open.values():
             block.abandon()
 
-    def _checksums(self, file: RemoteFile) -> tuple[int, ...] | None:
-        return file.checksums if file.block_crc32c else self._learned.checksums(file)
-
-    def _at_hand(self, key: Key, start: int, stop: int, expected: tuple[int, ...] | None) -> memoryview | None:
+    def _at_hand(self, key: Key, start: int, stop: int, expected: tuple[int, ...]) -> memoryview | None:
         """The bytes from memory or from the cache; None where they are in neither, or damaged."""
         with self._lock:
             data = self._memory.get(key)
@@ -240,7 +224,7 @@ class BlockReader:
             if block is not None:
                 self._open.move_to_end(key)
         if block is None:
-            block = self.cache.open(key, expected[key.block] if expected else None)
+            block = self.cache.open(key, expected[key.block])
             if block is None:
                 return None
             self._keep_open(key, block)
@@ -284,7 +268,7 @@ class BlockReader:
             group = file.id, key.block // self._params.group
             while True:
                 with self.cache.fetching(*group) as mine:
-                    data = self._at_hand(key, 0, file.length(key.block), self._checksums(file))
+                    data = self._at_hand(key, 0, file.length(key.block), file.checksums)
                     if data is not None:
                         future.set_result(data)
                         break
@@ -313,23 +297,10 @@ class BlockReader:
                 self._demanded.pop(key, None)
 
     def _download(self, file: RemoteFile, first: int, last: int) -> bytes | bytearray:
-        """Blocks [first, last), compared with their checksums where these are known, else noted."""
-        expected = self._checksums(file)
-        data, found = self._fetch(file, first, last, expected)
-        if expected is None:
-            self._learned.note(file, first, found)
-        return data
+        """Blocks [first, last), compared with their checksums."""
+        where, start, stop = self._store.url(file.path), first * BLOCK, min(last * BLOCK, file.size)
+        expected = file.checksums
 
-    def _fetch_unverified(self, file: RemoteFile, first: int, last: int) -> list[int]:
-        """Fetch and keep blocks [first, last) of a file that has no checksums yet; returns theirs."""
-        data, found = self._fetch(file, first, last, None)
-        for block in range(first, last):
-            self.cache.store(Key(file.id, block), memoryview(data)[(block - first) * BLOCK :][:BLOCK])
-        return found
-
-    def _fetch(
-        self, file: RemoteFile, first: int, last: int, expected: tuple[int, ...] | None
-    ) -> tuple[bytes | bytearray, list[int]]:
         def verify(answer: Answer) -> None:
             if answer.size not in (None, file.size):
                 raise WrongBytes(CorruptShard(f"{where}: {answer.size} bytes found, {file.size} expected"))
@@ -339,17 +310,15 @@ class BlockReader:
             if len(answer.data) != stop - start:  # stores give fewer only where the object ends
                 text = f"{where}: ends at byte {start + len(answer.data)} or before, {file.size} bytes expected"
                 raise WrongBytes(CorruptShard(text))
-            for i, value in enumerate(block_values(answer.data)):
-                if expected is not None and value != expected[first + i]:
-                    text = f"{where}: block {first + i}: crc32c {value:08x} found, {expected[first + i]:08x} expected"
+            for block, value in enumerate(block_values(answer.data), first):
+                if value != expected[block]:
+                    text = f"{where}: block {block}: crc32c {value:08x} found, {expected[block]:08x} expected"
                     raise WrongBytes(CorruptShard(text))
 
-        where, start, stop = self._store.url(file.path), first * BLOCK, min(last * BLOCK, file.size)
         try:
-            answer = self._fetcher.read(file.path, start, stop, verify)
+            return self._fetcher.read(file.path, start, stop, verify).data
         except FileNotFoundError:
             raise FormatError(f"{where}: missing, {file.size} bytes expected") from None
-        return answer.data, [] if expected else block_values(answer.data)
 
     def _keep(self, key: Key, data: bytes | bytearray | memoryview, evict: bool) -> None:
         """Store a block; where the cache cannot take it, in memory, for which others go only if `evict`."""

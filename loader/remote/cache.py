@@ -1,7 +1,6 @@
 """Blocks of remote files on local disk, shared by all processes of a host and bounded in size.
 
 FOLDER/blocks/<file>/<block>   a block, then CRC-32C of each 16 KiB page of it, then a footer with its own checksum
-FOLDER/sums/<file>             checksums of all blocks of a file whose corpus publishes none (loader.remote.learned)
 FOLDER/locks/<stripe>          who fetches what
 FOLDER/usage                   bytes in use, and the lock of whoever changes that
 
@@ -125,11 +124,11 @@ class BlockCache:
         self._lock = threading.Lock()
         self._warned = False
         self._not_before = 0.0  # when a block may be stored again
-        with self.tolerant():
+        with self._tolerant():
             self._make_folders()
 
     def _make_folders(self) -> None:
-        for name in ("blocks", "locks", "sums"):
+        for name in ("blocks", "locks"):
             (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _open_own(self, name: str) -> int:
@@ -185,7 +184,7 @@ class BlockCache:
         table = b"".join(google_crc32c.value(page).to_bytes(4, "little") for page in pages)
         footer = _FOOTER.pack(_MAGIC, key.digest, len(view), 0)[:-4]
         tail = table + footer + struct.pack("<I", google_crc32c.value(table + footer))
-        with self.tolerant():
+        with self._tolerant():
             path = self._path(key)
             temporary = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
             try:
@@ -215,24 +214,19 @@ class BlockCache:
     def repair(self, key: Key) -> None:
         """Remove a damaged block."""
         self._counters.add(repairs=1)
-        self.drop(key)
-
-    def drop(self, key: Key) -> None:
         with contextlib.suppress(OSError):
             self._path(key).unlink(missing_ok=True)
 
     @contextlib.contextmanager
-    def fetching(self, file: str, group: int | None) -> Iterator[bool]:
-        """False where another thread or process is fetching blocks of this group (None: the whole file at once); else
-        nobody else does while inside.
+    def fetching(self, file: str, group: int) -> Iterator[bool]:
+        """False where another thread or process is fetching blocks of this group; else nobody else does while inside.
 
         Groups share 1,024 locks, so that rarely one waits for a stranger. Never blocks. True where locks cannot be had.
         """
         stripe = int.from_bytes(hashlib.blake2b(f"{file}/{group}".encode(), digest_size=8).digest()) % STRIPES
-        name = f"whole-{stripe:03x}" if group is None else f"{stripe:03x}"  # who holds one may ask for the other
         descriptor = -1
-        with self.tolerant():
-            descriptor = self._open_own(f"locks/{name}")
+        with self._tolerant():
+            descriptor = self._open_own(f"locks/{stripe:03x}")
         if descriptor < 0:
             yield True
             return
@@ -324,7 +318,7 @@ class BlockCache:
         return total
 
     @contextlib.contextmanager
-    def tolerant(self) -> Iterator[None]:
+    def _tolerant(self) -> Iterator[None]:
         """Go on without the cache where its folder fails: full, read-only, gone."""
         try:
             yield

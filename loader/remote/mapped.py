@@ -29,14 +29,12 @@ _LOOK_SHARE = 50  # ... at least so many times what one takes, for file systems 
 class Checked:
     """Which blocks of a local .bin were compared with their checksums; it outlives the memory map.
 
-    Blocks are MiBs, or the whole file where the corpus publishes no others. Memory: 5 bytes per block.
+    Memory: 5 bytes per block of a MiB.
     """
 
     def __init__(self, path: Path, file: FileEntry, identity: tuple[int, ...]) -> None:
         self.identity = identity  # of the file: another one in its place is checked again
-        self.block = BLOCK if file.block_crc32c else max(1, file.size)
-        values = parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)) if file.block_crc32c else None
-        self.checksums = array("I", [int(file.crc32c, 16)] if values is None else values)
+        self.checksums = array("I", parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)))
         self.done = bytearray(len(self.checksums))
 
 
@@ -57,23 +55,20 @@ class Mapped:
         self.checked = known if known and known.identity == identity else Checked(path, file, identity)
         self._bytes = np.frombuffer(self._map, np.uint8)
         self.tokens: npt.NDArray[Any] = np.frombuffer(self._map, dtype)
-        self.per_block = self.checked.block // dtype.itemsize  # tokens
+        self.per_block = BLOCK // dtype.itemsize  # tokens
         self.done = self.checked.done
         self.look_at = 0.0  # when to look at the file again, by time.monotonic
 
     def check(self, first: int, last: int) -> None:
         """Compare blocks `first` to `last`, each once; CorruptShard where one differs. Threads may repeat a check."""
-        size, checksums = self.checked.block, self.checked.checksums
         for block in range(first, last + 1):
             if not self.done[block]:
-                begin, end = block * size, min((block + 1) * size, self._size)
-                found = 0
-                for i in range(begin, end, BLOCK):
-                    self._check_size(self._map.size())
-                    found = google_crc32c.extend(found, self._bytes[i : min(i + BLOCK, end)])
-                if found != checksums[block]:
+                begin, end = block * BLOCK, min((block + 1) * BLOCK, self._size)
+                self._check_size(self._map.size())
+                found, expected = google_crc32c.value(self._bytes[begin:end]), self.checked.checksums[block]
+                if found != expected:
                     raise CorruptShard(
-                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {checksums[block]:08x} "
+                        f"{self._path}: bytes {begin} to {end} have crc32c {found:08x}, {expected:08x} "
                         "expected: the file is damaged; copy or make it again"
                     )
                 self.done[block] = 1

@@ -120,9 +120,9 @@ def _check_range(entry: ShardEntry, start: int, count: int) -> None:
 class LocalSource:
     """Shards in a local folder, memory-mapped: a read is one copy, the pages are the kernel's.
 
-    The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process); in
-    corpora that publish none the first read compares the whole file. As many files stay open as half of the limit on
-    open files allows; with more shards than that, reading slows down by some 30 us per sample.
+    The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process). As many
+    files stay open as half of the limit on open files allows; with more shards than that, reading slows down by some
+    30 us per sample.
 
     A published corpus must not be changed. If it is, a read that comes 1 ms or more after the last look at the file
     finds out: FormatError for another size; what was written to is verified again. Between a look and the copy that
@@ -227,9 +227,8 @@ def _check_tokens(store: Store, entry: ShardEntry, dtype: np.dtype[Any]) -> None
 class CachedSource:
     """Shards behind a network, through the cache that the processes of a host share.
 
-    Every token is compared with a checksum before it is delivered (for corpora without published block checksums see
-    `SourceParams.verify`). The threads start at the first use, so a source may be made before a fork, and one that was
-    used works on in the child.
+    Every token is compared with a checksum before it is delivered. The threads start at the first use, so a source may
+    be made before a fork, and one that was used still works in the child.
     """
 
     def __init__(

@@ -28,13 +28,8 @@ from tests.corpus_factory import file_entry
 Lengths = Mapping[str, Sequence[Sequence[int]]]
 
 
-def build_numbered(
-    root: Path, lengths: Lengths, vocab_size: int = 60_000, name: str = "numbered", published: bool = True
-) -> Path:
-    """Write the corpus, a train split of these documents, under `root`; returns it. The end of text is vocab_size - 1.
-
-    published: list block checksums.
-    """
+def build_numbered(root: Path, lengths: Lengths, vocab_size: int = 60_000, name: str = "numbered") -> Path:
+    """Write the corpus, a train split of these documents, under `root`; returns it. EOS is vocab_size - 1."""
     dtype = dtype_for(vocab_size)
     shards: list[dict[str, Any]] = []
     first = 0
@@ -48,8 +43,7 @@ def build_numbered(
                     writer.add(np.arange(first, first + length))
                     first += length
             files = {kind: file_entry(root, f"{path}.{kind}") for kind in ("bin", "idx")}
-            if published:
-                files["bin"]["block_crc32c"] = block_checksums(root / f"{path}.bin")
+            files["bin"]["block_crc32c"] = block_checksums(root / f"{path}.bin")
             files["provenance"] = files["idx"] | {"path": f"{path}.provenance.parquet"}
             entry = {"split": "train", "domain": domain, "index": index, "count": len(contents), "files": files}
             shards.append(entry | {"documents": len(documents), "tokens": first - begin})

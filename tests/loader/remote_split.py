@@ -33,35 +33,26 @@ def tokens_of(shard: int) -> npt.NDArray[np.uint16]:
 TOKENS = [tokens_of(shard) for shard in range(len(SIZES))]
 
 
-class PublishedEntry:
-    """A FileEntry of a corpus that lists block checksums."""
-
-    def __init__(self, path: str, data: bytes) -> None:
-        self.path, self.size = path, len(data)
-        self.crc32c, self.sha256 = checksums(data)[1:]
-        self.block_crc32c = block_checksums(data)
-
-
 def name_of(shard: int) -> str:
     return f"train/web/shard-{shard:05d}-of-00004.bin"
 
 
-def entries(published: bool) -> list[ShardEntry]:
+def entries() -> list[ShardEntry]:
     found = []
     for shard, tokens in enumerate(TOKENS):
         data = tokens.tobytes()
-        file: Any = PublishedEntry(name_of(shard), data) if published else FileEntry(name_of(shard), *checksums(data))
+        file = FileEntry(name_of(shard), *checksums(data), block_crc32c=block_checksums(data))
         other = FileEntry(name_of(shard)[:-3] + "idx", *checksums(b"index"))
         found.append(ShardEntry("train", "web", shard, 4, 1, len(tokens), file, other, other))
     return found
 
 
 @contextmanager
-def source_of(server: RangeServer, folder: Path, published: bool = True, **params: Any) -> Iterator[CachedSource]:
+def source_of(server: RangeServer, folder: Path, **params: Any) -> Iterator[CachedSource]:
     store = HttpStore(server.url, params.get("fetch", FETCH))
     defaults: dict[str, Any] = {"cache": folder, "threads": 2, "stagger": 0.0, "fetch": FETCH}
     chosen = SourceParams(**defaults | params)
-    source = CachedSource(store, entries(published), np.uint16, corpus="c", params=chosen)
+    source = CachedSource(store, entries(), np.uint16, corpus="c", params=chosen)
     try:
         yield source
     finally:

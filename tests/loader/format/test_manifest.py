@@ -175,12 +175,12 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     assert [entry.block_crc32c for entry in bins] == [block_checksums(tmp_path / entry.path) for entry in bins]
 
 
-def test_manifest_without_block_checksums(tmp_path: Path) -> None:
-    """Corpora from before them are read as ever."""
+def test_missing_block_checksums(tmp_path: Path) -> None:
     payload = unseal((build_corpus(tmp_path) / MANIFEST).read_bytes(), "")
-    for shard in payload["shards"]:
-        del shard["files"]["bin"]["block_crc32c"]
-    assert {shard.bin.block_crc32c for shard in parse_manifest(seal(payload)).shards} == {""}
+    del payload["shards"][1]["files"]["bin"]["block_crc32c"]
+    name = r"train/web/shard-00001-of-00003\.bin"
+    with pytest.raises(FormatError, match=rf"shards\[1\]: files: bin: {name}: block_crc32c is missing"):
+        parse_manifest(seal(payload))
 
 
 def test_no_manifest(tmp_path: Path) -> None:

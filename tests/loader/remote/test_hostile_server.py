@@ -193,7 +193,7 @@ def test_a_stream_ends_with_a_named_error(hostile: HostileServer, tmp_path: Path
     with pytest.raises(FetchError, match=f"{hostile.url}/{MANIFEST}: bytes 0 to .* failed"):
         TokenStream(hostile.url, source=params)
     store = HttpStore(hostile.url, SHORT)
-    source = CachedSource(store, entries(True), np.uint16, corpus="c", params=params)
+    source = CachedSource(store, entries(), np.uint16, corpus="c", params=params)
     with pytest.raises(FetchError, match=f"{name_of(0)}: bytes 0 to 1048576: .* failed"):
         source.read_into(0, 0, np.empty(10, np.int64))
     source.close()
@@ -224,7 +224,7 @@ def test_another_total(hostile: HostileServer, tmp_path: Path, total: Any, kind:
     """206 that speaks of an object of another size: refused, or, where it says nothing, compared by checksums."""
     from refinery.loader.remote.source import read_file
 
-    entry = entries(True)[1]
+    entry = entries()[1]
     data = TOKENS[1].tobytes() if kind == "bin" else b"index"
 
     def answer(path: str, connection: socket.socket, stopping: threading.Event) -> None:
@@ -236,9 +236,7 @@ def test_another_total(hostile: HostileServer, tmp_path: Path, total: Any, kind:
         with pytest.raises((FormatError, FetchError), match=f"{hostile.url}/.*idx: "):
             read_file(store, replace(entry.idx, size=4) if total == "*" else entry.idx)
     else:
-        source = CachedSource(
-            store, entries(True), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=SHORT)
-        )
+        source = CachedSource(store, entries(), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=SHORT))
         out = np.zeros(10, np.int64)
         if total == "*":
             source.read_into(1, 0, out)

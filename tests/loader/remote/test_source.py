@@ -38,17 +38,15 @@ from tests.loader.remote_split import (
 )
 
 
-@pytest.mark.parametrize("published", [True, False])
-@pytest.mark.parametrize("verify", ["before", "late"])
-def test_every_token(server: RangeServer, tmp_path: Path, published: bool, verify: str) -> None:
-    with source_of(server, tmp_path, published, verify=verify) as source:
+def test_every_token(server: RangeServer, tmp_path: Path) -> None:
+    with source_of(server, tmp_path) as source:
         check_everything(source)
         for dtype in (np.uint16, np.int32, np.int64):
             check(source, 0, BLOCK // 2 - 10, 20, dtype)  # across two blocks
         check(source, 2, 0, 0)
         check(source, 0, len(TOKENS[0]), 0)
     sent = len(server.requests)
-    with source_of(server, tmp_path, published, verify=verify) as source:  # as another process of the host
+    with source_of(server, tmp_path) as source:  # as another process of the host
         check_everything(source)
         assert source.counters.requests == source.counters.cache_misses == 0
     assert len(server.requests) == sent
@@ -149,11 +147,10 @@ def test_a_cache_without_room(server: RangeServer, tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written(server: RangeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").write_bytes(b"")
-    for published in (True, False):
-        with source_of(server, tmp_path / "file", published) as source:
-            check_everything(source)
-            assert source.counters.cache_errors > 0
-    assert len(caplog.records) == 2  # once for each source
+    with source_of(server, tmp_path / "file") as source:
+        check_everything(source)
+        assert source.counters.cache_errors > 0
+    assert len(caplog.records) == 1
 
 
 def test_a_folder_removed_meanwhile(server: RangeServer, tmp_path: Path) -> None:
@@ -193,7 +190,7 @@ def test_threads_fetch_a_block_once(server: RangeServer, tmp_path: Path) -> None
 def _rank(url: str, folder: Path, results: Any) -> None:
     store = HttpStore(url, FETCH)
     params = SourceParams(cache=folder, threads=2, fetch=FETCH, patience=30)
-    source = CachedSource(store, entries(True), np.uint16, corpus="c", params=params)
+    source = CachedSource(store, entries(), np.uint16, corpus="c", params=params)
     try:
         check_everything(source)
         results.put(source.counters.requests)
@@ -251,7 +248,6 @@ def test_closed(server: RangeServer, tmp_path: Path) -> None:
         ({"request_bytes": BLOCK - 1}, "request_bytes: .* given"),
         ({"threads": 0}, "threads: 0 given"),
         ({"open_blocks": 0}, "open_blocks: 0 given"),
-        ({"verify": "never"}, "verify: 'never' given, 'before' or 'late' is allowed"),
     ],
 )
 def test_params(changes: dict[str, Any], message: str) -> None:

@@ -175,7 +175,7 @@ def test_which_errors_may_pass(kind: Any, text: str, verdict: type[Exception]) -
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a process that has none: one line, at once, that says what to do."""
     script = (
-        "import sys; from refinery.loader.storage.store import open_store\n"
+        "import sys; from refinery.loader.storage.open_store import open_store\n"
         "store = open_store('gs://bucket/p')\n"
         "for use in (store.check, lambda: store.size('x'), lambda: store.create('x', b''), lambda: store.read('x')):\n"
         "    try: use()\n"
@@ -305,7 +305,8 @@ def test_large_uploads_need_little_memory(server: FakeGcs, store: GcsStore, tmp_
     peaks: list[int] = []
     server.on_call = lambda call: peaks.append(call.size)
     script = (
-        "import resource, sys; from pathlib import Path; from refinery.loader.storage.store import open_store\n"
+        "import resource, sys; from pathlib import Path\n"
+        "from refinery.loader.storage.open_store import open_store\n"
         "store = open_store('gs://bucket/p'); store.create('first', b'x' * (9 << 20))\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "store.create('x', Path(sys.argv[1])); print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"

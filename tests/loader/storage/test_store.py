@@ -213,7 +213,8 @@ def test_checksums(tmp_path: Path) -> None:
 
 def test_google_libraries_load_only_for_gcs(tmp_path: Path) -> None:
     script = (
-        "import sys; from refinery.loader.storage.store import open_store; open_store(sys.argv[1]).list(); open_store('gs://b/p');"
+        "import sys; from refinery.loader.storage.open_store import open_store;"
+        "open_store(sys.argv[1]).list(); open_store('gs://b/p');"
         "assert not {'google.cloud.storage', 'apache_beam', 'torch'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script, tmp_path]).returncode == 0
