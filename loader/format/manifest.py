@@ -33,6 +33,7 @@ from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1
 KIND = "refinery-corpus"
+WRITER = "megatron"  # the writer whose files this module describes
 MANIFEST = "manifest.json"
 RUN = "_run.json"
 SPLITS = ("train", "validation")
@@ -95,48 +96,63 @@ def shard_name(split: str, domain: str, index: int, count: int) -> str:
     return f"{split}/{check_domain(domain)}/shard-{index:05d}-of-{count:05d}"
 
 
-# Row i describes document i of the shard of the same name.
-PROVENANCE_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.binary(16), nullable=False),
-        pa.field("url", pa.string(), nullable=False),
-        pa.field("source", pa.string(), nullable=False),
-        pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
-        pa.field("language", pa.string(), nullable=False),  # "" where no stage told
-        pa.field("language_score", pa.float32()),
-        pa.field("quality", pa.float32()),
-        pa.field("copies", pa.uint32(), nullable=False),
-        pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-        pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
-        pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, in tokens from the shard's start
-        pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
-        pa.field("meta", pa.string(), nullable=False),  # a JSON object with the rest
-    ]
-)
 ROW_GROUP = 65_536
 PARQUET: dict[str, Any] = {
     "write_page_checksum": True,
     "compression": "zstd",
     "compression_level": 3,
     "version": "2.6",
-    "use_dictionary": ["source", "language"],
 }
 
 
-def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows (every field of PROVENANCE_SCHEMA, no other) as Parquet: the same rows make the same bytes.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the provenance files that a stage of the lane fills. type: "string", "float" or "integer"."""
+
+    name: str
+    type: str
+
+
+# A string is "" where its stage did not run, a number null.
+COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
+
+
+def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
+    stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
+    return pa.schema(
+        [
+            pa.field("id", pa.binary(16), nullable=False),
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
+            *stages,
+            pa.field("copies", pa.uint32(), nullable=False),
+            pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
+            pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, from the shard's start
+            pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
+            pa.field("meta", pa.string(), nullable=False),  # a JSON object with the rest
+        ]
+    )
+
+
+def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+    """Write rows (every field of `provenance_schema`, no other) as Parquet: the same rows make the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
     does not fit its column, null included. Memory: one row group of 65,536 rows.
     """
-    names = set(PROVENANCE_SCHEMA.names)
-    with pq.ParquetWriter(path, PROVENANCE_SCHEMA, **PARQUET) as writer:
+    schema = provenance_schema(columns)
+    names = set(schema.names)
+    repeated = ["source", *(column.name for column in columns if column.type == "string")]
+    with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
         remaining = iter(rows)
         while group := list(islice(remaining, ROW_GROUP)):
             for row in group:
                 if row.keys() != names:
                     raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
-            writer.write_table(pa.Table.from_pylist(group, schema=PROVENANCE_SCHEMA), row_group_size=ROW_GROUP)
+            writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=ROW_GROUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +201,25 @@ class TokenizerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
-    """manifest.json: all of a corpus. `totals`: documents, tokens, and bytes (UTF-8 of the texts that were encoded)."""
+class StageEntry:
+    """A stage that the funnel may name: in which phase ("clean", "dedup", "shards"), and in which version it ran."""
 
     name: str
+    phase: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """manifest.json: all of a corpus. `totals`: documents, tokens, and bytes (UTF-8 of the texts that were encoded).
+
+    lane, stages: what made it, in the order of the funnel. columns: of the provenance files, those of the stages.
+    """
+
+    name: str
+    lane: str
+    stages: tuple[StageEntry, ...]
+    columns: tuple[Column, ...]
     fingerprint: str
     dtype: str
     dtype_code: int
@@ -228,6 +259,8 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     tokens = sum(shard.tokens for shard in shards)
     if tokens >= MOST:
         raise FormatError(f"{what}: shards: tokens come to {tokens}, less than {MOST} expected")
+    if top.text("writer") != WRITER:
+        raise FormatError(f"{what}: writer is {top.text('writer')!r:.80}, this reader knows {WRITER!r}")
     code = top.count("dtype_code")
     if code not in DTYPES or top.text("dtype") != DTYPES[code].name:
         raise FormatError(
@@ -235,6 +268,9 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         )
     return Manifest(
         name=top.text("name"),
+        lane=top.text("lane"),
+        stages=tuple(StageEntry(e.text("name"), e.text("phase"), e.count("version")) for e in top.list("stages")),
+        columns=tuple(_column(entry) for entry in top.list("columns")),
         fingerprint=top.text("fingerprint"),
         dtype=top.text("dtype"),
         dtype_code=code,
@@ -300,6 +336,15 @@ def _manifest_bytes(store: Store) -> bytes:
     return data
 
 
+def _column(entry: Fields) -> Column:
+    column = Column(entry.text("name"), entry.text("type"))
+    if column.type not in COLUMN_TYPES:
+        raise FormatError(f"{entry.where}: type is {column.type!r:.80}, {', '.join(COLUMN_TYPES)} expected")
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", column.name) or column.name in provenance_schema(()).names:
+        raise FormatError(f"{entry.where}: name is {column.name!r:.80}, a lower-case name of its own expected")
+    return column
+
+
 def _file(entry: Fields) -> FileEntry:
     rows = entry.count("rows") if "rows" in entry.value else None
     crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
@@ -335,7 +380,7 @@ def _shard(entry: Fields) -> ShardEntry:
 
 
 def _funnel_entry(entry: Fields) -> dict[str, Any]:
-    outcomes = [entry.inner("in"), entry.inner("kept")]
+    outcomes = [entry.inner(key) for key in ("in", "kept", "created") if key != "created" or key in entry.value]
     for group in (entry.inner("dropped"), entry.inner("dead")):
         outcomes += [group.inner(reason) for reason in group.value]
     for outcome in outcomes:
@@ -349,9 +394,10 @@ def _funnel_entry(entry: Fields) -> dict[str, Any]:
 def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
     """Sentences about documents that got lost or came from nowhere; empty when every count reconciles.
 
-    Per stage and source: in = kept + sum(dropped) + sum(dead). Per source: what a stage kept enters that source's next
-    stage, and only the last stage of the funnel may keep documents that enter none. Stages are ordered by their first
-    appearance; a stage is absent for a source that never reached it.
+    Per stage and source: in + created = kept + sum(dropped) + sum(dead); only a stage that splits documents creates
+    any. Per source: what a stage kept enters that source's next stage, and only the last stage of the funnel may keep
+    documents that enter none. Stages are ordered by their first appearance; a stage is absent for a source that never
+    reached it.
     """
     problems = []
     order: dict[str, int] = {}
@@ -365,9 +411,11 @@ def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
         by_source[source][stage] = entry
         dropped, dead = (sum(outcome["documents"] for outcome in entry[key].values()) for key in ("dropped", "dead"))
         entered, kept = entry["in"]["documents"], entry["kept"]["documents"]
-        if entered != kept + dropped + dead:
+        created = entry["created"]["documents"] if "created" in entry else 0
+        if entered + created != kept + dropped + dead:
+            entries = f"{entered} documents entered" + (f" and {created} were created" if created else "")
             problems.append(
-                f"stage {stage!r}, source {source!r}: {entered} documents entered, "
+                f"stage {stage!r}, source {source!r}: {entries}, "
                 f"but {kept} kept + {dropped} dropped + {dead} dead = {kept + dropped + dead}"
             )
     for source, stages in by_source.items():
@@ -386,7 +434,6 @@ __all__ = [
     "DTYPE_CODES",
     "KIND",
     "MANIFEST",
-    "PROVENANCE_SCHEMA",
     "RUN",
     "SCHEMA_VERSION",
     "SPLITS",

@@ -20,7 +20,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
 from refinery.pipelines.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
 from refinery.pipelines.run.funnel import build_funnel
-from refinery.pipelines.run.phases import STAGES, Phase, merge_reports, read_phase, read_waves
+from refinery.pipelines.run.phases import Phase, merge_reports, read_phase, read_waves
 
 PHASES = ("clean", "dedup", "shards")
 ASK_LIVE = "launched"  # of a job that was not seen to end
@@ -112,7 +112,7 @@ class _Inspector:
         merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
         funnel: Sequence[Mapping[str, Any]] = manifest.funnel if manifest is not None else ()
         if manifest is None and (sources := run.get("sources")):
-            funnel = self._look("the counts", lambda: build_funnel(merged["counters"], STAGES, sources)) or ()
+            funnel = self._look("the counts", lambda: build_funnel(merged["counters"], run["stages"], sources)) or ()
         return Inspection(
             self.prefix,
             self.work,
@@ -149,6 +149,7 @@ class _Inspector:
             "fingerprint": _text(payload["fingerprint"]),
             "phases": {name: _text(payload["phases"][name]) for name in PHASES},
             "sources": [_text(source["name"]) for source in payload["recipe"]["sources"]],
+            "stages": [_text(stage["name"]) for name in PHASES for stage in payload["stages"][name]],
             "inputs": {source: dict(count) for source, count in inputs.items()},
         }
 

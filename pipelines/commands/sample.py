@@ -14,9 +14,9 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.format.manifest import unseal
-from refinery.pipelines.lanes.web import clean_documents
 from refinery.pipelines.run.funnel import check_budget
-from refinery.pipelines.run.params import RecipeError
+from refinery.pipelines.run.graphs import clean_documents
+from refinery.pipelines.run.plain_yaml import RecipeError
 from refinery.pipelines.run.prefix import RefineError
 from refinery.pipelines.run.recipe import Recipe
 from refinery.pipelines.runners.runner import Runner
@@ -81,7 +81,7 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
     """
     if runner.name == "DataflowRunner":  # the sample comes back through a file of this machine
         raise ValueError("--runner: DataflowRunner given, a sample is taken on this machine (also of gs:// inputs)")
-    tasks = plan_sources(recipe.sources)
+    tasks = plan_sources(recipe.sources, notes=recipe.LANE.notes)
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         path = str(Path(scratch) / "texts")
         listed = write_tasks(scratch, tasks)

@@ -72,11 +72,9 @@ class Kept:
     token_offset: int
     token_count: int
     text_bytes: int
-    language: str
-    language_score: float | None
-    quality: float | None
     copies: int
     sources: tuple[str, ...]
+    columns: Mapping[str, Any]  # what stages noted: language, scores, …
 
 
 @dataclass(frozen=True)
@@ -251,11 +249,9 @@ class _Tracer:
                 token_offset=row["token_offset"],
                 token_count=row["token_count"],
                 text_bytes=row["text_bytes"],
-                language=row["language"],
-                language_score=_round(row["language_score"]),
-                quality=_round(row["quality"]),
                 copies=row["copies"],
                 sources=tuple(row["sources"]),
+                columns={column.name: _round(row[column.name]) for column in self.manifest.columns},
             )
             for shard, number, row in find_kept(self.store, self.manifest, wanted)
         ]
@@ -363,6 +359,8 @@ def _doc(row: Row) -> Doc:
     return Doc(row["id"].hex() if "id" in row else "", row.get("url", ""), row["source"], row["origin"])
 
 
-def _round(value: float | None) -> float | None:
+def _round(value: Any) -> Any:
     """A float32 without the digits that it does not have; None, too, for what is no number, which JSON cannot hold."""
+    if not isinstance(value, float):
+        return value
     return None if value is None or not isfinite(value) else float(f"{value:.6g}")

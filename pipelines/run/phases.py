@@ -18,13 +18,6 @@ SCHEMA_VERSION = 1
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
-# The funnel, in order, as the counters and the manifest name its stages.
-STAGES: tuple[str, ...] = (
-    *("read", "extract", "url", "language", "heuristics"),
-    *("exact-duplicates", "near-duplicates-in-source", "near-duplicates"),
-    *("lines", "quality", "toxicity", "pii", "encode"),
-)
-
 
 @dataclass(frozen=True)
 class Phase:

@@ -5,14 +5,17 @@ PyYAML's parser gives the events; the values are built here, counted and checked
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
 from yaml.events import AliasEvent, DocumentEndEvent, Event, ScalarEvent, SequenceStartEvent
 
+from refinery.transforms.core.params import given, printable_name
+
 MAX_YAML_BYTES = 1 << 20  # a recipe is a page or two; a megabyte is a wrong file
 MAX_YAML_VALUES = 200_000  # after aliases are expanded: nine lines of anchors can stand for a billion values
+INT_RANGE = range(-(1 << 63), 1 << 63)
 MAX_YAML_DEPTH = 50  # the reader below recurses
 
 
@@ -131,8 +134,13 @@ class _YamlReader:
         if event.style is None and event.tag is None:  # plain: neither quoted nor a block
             for pattern, convert in _SCALARS:
                 if pattern.fullmatch(event.value):
-                    return convert(event.value)
+                    return self.bounded(event, convert(event.value))
         return event.value
+
+    def bounded(self, event: Event, value: Any) -> Any:
+        if isinstance(value, int) and value not in INT_RANGE:
+            raise self.fail(event, "a huge integer given, one of 64 bits is allowed")
+        return value
 
 
 def _levels(value: Any) -> int:
@@ -179,22 +187,3 @@ def _list_index(elements: list[Any], key: str, what: str) -> int:
     known = [str(name) for name in names if isinstance(name, str)]
     count = f"an index below {len(elements)}" if elements else "nothing (the list is empty)"
     raise RecipeError(f"{what}: {printable_name(key)} given, {', '.join([*known, count])} is allowed")
-
-
-def given(value: Any) -> str:
-    """A value and its type on one short line, whatever it is."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "on", False: "off"}[value]
-    if isinstance(value, (int, float)):
-        kind = "an integer" if isinstance(value, int) else "a number"
-        return f"{value} ({kind})" if isinstance(value, float) or abs(value) < 10**20 else "a huge integer"
-    if isinstance(value, str):
-        return f"{value[:60]!a}{'…' * (len(value) > 60)} (text)" if value else "'' (empty text)"
-    if isinstance(value, (Mapping, list, tuple)):
-        kind, unit = ("a mapping", "key") if isinstance(value, Mapping) else ("a list", "value")
-        return f"{kind} of {len(value)} {unit}{'s' * (len(value) != 1)}"
-    return f"a value of type {type(value).__name__}"
-
-
-def printable_name(key: Any) -> str:
-    return key if isinstance(key, str) and re.fullmatch(r"[\w-]{1,60}", key) else ascii(key)[:60]

@@ -8,10 +8,10 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, Store
-from refinery.pipelines.run.fingerprint import code_digest, library_versions
-from refinery.pipelines.run.params import to_plain
+from refinery.pipelines.run.fingerprint import describe_stages
 from refinery.pipelines.run.phases import SCHEMA_VERSION, read_phase, reuse_phase
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
+from refinery.pipelines.run.recipe import Recipe
+from refinery.transforms.core.lane import PHASES
 
 
 class RefineError(RuntimeError):
@@ -22,17 +22,15 @@ def describe_run(
     recipe: Recipe, inputs: Sequence[Mapping[str, Any]], fingerprints: Mapping[str, str]
 ) -> dict[str, Any]:
     """What `_run.json` holds: everything that decides the corpus, and nothing that differs from run to run."""
-    plain = to_plain(recipe)
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "refinery-run",
         "name": recipe.name,
         "fingerprint": fingerprints["shards"],
         "phases": dict(fingerprints),
-        "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
+        "recipe": recipe.deciding(),
         "inputs": list(inputs),
-        "code": {phase: code_digest(phase) for phase in PHASE_SECTIONS},
-        "libraries": {phase: library_versions(phase) for phase in PHASE_SECTIONS},
+        "stages": {phase: list(describe_stages(recipe, phase)) for phase in PHASES},
     }
 
 
@@ -102,8 +100,30 @@ def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
     ]
     if theirs.get("inputs") != ours["inputs"]:
         found.append("the input files differ")
-    found += [f"the {what} differ" for what in ("code", "libraries") if theirs.get(what) != ours[what]]
-    return "; ".join(found[:5]) or "a file that the recipe names differs"
+    found += _stage_differences(theirs.get("stages"), ours["stages"])
+    return "; ".join(found[:5]) or "Python's version differs"
+
+
+def _stage_differences(theirs: Any, ours: Mapping[str, Any]) -> list[str]:
+    """Sentences about stages: what their declarations say there and here."""
+    if not isinstance(theirs, Mapping):
+        return ["the stages are not recorded there"]
+    found = []
+    for phase, entries in ours.items():
+        before = [entry for entry in theirs.get(phase, []) if isinstance(entry, Mapping)]
+        names = [entry["name"] for entry in before if "name" in entry], [entry["name"] for entry in entries]
+        if names[0] != names[1]:
+            found.append(f"{phase} has the stages {', '.join(names[0])} there, {', '.join(names[1])} here")
+            continue
+        for old, new in zip(before, entries, strict=True):
+            found += [
+                f"{what} of the stage {new['name']} is {old.get(what)!r} there, {new[what]!r} here"
+                if what in ("version", "schemes", "libraries")
+                else f"{'a file' if what == 'files' else 'the code'} of the stage {new['name']} differs"
+                for what in new
+                if old.get(what) != new[what]
+            ]
+    return found
 
 
 def _leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:

@@ -24,12 +24,12 @@ from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
-from refinery.pipelines.run.params import to_plain
 from refinery.pipelines.run.phases import Phase
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
+from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.encode import TokenizerInfo
+from refinery.transforms.write.shards import provenance_columns
 
 ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
 
@@ -49,7 +49,9 @@ def publish_corpus(
 ) -> Manifest:
     """Write the manifest, last of all, and return it. Raises CountsDisagree, naming every disagreement."""
     shards, removals = phases[-1].report["shards"], phases[-1].report["removals"]
-    problems = check_funnel(funnel) + check_shards(funnel, shards) + check_removals(funnel, removals)
+    problems = (
+        check_funnel(funnel) + check_shards(funnel, shards, recipe.LANE.funnel[-1]) + check_removals(funnel, removals)
+    )
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
     ours = {file["path"] for shard in shards for file in shard["files"].values()} | {file["path"] for file in removals}
@@ -67,11 +69,15 @@ def publish_corpus(
     for folder, schema in RECORD_SCHEMAS.values():
         files += publish_records(store, phases, folder, schema)
     dtype = dtype_for(tokenizer.vocab_size)
-    plain = to_plain(recipe)
+    lane = recipe.LANE
     payload = {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": recipe.name,
+        "lane": lane.name,
+        "stages": [{"name": s.name, "phase": lane.phase_of(s), "version": s.version} for s in lane.stages],
+        "columns": [{"name": column.name, "type": column.type} for column in provenance_columns(lane)],
+        "writer": lane.writer.name,
         "fingerprint": fingerprint,
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],
@@ -86,10 +92,10 @@ def publish_corpus(
         "totals": {
             "documents": sum(s["documents"] for s in shards),
             "tokens": sum(s["tokens"] for s in shards),
-            "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == "encode"),
+            "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == lane.funnel[-1]),
         },
         "funnel": funnel,
-        "recipe": {name: plain[name] for names in PHASE_SECTIONS.values() for name in names},
+        "recipe": recipe.deciding(),
         "versions": dict(versions),
     }
     data = seal(payload)
@@ -98,11 +104,11 @@ def publish_corpus(
     return manifest
 
 
-def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was encoded must be what was written."""
-    encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == "encode")
+def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]], last: str) -> list[str]:
+    """What the last stage kept must be what was written."""
+    encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == last)
     written = sum(shard["documents"] for shard in shards)
-    return [] if encoded == written else [f"encode: {encoded} documents were kept, {written} are in the shards"]
+    return [] if encoded == written else [f"{last}: {encoded} documents were kept, {written} are in the shards"]
 
 
 def check_removals(funnel: Sequence[Mapping[str, Any]], removals: Sequence[Mapping[str, Any]]) -> list[str]:

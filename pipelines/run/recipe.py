@@ -1,106 +1,115 @@
-"""The recipe: everything that decides what comes out of a run, as one tree of frozen parameter classes."""
+"""The recipe: everything that decides what comes out of a run, as one tree of frozen parameter classes.
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal
+`Recipe` holds what every lane has; a lane's own class adds a section for each of its stages (`recipe_class`).
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, create_model, model_validator
 
 from refinery.loader.format.manifest import MANIFEST
-from refinery.pipelines.run.params import RecipeError, load_yaml, override, parse, to_plain
+from refinery.pipelines import lanes
+from refinery.pipelines.run.user_stages import NO_CODE, UserCode
+from refinery.transforms.core.lane import PHASES, AnyStage, Lane
+from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.per_document import RejectParams
-from refinery.transforms.core.resources import read_resource
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
-from refinery.transforms.extract.extract import ExtractParams
-from refinery.transforms.filter.heuristics import HeuristicsParams
-from refinery.transforms.filter.language import LanguageParams
-from refinery.transforms.filter.pii import PiiParams
-from refinery.transforms.filter.quality import QualityParams
-from refinery.transforms.filter.toxicity import ToxicityParams
-from refinery.transforms.filter.url import UrlParams
-from refinery.transforms.read.sources import LimitParams, SourceParams
+from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.shuffle import ShardParams
 
-
-@dataclass(frozen=True)
-class FailureParams:
-    """How many dead letters a run bears before it fails.
-
-    max_ratio: dead / in of any stage. grace: this many dead letters of a stage are always borne, so that one damaged
-    record does not fail a small run. Not part of the fingerprint: raise it and run the same command again.
-    """
-
-    max_ratio: float = 0.01
-    grace: int = 10
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_ratio <= 1:
-            raise ValueError(f"max_ratio: {self.max_ratio} given, a number from 0 to 1 is allowed")
-        if self.grace < 0:
-            raise ValueError(f"grace: {self.grace} given, 0 or more is allowed")
+# Sections that decide nothing: they may change between two commands of one run.
+UNDECIDING = ("failures", "run")
 
 
-@dataclass(frozen=True)
-class RunParams:
-    """How the work is cut; never what comes out, so not part of the fingerprint.
+class FailureParams(Params):
+    """How many dead letters a run tolerates before it fails. Not part of the fingerprint: raise it, and the same
+    command goes on."""
 
-    wave_bytes, wave_files: input bytes (as stored) and files of one wave of phase 1: a failure costs a wave.
-    part_bytes: text in one part of documents/. components: how links between near duplicates become components: in one
-    worker's memory ("forest"), in rounds of shuffles ("stars"), or whichever suits the number of documents ("auto").
-    """
+    max_ratio: Share = 0.01
+    """dead letters / documents that a stage may reach before the run fails"""
+    grace: Count = 10
+    """dead letters of a stage that are always tolerated, so that one damaged record does not fail a small run"""
 
-    wave_bytes: int = 8 << 30
-    wave_files: int = 1024
-    part_bytes: int = 256 << 20
+
+class RunParams(Params):
+    """How the work is cut; never what comes out, so not part of the fingerprint."""
+
+    wave_bytes: Positive = 8 << 30
+    """input bytes (as stored) of one wave of phase 1: a failure costs a wave"""
+    wave_files: Positive = 1024
+    """input files of one wave of phase 1"""
+    part_bytes: Positive = 256 << 20
+    """text in one part of `documents/`"""
     components: Literal["auto", "forest", "stars"] = "auto"
-
-    def __post_init__(self) -> None:
-        for name in ("wave_bytes", "wave_files", "part_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
+    """how links between near duplicates become components: in one worker's memory (`forest`), in rounds of shuffles
+    (`stars`), or whichever suits the number of documents (`auto`)"""
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """One corpus. A section set to null (or off) leaves its stage out."""
+class UsedStage(Params):
+    """A stage from elsewhere, and its place."""
 
-    name: str
-    sources: tuple[SourceParams, ...]
+    use: Annotated[str, Field(min_length=1)]
+    """`module:NAME` of a declaration, in a module beside the recipe or an installed package; or the name of an entry
+    point in the group `refinery.stages`"""
+    after: Annotated[str, Field(min_length=1)]
+    """name of the stage that it follows"""
+
+
+class Recipe(Params):
+    """One corpus. An optional section set to null (or off) leaves its stage out."""
+
+    LANE: ClassVar[Lane]
+    CODE: ClassVar[UserCode] = NO_CODE
+
+    name: Annotated[str, Field(min_length=1)]
+    """label of the corpus in its manifest"""
+    lane: str = "web"
+    """which stages there are, and in which order"""
+    sources: Annotated[tuple[SourceParams, ...], Field(min_length=1)]
+    """what is read: at least one source, each with a name of its own"""
+    stages: tuple[UsedStage, ...] = ()
+    """stages of your own; further keys of an element are the parameters of its stage"""
     tokenizer: TokenizerParams
-    limits: LimitParams = field(default_factory=LimitParams)
-    rejects: RejectParams = field(default_factory=RejectParams)
-    failures: FailureParams = field(default_factory=FailureParams)
-    extract: ExtractParams = field(default_factory=ExtractParams)
-    url: UrlParams | None = field(default_factory=UrlParams)
-    language: LanguageParams | None = field(default_factory=LanguageParams)
-    heuristics: HeuristicsParams | None = field(default_factory=HeuristicsParams)
-    signature: SignatureParams = field(default_factory=SignatureParams)
-    rank: RankParams = field(default_factory=RankParams)
+    """which tokenizer"""
+    limits: LimitParams = LimitParams()
+    """sizes above which a record is skipped"""
+    rejects: RejectParams = RejectParams()
+    """what is kept of dropped documents"""
+    failures: FailureParams = FailureParams()
+    """how many dead letters a run tolerates"""
+    signature: SignatureParams = SignatureParams()
+    """how documents are sketched"""
+    rank: RankParams = RankParams()
+    """which of several copies is kept"""
     exact_dup: bool = True
-    near_dup: NearParams | None = field(default_factory=NearParams)
-    near_dup_in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
-    reference_corpora: tuple[ReferenceCorpusParams, ...] = ()
+    """remove documents of equal text"""
+    near_dup: NearParams | None = NearParams()
+    """remove documents that nearly equal a kept one, whatever its source"""
+    near_dup_in_source: Mapping[str, NearParams | None] = {}
+    """before that, the same among the documents of one source: its name, or `*` for all others, to parameters"""
+    reference_corpora: Annotated[tuple[ReferenceCorpusParams, ...], Field(max_length=MAX_CORPORA)] = ()
+    """published corpora whose documents win, and are not written again"""
     line_dup: LineParams | None = None
-    quality: QualityParams | None = None
-    toxicity: ToxicityParams | None = field(default_factory=ToxicityParams)
-    pii: PiiParams | None = field(default_factory=PiiParams)
-    shards: ShardParams = field(default_factory=ShardParams)
-    run: RunParams = field(default_factory=RunParams)
+    """cut lines out that too many documents share"""
+    shards: ShardParams = ShardParams()
+    """how the corpus is cut and ordered"""
+    run: RunParams = RunParams()
+    """how the work is cut"""
 
-    def __post_init__(self) -> None:
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         if not self.name.isprintable():
             raise ValueError(f"name: {self.name!r} given, printable characters are allowed")
-        if not self.name:
-            raise ValueError("name: '' given, a name for the corpus is allowed")
-        if not self.sources:
-            raise ValueError("sources: [] given, at least one source is allowed")
         names = [source.name for source in self.sources]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -116,11 +125,35 @@ class Recipe:
             if name not in (*names, ANY_SOURCE):
                 raise ValueError(f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed")
         if self.reference_corpora and not self.exact_dup:
-            raise ValueError("reference_corpora: corpora given with exact_dup off, they need it on")
-        if len(self.reference_corpora) > MAX_CORPORA:
-            raise ValueError(
-                f"reference_corpora: {len(self.reference_corpora)} corpora given, up to {MAX_CORPORA} are allowed"
-            )
+            raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
+        return self
+
+    @model_validator(mode="after")
+    def _check_lane(self) -> Self:
+        lane = getattr(type(self), "LANE", None)
+        if lane is None:
+            return self
+        own = {note.name for note in lane.notes}
+        for index, source in enumerate(self.sources):
+            if source.format != "auto" and source.format not in lane.readers:
+                raise ValueError(
+                    f"sources[{index}].format: {source.format!r} given, one of {', '.join(lane.readers)} is allowed in "
+                    f"the lane {lane.name}"
+                )
+            if taken := sorted(own & set(source.meta_fields)):
+                raise ValueError(
+                    f"sources[{index}].meta_fields: {taken[0]!r} given, any but what stages note themselves is "
+                    f"allowed: {', '.join(sorted(own))}"
+                )
+        return self
+
+    def active(self, phase: str) -> Iterator[tuple[AnyStage, Any]]:
+        """(stage, its parameters) of the stages of a phase that are on, in order; None for a stage without a
+        section."""
+        for stage in self.LANE.phase(phase):
+            params = getattr(self, stage.key) if stage.key else None
+            if params is not None or not stage.key:
+                yield stage, params
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""
@@ -128,57 +161,41 @@ class Recipe:
 
     def files(self) -> Iterator[tuple[str, str]]:
         """(section, path) of every file that the recipe names beside the inputs: lists, models, the tokenizer."""
-        for section, params in (("url", self.url), ("quality", self.quality), ("toxicity", self.toxicity)):
-            for path in params.files() if params else ():
-                yield section, path
-        if self.language and self.language.model:
-            yield "language", self.language.model
+        for phase in PHASES:
+            for stage, params in self.active(phase):
+                yield from ((stage.key, path) for path in stage.files(params))
         for corpus in self.reference_corpora:
             yield "reference_corpora", f"{corpus.prefix.rstrip('/')}/{MANIFEST}"
-        yield "tokenizer", self.tokenizer.path
+
+    def deciding(self) -> dict[str, Any]:
+        """What `_run.json` and the manifest hold of it: all sections that decide something, as plain data."""
+        return {name: value for name, value in self.plain().items() if name not in UNDECIDING}
 
 
-# What decides the result of each phase. A phase also depends on every phase before it. `failures` and `run` decide
-# nothing; `name` only labels the manifest of the last.
-PHASE_SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "clean": ("sources", "limits", "rejects", "extract", "url", "language", "heuristics", "signature", "rank"),
-    "dedup": ("exact_dup", "near_dup", "near_dup_in_source", "reference_corpora", "line_dup"),
-    "shards": ("name", "quality", "toxicity", "pii", "tokenizer", "shards"),
-}
+def recipe_class(lane: Lane) -> type[Recipe]:
+    """The recipe of a lane: `Recipe` and a section for each stage that it does not have already."""
+    fields: dict[str, Any] = {}
+    for stage in lane.stages:
+        if stage.params is None or stage.key in Recipe.model_fields:
+            continue
+        if not stage.optional:
+            fields[stage.key] = (stage.params, stage.params())
+        else:
+            fields[stage.key] = (stage.params | None, stage.params() if stage.on else None)
+    made = create_model(f"{lane.name.capitalize()}Recipe", __base__=Recipe, __module__=__name__, **fields)
+    made.LANE = lane
+    return made
 
 
-def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
-    """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
-
-    Raises RecipeError, one line: the path of the key, what was given, what is allowed.
-    """
-    file = Path(path)
-    if not file.is_file():
-        raise RecipeError(f"{path}: no such recipe file")
-    data: Any = load_yaml(file.read_bytes(), path)
-    for setting in settings:
-        data = override(data, setting)
-    if inputs:
-        sources = data.get("sources") if isinstance(data, dict) else None
-        if not isinstance(sources, list) or not sources or not isinstance(sources[0], dict):
-            raise RecipeError("--input: the recipe has no source that could take it")
-        # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
-        data = {**data, "sources": [{**sources[0], "paths": list(inputs), "format": "auto"}]}
-    return parse(Recipe, data)
+@cache
+def lane_names() -> tuple[str, ...]:
+    """Names of all lanes: the modules of pipelines/lanes/."""
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(lanes.__path__)))
 
 
-def plain_sections(recipe: Recipe, phase: str) -> dict[str, Any]:
-    """The sections that decide a phase, as plain data; of `line_dup` phase 1 depends only on whether it is there."""
-    plain = to_plain(recipe)
-    sections = {name: plain[name] for name in PHASE_SECTIONS[phase]}
-    if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
-        sections["hash_lines"] = recipe.line_dup is not None
-    return sections
-
-
-def file_digest(path: str) -> str:
-    """sha256 of a file that a recipe names, local or gs://. Raises RecipeError when it cannot be read."""
-    try:
-        return hashlib.sha256(read_resource(path)).hexdigest()
-    except OSError as error:
-        raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from error
+def find_lane(name: str) -> Lane:
+    """The lane of that name. Raises ValueError, naming all, if there is none."""
+    if name not in lane_names():
+        raise ValueError(f"lane: {name!r} given, {' or '.join(lane_names())} is allowed")
+    found: Lane = importlib.import_module(f"{lanes.__name__}.{name}").LANE
+    return found

@@ -19,8 +19,8 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, u
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
-from refinery.pipelines.lanes import web
-from refinery.pipelines.run.checks import check_models
+from refinery.pipelines.run import graphs
+from refinery.pipelines.run.checks import check_files
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
@@ -35,19 +35,22 @@ from refinery.pipelines.run.phases import (
 )
 from refinery.pipelines.run.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from refinery.pipelines.run.publish import publish_corpus
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe, RunParams
+from refinery.pipelines.run.recipe import Recipe, RunParams
 from refinery.pipelines.runners.runner import Build, Runner
+from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.sources import ReadTask, plan_sources, read_tasks, write_tasks
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import count_files
+from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import shard_counts
 
 # Bytes and files of a wave on Dataflow, where the recipe leaves them at their defaults: each wave is a job there, with
 # minutes of starting and stopping of all its workers.
 REMOTE_WAVE = 1 << 40, 100_000
+DEFAULT_RUN = RunParams()
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
 
@@ -82,12 +85,13 @@ class Refinement:
         RefineError for a prefix that belongs to something else, a spent failure budget or counts that do not
         reconcile, and whatever a job raises.
         """
+        self.runner.use_code(self.recipe.CODE.folder, tuple(self.recipe.CODE.files))
         if self.runner.remote:
             from refinery.pipelines.dataflow.flag_checks import check_reach
 
             check_reach(self.recipe, self.reuse)
-        self.tokenizer = check_models(self.recipe)
-        self.tasks = plan_sources(self.recipe.sources)
+        self.tokenizer = check_files(self.recipe)
+        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
         self.inputs = describe_inputs(self.tasks)
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
@@ -174,7 +178,7 @@ class Refinement:
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
         facts = {**self._facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
-        web.clean(pipeline, self.recipe, tasks, self.work, name, facts)
+        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts)
 
     def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
         """The tasks, in order, that none of these wave reports names."""
@@ -183,7 +187,7 @@ class Refinement:
 
     def _cut(self, tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
         run = self.recipe.run
-        if self.runner.remote and (run.wave_bytes, run.wave_files) == (RunParams.wave_bytes, RunParams.wave_files):
+        if self.runner.remote and (run.wave_bytes, run.wave_files) == (DEFAULT_RUN.wave_bytes, DEFAULT_RUN.wave_files):
             return cut_waves(tasks, *REMOTE_WAVE)
         return cut_waves(tasks, run.wave_bytes, run.wave_files)
 
@@ -236,7 +240,7 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, reference_corpora)
-            web.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
+            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
 
         report = self._job("dedup", name, "2/3 dedup", build)
         for found in report["components"]:
@@ -271,13 +275,20 @@ class Refinement:
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
         counts = shard_counts(dedup.report["kept"], self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
-        dtype = dtype_for(self.tokenizer.vocab_size).name
+        job = ShardsJob(
+            params=self.recipe.shards,
+            counts=counts,
+            domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
+            dtype=dtype_for(self.tokenizer.vocab_size).name,
+            columns=provenance_columns(self.recipe.LANE),
+            prefix=self.prefix,
+        )
         name = "shards/report.json"
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
             facts = self._facts("shards")
-            web.shards(pipeline, self.recipe, todo, counts, removals, dtype, self.work, self.prefix, name, facts)
+            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts)
 
         return self._job("shards", name, "3/3 shards", build)
 
@@ -285,7 +296,7 @@ class Refinement:
 
     def _funnel(self, phases: Sequence[Phase]) -> list[dict[str, Any]]:
         counters = merge_reports([phase.report for phase in phases])["counters"]
-        return build_funnel(counters, web.STAGES, [source.name for source in self.recipe.sources])
+        return build_funnel(counters, self.recipe.LANE.funnel, [source.name for source in self.recipe.sources])
 
     def _publish(self, phases: Sequence[Phase]) -> Manifest:
         funnel = self._funnel(phases)
@@ -307,7 +318,7 @@ class Refinement:
     def _finished(self) -> dict[str, Any] | None:
         """The merged report of all phases, as far as they still are where they were."""
         try:
-            found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASE_SECTIONS]
+            found = [read_phase(self.work, name, self.fingerprints[name]) for name in PHASES]
         except FormatError:  # taken over from a place that is gone by now, which does a complete corpus no harm
             return None
         phases = [phase for phase in found if phase is not None]

@@ -65,6 +65,7 @@ class WorkerPool:
         # gRPC would send the control channel between these processes through a proxy that is set for the network.
         os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
         self.size = size
+        self.folders: list[str] = []  # where workers find modules of the user's own stages
         self._next = 0
         self._reports: list[dict[str, int]] = [{} for _ in range(size)]
         self._stopping = False
@@ -116,6 +117,7 @@ class WorkerPool:
         commands = self._processes[self._next % self.size].stdin
         self._next += 1
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
+        command["folders"] = self.folders
         if commands is None or self.died.is_set():
             raise WorkerDied(self.death)
         commands.write(json.dumps(command) + "\n")

@@ -87,6 +87,13 @@ class Runner:
         if self.name != "local":
             create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
         self.pool: WorkerPool | None = None
+        self.code_files: tuple[str, ...] = ()
+
+    def use_code(self, folder: str, files: Sequence[str]) -> None:
+        """Let jobs find the modules of the user's own stages: in `folder` on this machine; elsewhere as these files."""
+        self.code_files = tuple(files)
+        if self.pool is not None and folder:
+            self.pool.folders = [folder]
 
     @property
     def remote(self) -> bool:
@@ -133,13 +140,13 @@ class Runner:
 
     def _run_dataflow(self, label: str, build: Build, spec: JobSpec) -> None:
         from refinery.pipelines.dataflow.service import DataflowService, translated
-        from refinery.pipelines.runners.same_code import CheckWorkers
+        from refinery.pipelines.runners.same_code import CheckWorkers, own_state
 
         options = PipelineOptions(list(self.flags))
 
         def build_and_check(pipeline: beam.Pipeline) -> None:
             build(pipeline)
-            pipeline | CheckWorkers()
+            pipeline | CheckWorkers(own_state(self.code_files))
 
         def submit(name: str, labels: Mapping[str, str]) -> str:
             own = [f"--job_name={name}", *(f"--labels={key}={value}" for key, value in labels.items())]

@@ -5,13 +5,17 @@ A graph names classes; what they do is decided by the image. With yesterday's im
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Mapping
+import hashlib
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import apache_beam as beam
 
-from refinery.pipelines.run.fingerprint import PHASE_LIBRARIES, library_versions
+from refinery.pipelines.run.recipe import find_lane, lane_names
 from refinery.pipelines.runners.worker_package import package_digest
 
 
@@ -19,12 +23,27 @@ class StaleWorker(RuntimeError):
     """Workers have other code or other libraries than the launcher of their job."""
 
 
-def own_state() -> dict[str, str]:
-    """What must be equal on both sides: digest of the code, versions of Python, Unicode and deciding libraries."""
-    found = {"code": package_digest()}
-    for phase in PHASE_LIBRARIES:
-        found |= library_versions(phase)
-    return found
+def own_state(files: Sequence[str] = ()) -> dict[str, str]:
+    """What must be equal on both sides: digests of the code and of these files of the user's own stages (names below an
+    entry of sys.path), versions of Python, Unicode and deciding libraries."""
+    found = {"code": package_digest(), **{name: file_digest(name) for name in files}}
+    found |= {name: version(name) for name in deciding_libraries()}
+    return found | {"python": "{}.{}".format(*sys.version_info[:2]), "unicode": unicodedata.unidata_version}
+
+
+def deciding_libraries() -> list[str]:
+    """Distributions that decide the result of a stage of any lane."""
+    lanes = [find_lane(name) for name in lane_names()]
+    libraries = [part.libraries for lane in lanes for part in lane.stages]
+    libraries += [sink.libraries for lane in lanes for sink in (lane.parts, lane.writer)]
+    return sorted({name for names in libraries for name in names})
+
+
+def file_digest(name: str) -> str:
+    """SHA-256 of a file as an import would find it, "missing" if it is not there."""
+    places = [Path(folder, name) for folder in sys.path]
+    found = next((place for place in places if place.is_file()), None)
+    return "missing" if found is None else hashlib.sha256(found.read_bytes()).hexdigest()
 
 
 def refuse_difference(launcher: Mapping[str, str], worker: Mapping[str, str]) -> None:
@@ -41,10 +60,10 @@ def refuse_difference(launcher: Mapping[str, str], worker: Mapping[str, str]) ->
         )
 
 
-def worker_state() -> dict[str, str]:
+def worker_state(files: Sequence[str] = ()) -> dict[str, str]:
     """`own_state`, or the code alone where a library is missing, which differs from every launcher's."""
     try:
-        return own_state()
+        return own_state(files)
     except PackageNotFoundError:
         return {"code": package_digest()}
 
@@ -54,7 +73,7 @@ class _Compare(beam.DoFn):
         self.launcher = dict(launcher)
 
     def process(self, _: bytes) -> None:
-        refuse_difference(self.launcher, worker_state())
+        refuse_difference(self.launcher, worker_state([name for name in self.launcher if name.endswith(".py")]))
 
 
 @dataclass

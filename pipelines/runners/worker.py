@@ -1,9 +1,9 @@
-"""One worker process of the local runner: `python -m pipelines.runners.worker`, started and fed by
-pipelines.runners.local_runner.
+"""One worker process of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
 
 It lives through all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
-({"control": address, "id": worker id}); totals for the progress display go out as JSON lines on the original standard
-output. It ends with its standard input, so a killed launcher leaves no worker behind.
+({"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}); totals for the
+progress display go out as JSON lines on the original standard output. It ends with its standard input, so a killed
+launcher leaves no worker behind.
 """
 
 import json
@@ -17,7 +17,8 @@ from typing import Any
 
 from apache_beam.runners.worker import sdk_worker
 
-import refinery.pipelines.lanes.web  # noqa: F401 - what jobs need is loaded while the launcher still prepares
+import refinery.pipelines.lanes.web
+import refinery.pipelines.run.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.transforms.core.per_document import LIVE
 
 REPORT_SECONDS = 0.1
@@ -67,6 +68,7 @@ def main() -> None:
     threading.Thread(target=report, args=(out,), daemon=True).start()
     for line in sys.stdin:
         command = json.loads(line)
+        sys.path += [folder for folder in command["folders"] if folder not in sys.path]
         arguments = (command["control"], command["id"], command["capabilities"])
         threading.Thread(target=serve, args=arguments, daemon=True).start()
     os._exit(0)

@@ -152,19 +152,32 @@ def allowed(hint: Any, metadata: Iterable[Any] = ()) -> str:
         return f"a list of {one}" if one else f"a list, each {allowed(args[0])},"
     if origin is not None and issubclass(origin, Mapping):
         return f"a mapping of names to {_PLURALS.get(args[1]) or allowed(args[1])}"
+    if hint is str and "min_length" in _limits(metadata):
+        return "text that is not empty"
     return _number(hint, metadata) if hint in (int, float) else _WORDS.get(hint, str(hint))
 
 
 _WORDS: dict[Any, str] = {int: "an integer", float: "a number", bool: "on or off", str: "text"}
 _PLURALS: dict[Any, str] = {int: "integers", float: "numbers", str: "texts"}
-_BOUNDS = {"ge": annotated_types.Ge, "gt": annotated_types.Gt, "le": annotated_types.Le, "lt": annotated_types.Lt}
+_BOUNDS = {
+    "ge": annotated_types.Ge,
+    "gt": annotated_types.Gt,
+    "le": annotated_types.Le,
+    "lt": annotated_types.Lt,
+    "min_length": annotated_types.MinLen,
+}
 
 
-def _number(hint: Any, metadata: Iterable[Any]) -> str:
+def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for entry in metadata:
         for limit in entry.metadata if isinstance(entry, FieldInfo) else (entry,):
             found |= {name: getattr(limit, name) for name, kind in _BOUNDS.items() if isinstance(limit, kind)}
+    return found
+
+
+def _number(hint: Any, metadata: Iterable[Any]) -> str:
+    found = _limits(metadata)
     word = _WORDS[hint]
     low = f"{found['ge']}" if "ge" in found else f"above {found['gt']}" if "gt" in found else ""
     high = f"{found['le']}" if "le" in found else f"below {found['lt']}" if "lt" in found else ""
@@ -183,8 +196,12 @@ _LIMITS = ("greater_than", "greater_than_equal", "less_than", "less_than_equal")
 
 def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
     """A line for each problem that pydantic found."""
-    for found in error.errors(include_url=False):
+    every = error.errors(include_url=False)
+    paths = [found["loc"] for found in every]
+    for found in every:
         path, kind, value = found["loc"], found["type"], found["input"]
+        if kind == "too_short" and any(other[: len(path)] == path for other in paths if other != path):
+            continue  # elements with problems of their own do not count
         if kind in ("value_error", "assertion_error"):
             yield from _own_problems(cls, path, found["ctx"]["error"])
             continue
@@ -196,6 +213,13 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             problem = f"nothing given, {what} is required"
         elif kind == "finite_number":
             problem = f"{given(value)} given, a finite number is allowed"
+        elif kind in ("too_short", "too_long"):
+            bound = (
+                f"{found['ctx']['min_length']} or more"
+                if kind == "too_short"
+                else f"up to {found['ctx']['max_length']}"
+            )
+            problem = f"{given(value)} given, {bound} are allowed"
         elif kind in _LIMITS:
             problem = f"{value} given, {what} is allowed"
         else:

@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.indexed import IndexedWriter
-from refinery.loader.format.manifest import shard_name, write_provenance
+from refinery.loader.format.manifest import WRITER, Column, shard_name, write_provenance
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.per_document import add_side_output, side_output_record
-from refinery.transforms.write.shuffle import deserialize_batch, parse_shard_key
+from refinery.transforms.core.stage import Writer
+from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
 
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
@@ -35,17 +38,17 @@ def sort_batches(batches: Iterable[bytes]) -> pa.Table:
     return table.sort_by(keys)
 
 
-def provenance_rows(table: pa.Table, lengths: Sequence[int]) -> Iterator[dict[str, Any]]:
+def provenance_rows(table: pa.Table, lengths: Sequence[int], columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and which tokens it became."""
     offset = row = 0
     for batch in table.drop_columns(["tokens", "order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
-            own = {name: meta.pop(name, None) for name in ("language", "language_score", "quality", "copies")}
+            own = {c.name: meta.pop(c.name, "" if c.type == "string" else None) for c in columns}
             yield {
                 **fields,
                 **own,
-                "language": own["language"] or "",
+                "copies": meta.pop("copies"),
                 "sources": meta.pop("copy_sources").split(","),
                 "token_offset": offset,
                 "token_count": lengths[row],
@@ -55,7 +58,14 @@ def provenance_rows(table: pa.Table, lengths: Sequence[int]) -> Iterator[dict[st
             row += 1
 
 
-def write_shard(key: bytes, batches: Iterable[bytes], location: str, counts: Mapping[str, int], dtype: str) -> bytes:
+def write_shard(
+    key: bytes,
+    batches: Iterable[bytes],
+    location: str,
+    counts: Mapping[str, int],
+    dtype: str,
+    columns: Sequence[Column] = (),
+) -> bytes:
     """Sort, write and publish one shard; returns its "shard" side-output record (documents, tokens, files with
     checksums).
 
@@ -76,7 +86,7 @@ def write_shard(key: bytes, batches: Iterable[bytes], location: str, counts: Map
             writer.add(array)
             lengths.append(len(array))
         writer.close()
-        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths))
+        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths, columns), columns)
         for suffix, path in local.items():
             size, crc32c, sha256 = checksums(path)
             store.create(f"{name}.{suffix}", path)
@@ -102,12 +112,58 @@ class WriteShards(beam.PTransform):
     location: str
     counts: Mapping[str, int]
     dtype: str
+    columns: Sequence[Column] = ()
 
     def __post_init__(self) -> None:
         super().__init__("write-shards")
 
     def expand(self, shards: beam.PCollection) -> beam.PCollection:
-        write = partial(write_shard, location=self.location, counts=dict(self.counts), dtype=self.dtype)
+        write = partial(
+            write_shard,
+            location=self.location,
+            counts=dict(self.counts),
+            dtype=self.dtype,
+            columns=tuple(self.columns),
+        )
         written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
         add_side_output(shards.pipeline, written)
         return written
+
+
+TYPES = {str: "string", float: "float", int: "integer"}
+
+
+def provenance_columns(lane: Lane) -> tuple[Column, ...]:
+    """Columns of the provenance files that the lane's stages fill."""
+    return tuple(Column(note.name, TYPES[note.type]) for note in lane.columns)
+
+
+@dataclass(frozen=True)
+class ShardsJob:
+    """What a writer must know of a run. params: the recipe's `shards`. counts: shards of each "split/domain"
+    (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to."""
+
+    params: ShardParams
+    counts: Mapping[str, int]
+    domains: Mapping[str, str]
+    dtype: str
+    columns: Sequence[Column]
+    prefix: str
+
+
+def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
+    """Encoded documents -> shuffled shards under the prefix."""
+    batches = docs | ShuffleToShards(job.params, job.counts, job.domains)  # (shard key, its batches)
+    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns)
+    return batches | with_memory(write, SHARD_MEMORY * job.params.target_bytes)  # side-output records
+
+
+MEGATRON = Writer(
+    name=WRITER,
+    version=1,
+    summary="Shuffle the documents and write them as Megatron's indexed data sets, with provenance.",
+    uses=("name", "shards"),
+    libraries=("pyarrow",),
+    transform=write_megatron,
+    kinds=("bin", "idx", "provenance"),
+)

@@ -1,0 +1,77 @@
+"""The three phases as Beam graphs, the same for every lane: what a lane declares, put in order.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from typing import Any
+
+import apache_beam as beam
+
+from refinery.pipelines.run.recipe import Recipe
+from refinery.transforms.core.report import WriteReport
+from refinery.transforms.core.task_list import TaskList
+from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
+from refinery.transforms.read.sources import ReadSources
+from refinery.transforms.write.documents import WriteDocuments
+from refinery.transforms.write.kept_documents import ReadKeptDocuments
+from refinery.transforms.write.removals import WriteRemovals
+from refinery.transforms.write.shards import ShardsJob
+
+
+def apply_stages(docs: beam.PCollection, recipe: Recipe, phase: str) -> beam.PCollection:
+    """`docs` through the stages of a phase that the recipe has on, in the lane's order."""
+    for stage, params in recipe.active(phase):
+        if stage.judge is not None:
+            docs = docs | stage(params, recipe.rejects)
+    return docs
+
+
+def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) -> beam.PCollection:
+    """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
+    docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects)  # RawDocument
+    return apply_stages(docs, recipe, "clean")  # Document
+
+
+def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
+    """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
+    docs = clean_documents(pipeline, recipe, tasks)  # Document
+    sources, lines = recipe.source_facts(), recipe.line_dup is not None
+    docs | WriteDocuments(work, recipe.signature, recipe.rank, sources, recipe.run.part_bytes, lines)
+    pipeline | WriteReport(work, report, facts)
+
+
+def dedup(
+    pipeline: beam.Pipeline,
+    recipe: Recipe,
+    lists: PartLists,
+    partitions: int,
+    work: str,
+    report: str,
+    facts: Any,
+) -> None:
+    """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; never touches text."""
+    params = DedupParams(recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.line_dup)
+    sources = tuple(source.name for source in recipe.sources)
+    method = None if recipe.run.components == "auto" else recipe.run.components
+    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method)
+    verdicts = pipeline | decide  # (part, serialized verdicts)
+    verdicts | WriteVerdicts(work, sources)  # names
+    pipeline | WriteReport(work, report, facts)
+
+
+def shards(
+    pipeline: beam.Pipeline,
+    recipe: Recipe,
+    pairs: TaskList,
+    job: ShardsJob,
+    removals: int,
+    work: str,
+    report: str,
+    facts: Any,
+) -> None:
+    """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix."""
+    docs = pipeline | ReadKeptDocuments(pairs)  # Document
+    encoded = apply_stages(docs, recipe, "shards")  # EncodedDocument
+    recipe.LANE.writer.transform(encoded, job)
+    pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
+    pipeline | WriteReport(work, report, facts)

@@ -1,0 +1,79 @@
+"""A recipe from YAML or plain data: its lane found, stages from elsewhere put in their places, every problem a line."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from refinery.pipelines.run.params import parse
+from refinery.pipelines.run.plain_yaml import RecipeError, load_yaml, override
+from refinery.pipelines.run.recipe import Recipe, UsedStage, find_lane, recipe_class
+from refinery.pipelines.run.user_stages import UserCode, load_stage, merge_code
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.params import given
+
+
+def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
+    """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
+
+    Raises RecipeError, one line a problem: the path of the key, what was given, what is allowed.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise RecipeError(f"{path}: no such recipe file")
+    data: Any = load_yaml(file.read_bytes(), path)
+    for setting in settings:
+        data = override(data, setting)
+    if inputs:
+        sources = data.get("sources") if isinstance(data, dict) else None
+        if not isinstance(sources, list) or not sources or not isinstance(sources[0], dict):
+            raise RecipeError("--input: the recipe has no source that could take it")
+        # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
+        data = {**data, "sources": [{**sources[0], "paths": list(inputs), "format": "auto"}]}
+    return parse_recipe(data, file.parent)
+
+
+def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
+    """A recipe from plain data. folder: where modules of its own stages are, by default the working directory.
+
+    Raises RecipeError, one line a problem.
+    """
+    if not isinstance(data, dict):
+        return parse(Recipe, data)
+    name = data.get("lane", "web")
+    try:
+        lane = find_lane(name if isinstance(name, str) else given(name))
+    except ValueError as error:
+        raise RecipeError(str(error)) from None
+    lane, data, code = _place_stages(lane, data, (folder or Path()).resolve())
+    cls = recipe_class(lane)
+    cls.CODE = code
+    return parse(cls, data)
+
+
+def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane, dict[str, Any], UserCode]:
+    """The lane with the recipe's own stages, and the recipe with their parameters as sections."""
+    used = data.get("stages")
+    if not isinstance(used, list):
+        return lane, data, merge_code(())
+    entries, sections, codes = [], {}, []
+    for index, entry in enumerate(used):
+        where = f"stages[{index}]"
+        if not isinstance(entry, dict):
+            raise RecipeError(f"{where}: {given(entry)} given, a mapping with use, after and parameters is allowed")
+        place = parse(UsedStage, {key: value for key, value in entry.items() if key in UsedStage.model_fields}, where)
+        try:
+            stage, code = load_stage(place.use, folder)
+            lane = lane.insert(stage, place.after)
+        except ValueError as error:
+            raise RecipeError(f"{where}.{error}") from error
+        own = {key: value for key, value in entry.items() if key not in UsedStage.model_fields}
+        section = data.get(stage.key)
+        if own and isinstance(section, dict):
+            own |= section
+        if own or stage.key not in data:
+            sections[stage.key] = own or True
+        if stage.params is not None and own:
+            parse(stage.params, own, where)  # mistakes are named where they were made
+        entries.append({"use": place.use, "after": place.after})
+        codes.append(code)
+    return lane, {**data, **sections, "stages": entries}, merge_code(codes)

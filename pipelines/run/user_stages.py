@@ -1,0 +1,148 @@
+"""Stages from elsewhere: declarations in a module beside the recipe, in an installed package, behind an entry point.
+
+Their code decides results, so it is part of the fingerprint, and it travels to the workers: by its folder to processes
+of this machine, inside the worker package to others.
+"""
+
+import ast
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from refinery.transforms.core.stage import Stage
+
+GROUP = "refinery.stages"
+REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class UserCode:
+    """Source files that stages from elsewhere are made of: path as workers import it -> where it is here.
+
+    folder: to be put on the path of processes on this machine; "" for installed packages.
+    """
+
+    files: Mapping[str, Path]
+    folder: str = ""
+
+    def sources(self) -> dict[str, bytes]:
+        """Name -> bytes of every file, as the worker package takes them."""
+        return {name: path.read_bytes() for name, path in sorted(self.files.items())}
+
+    def digest(self) -> str:
+        """SHA-256 over names and bytes."""
+        found = hashlib.sha256()
+        for name, data in self.sources().items():
+            found.update(f"{name}\0{len(data)}\0".encode() + data)
+        return found.hexdigest()
+
+
+NO_CODE = UserCode({})
+
+
+def merge_code(parts: Sequence[UserCode]) -> UserCode:
+    """The files of several."""
+    files = {name: path for part in parts for name, path in part.files.items()}
+    return UserCode(files, next((part.folder for part in parts if part.folder), ""))
+
+
+def load_stage(use: str, folder: Path) -> tuple[Stage[Any], UserCode]:
+    """The declaration that `use` names, and the code that it is made of.
+
+    use: "module:NAME", in a module beside the recipe or an installed package, or the name of an entry point in the
+    group refinery.stages. Importing the module runs its code, as a recipe's own. Raises ValueError, one line, for
+    whatever is not there or is no declaration.
+    """
+    if not REFERENCE.fullmatch(use):
+        points = {point.name: point.value for point in entry_points(group=GROUP)}
+        if use not in points:
+            known = f"module:NAME or one of {', '.join(sorted(points))}" if points else "module:NAME"
+            raise ValueError(f"use: {use!r} given, {known} is allowed")
+        use = points[use]
+    name, _, attribute = use.partition(":")
+    module, local = _import(name, folder)
+    stage = getattr(module, attribute, None)
+    if not isinstance(stage, Stage):
+        found = sorted(key for key, value in vars(module).items() if isinstance(value, Stage))
+        near = difflib.get_close_matches(attribute, found, 1)
+        hint = f"did you mean {near[0]}?" if near else f"{', '.join(found) or 'none'} found there"
+        raise ValueError(f"use: {use!r} given, the module has no declaration of a stage by that name; {hint}")
+    if stage.judge is None or stage.params is None:
+        raise ValueError(f"use: {use!r} given, a stage that judges single documents is allowed")
+    files = dict(_local_files(Path(str(module.__file__)), folder) if local else _package_files(module))
+    return replace(stage, module=use), UserCode(files, str(folder) if local else "")
+
+
+def _import(name: str, folder: Path) -> tuple[ModuleType, bool]:
+    """The module, and whether it is one beside the recipe. Such a module must be importable by its name everywhere."""
+    top = name.partition(".")[0]
+    beside = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
+    if beside and str(folder) not in sys.path:
+        sys.path.append(str(folder))
+        importlib.invalidate_caches()
+    try:
+        module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and name.startswith(error.name):
+            raise ValueError(f"use: module {name!r} found neither in {folder} nor installed") from None
+        raise ValueError(f"use: module {name!r} cannot be imported: {error}") from error
+    except Exception as error:
+        raise ValueError(f"use: module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+    if beside and Path(str(module.__file__)).resolve().is_relative_to(folder.resolve()):
+        return module, True
+    if beside:
+        raise ValueError(f"use: {beside[0]} has the name of another module, {module.__file__}: rename it")
+    return module, False
+
+
+def _local_files(start: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """The module's file, and those beside the recipe that it imports, by name below the folder."""
+    root = folder.resolve()
+    seen: set[Path] = set()
+    todo = [start.resolve()]
+    while todo:
+        path = todo.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        yield path.relative_to(root).as_posix(), path
+        package = path.parent / "__init__.py"
+        if path.parent != root and package.is_file():
+            todo.append(package)
+        for name in _imports(path, root):
+            place = root.joinpath(*name.split("."))
+            todo += [found for found in (place.with_suffix(".py"), place / "__init__.py") if found.is_file()]
+
+
+def _imports(path: Path, root: Path) -> Iterator[str]:
+    """Dotted names that a file imports, relative ones resolved below `root`."""
+    here = path.parent.relative_to(root).parts
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [*here[: len(here) - node.level + 1]] if node.level else []
+            base += (node.module or "").split(".") if node.module else []
+            yield from (
+                ".".join([*base, *rest]) for rest in ([], *([alias.name] for alias in node.names)) if base or rest
+            )
+
+
+def _package_files(module: ModuleType) -> Iterator[tuple[str, Path]]:
+    """All Python files of the installed package that a module belongs to."""
+    top = sys.modules[module.__name__.partition(".")[0]]
+    file = Path(str(top.__file__))
+    if file.name != "__init__.py":
+        yield file.name, file
+        return
+    for path in sorted(file.parent.rglob("*.py")):
+        yield path.relative_to(file.parent.parent).as_posix(), path
