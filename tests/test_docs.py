@@ -10,7 +10,8 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from refinery.pipelines.run.params import load_yaml, parse, to_plain
+from refinery.pipelines.run.load_recipe import parse_recipe
+from refinery.pipelines.run.params import load_yaml
 from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
@@ -105,7 +106,7 @@ def test_every_key_is_documented_with_its_default(name: str, key: str, default: 
     elif found := re.match(r"built-in \((\d+)", cell):
         assert int(found[1]) == len(default)
     else:
-        assert load_yaml(cell, "default") == to_plain(default)
+        assert load_yaml(cell, "default") == default.plain()
 
 
 def test_pages_name_no_key_that_is_none() -> None:
@@ -138,7 +139,7 @@ def recipe_blocks() -> list[Any]:
 def test_recipes_on_the_pages_are_recipes(data: Any) -> None:
     """Whole ones as they stand, pieces in an otherwise minimal recipe."""
     rest = {"name": "n", "sources": [{"name": "s", "paths": ["x.jsonl"]}], "tokenizer": {"path": "tokenizer.json"}}
-    parse(Recipe, data if {"name", "sources"} <= set(data) else rest | data)
+    parse_recipe(data if {"name", "sources"} <= set(data) else rest | data)
 
 
 # --- reasons, errors, columns ---------------------------------------------------------------------------------------

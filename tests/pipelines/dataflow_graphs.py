@@ -19,7 +19,7 @@ from apache_beam.portability.api import beam_runner_api_pb2 as api
 
 from refinery.pipelines.dataflow.launch_flags import fill_in
 from refinery.pipelines.lanes import web
-from refinery.pipelines.run.params import parse
+from refinery.pipelines.run.load_recipe import parse_recipe
 from refinery.pipelines.run.recipe import Recipe
 from refinery.pipelines.runners.same_code import CheckWorkers
 from refinery.transforms.dedup.deduplicate import list_parts
@@ -49,7 +49,7 @@ def demo_recipe(**sections: Any) -> Recipe:
     plain["tokenizer"]["path"] = "gs://raw/tokenizer.json"
     plain["quality"]["model"] = "gs://raw/quality.bin"
     plain["line_dup"] = {"max_documents": 6}
-    return parse(Recipe, {**plain, **sections})
+    return parse_recipe({**plain, **sections})
 
 
 def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable[[beam.Pipeline], None]:

@@ -26,7 +26,7 @@ def sign_texts(docs: Sequence[Document]) -> NDArray[np.uint32]:
 
 def rank_of(doc: Document) -> bytes:
     """Smaller for a smaller position, among sources of one priority."""
-    return rank_key(doc, PRIORITIES[doc.source], RankParams("first"))
+    return rank_key(doc, PRIORITIES[doc.source], RankParams(prefer="first"))
 
 
 def write_parts(folder: Path, layout: Sequence[Sequence[Document]], sign: Sign, group: int) -> list[tuple[str, int]]:

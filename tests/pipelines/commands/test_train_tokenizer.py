@@ -61,7 +61,7 @@ def test_same_bytes_in_any_order_and_process(tmp_path: Path, name: str) -> None:
 def test_byte_level_is_what_the_fast_engine_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = str(tmp_path / "tokenizer.json")
     metrics = train_tokenizer(some_texts(), path, LEARN)
-    info = check_tokenizer(TokenizerParams(path))
+    info = check_tokenizer(TokenizerParams(path=path))
     assert (info.engine, info.lossless, info.vocab_size, info.bos_id) == (
         "byte-level-bpe",
         True,
@@ -81,7 +81,7 @@ def test_byte_level_is_what_the_fast_engine_takes(tmp_path: Path, capsys: pytest
 def test_sentencepiece_keeps_lines_and_spaces(tmp_path: Path) -> None:
     path = str(tmp_path / "tokenizer.model")
     metrics = train_tokenizer(some_texts(), path, LEARN)
-    info = check_tokenizer(TokenizerParams(path, bos="auto"))
+    info = check_tokenizer(TokenizerParams(path=path, bos="auto"))
     assert (info.engine, info.vocab_size, info.bos_id, info.eos_id) == ("sentencepiece", 400, 1, 2)
     assert metrics.vocab_size == 400
     tokenizer = load_tokenizer(path)

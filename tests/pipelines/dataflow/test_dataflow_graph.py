@@ -40,8 +40,8 @@ STEPS = {
     "clean": {
         *EVERY,
         *(f"ReadSources/{step}" for step in (*LIST, "tasks", "read/records/each")),
-        *("ExtractText/extract/judge/each", "FilterUrl/url/judge/each", "FilterLanguage/language/judge/each"),
-        *("FilterHeuristics/heuristics/judge/each", "write-documents/parts/each"),
+        *("EXTRACT/extract/judge/each", "URL/url/judge/each", "LANGUAGE/language/judge/each"),
+        *("HEURISTICS/heuristics/judge/each", "write-documents/parts/each"),
     },
     "dedup": {
         *EVERY,
@@ -63,8 +63,8 @@ STEPS = {
     "shards": {
         *EVERY,
         *(f"representatives/{step}" for step in (*LIST, "read")),
-        *("CutLines/lines/judge/each", "FilterQuality/quality/judge/each", "FilterToxicity/toxicity/judge/each"),
-        *("RedactPii/pii/judge/each", "EncodeText/encode/judge/each"),
+        *("LINES/lines/judge/each", "QUALITY/quality/judge/each", "TOXICITY/toxicity/judge/each"),
+        *("PII/pii/judge/each", "ENCODE/encode/judge/each"),
         *(f"shuffle/{step}" for step in ("start", "every shard", "pack", "merge", "by shard")),
         "write-shards/write",
         *(f"write-removals/{step}" for step in (*LIST, "pack", "start", "every file", "merge", "by file", "write")),

@@ -1,7 +1,6 @@
 """A fingerprint changes with what decides the result, and with nothing else."""
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 
 import google_crc32c
@@ -17,7 +16,8 @@ from refinery.pipelines.run.fingerprint import (
     phase_fingerprints,
     phase_modules,
 )
-from refinery.pipelines.run.params import RecipeError, parse
+from refinery.pipelines.run.load_recipe import parse_recipe
+from refinery.pipelines.run.params import RecipeError
 from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
@@ -27,7 +27,7 @@ from tests.fake_gcs import fake_gcs
 def recipe(tmp_path: Path) -> Recipe:
     (tmp_path / "tokenizer.json").write_text("{}")
     source = {"name": "s", "paths": ["x.jsonl"]}
-    return parse(Recipe, {"name": "n", "sources": [source], "tokenizer": {"path": str(tmp_path / "tokenizer.json")}})
+    return parse_recipe({"name": "n", "sources": [source], "tokenizer": {"path": str(tmp_path / "tokenizer.json")}})
 
 
 def changed(before: Recipe, after: Recipe) -> list[str]:
@@ -37,11 +37,11 @@ def changed(before: Recipe, after: Recipe) -> list[str]:
 
 def test_each_phase_depends_on_its_sections_and_on_the_phases_before(recipe: Recipe) -> None:
     assert changed(recipe, recipe) == []
-    assert changed(recipe, replace(recipe, language=None)) == ["clean", "dedup", "shards"]
-    assert changed(recipe, replace(recipe, near_dup=None)) == ["dedup", "shards"]
-    assert changed(recipe, replace(recipe, pii=None)) == ["shards"]
-    assert changed(recipe, replace(recipe, failures=replace(recipe.failures, grace=99))) == []
-    assert changed(recipe, replace(recipe, run=replace(recipe.run, wave_files=1))) == []
+    assert changed(recipe, recipe.replace(language=None)) == ["clean", "dedup", "shards"]
+    assert changed(recipe, recipe.replace(near_dup=None)) == ["dedup", "shards"]
+    assert changed(recipe, recipe.replace(pii=None)) == ["shards"]
+    assert changed(recipe, recipe.replace(failures=recipe.failures.replace(grace=99))) == []
+    assert changed(recipe, recipe.replace(run=recipe.run.replace(wave_files=1))) == []
 
 
 def test_every_section_is_in_exactly_one_phase_or_decides_nothing() -> None:

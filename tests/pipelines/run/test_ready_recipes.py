@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.run.params import fingerprint, parse, to_plain
-from refinery.pipelines.run.recipe import Recipe, load_recipe
+from refinery.pipelines.run.load_recipe import load_recipe, parse_recipe
+from refinery.pipelines.run.params import fingerprint, to_plain
 
 RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
 
@@ -13,10 +13,10 @@ RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
 @pytest.mark.parametrize("path", RECIPES, ids=[path.stem for path in RECIPES])
 def test_a_ready_recipe_loads_and_reads_back(path: Path) -> None:
     recipe = load_recipe(str(path))
-    plain = to_plain(recipe)
+    plain = recipe.plain()
     assert recipe.name == path.stem
-    assert parse(Recipe, plain) == recipe
-    assert fingerprint(to_plain(parse(Recipe, plain))) == fingerprint(plain)
+    assert parse_recipe(plain) == recipe
+    assert fingerprint(to_plain(parse_recipe(plain))) == fingerprint(plain)
 
 
 def test_the_demo_has_every_stage_on() -> None:

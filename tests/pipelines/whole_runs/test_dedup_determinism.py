@@ -19,8 +19,7 @@ import yaml
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.run.params import parse
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.run.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.dedup.near_duplicates import BUCKET_LEADERS, band_hashes
@@ -105,7 +104,7 @@ def recipe(folder: Path, backwards: bool = False, **run: Any) -> dict[str, Any]:
 def refine_here(plain: dict[str, Any], prefix: Path, *flags: str) -> None:
     """In this process."""
     runner = Runner("local", workers=0, flags=flags, quiet=True)
-    Refinement(parse(Recipe, plain), str(prefix), runner, say=lambda _: None).run()
+    Refinement(parse_recipe(plain), str(prefix), runner, say=lambda _: None).run()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.run.params import parse
+from refinery.pipelines.run.load_recipe import parse_recipe
 from refinery.pipelines.run.recipe import Recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
@@ -48,7 +47,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
         "line_dup": {"min_chars": 40},
         **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), None),
     }
-    return parse(Recipe, data)
+    return parse_recipe(data)
 
 
 def refine(recipe: Recipe, prefix: Path, **options: Any) -> list[str]:
@@ -83,7 +82,7 @@ def test_a_run_cuts_what_its_documents_share(recipe: Recipe, tmp_path: Path) -> 
     assert verify(str(tmp_path / "cut")).failures == []
 
     # Another limit repeats phases 2 and 3, not the reading of the pages.
-    other = replace(recipe, line_dup=LineParams(max_documents=3 * PAGES))
+    other = recipe.replace(line_dup=LineParams(max_documents=3 * PAGES))
     said = refine(other, tmp_path / "uncut", reuse=str(tmp_path / "cut"))
     assert contents(other, tmp_path / "uncut") == sorted((kind, text, 0) for kind, text in pages())
     assert any(line.startswith("clean: ") for line in said)
@@ -92,7 +91,7 @@ def test_a_run_cuts_what_its_documents_share(recipe: Recipe, tmp_path: Path) -> 
 
 def test_phase_1_depends_only_on_whether_lines_are_counted(recipe: Recipe) -> None:
     first, *others = (
-        phase_fingerprints(replace(recipe, line_dup=params), [])
+        phase_fingerprints(recipe.replace(line_dup=params), [])
         for params in (LineParams(), LineParams(max_documents=7), LineParams(min_chars=7), None)
     )
     changed = [[phase for phase in first if first[phase] != other[phase]] for other in others]
@@ -100,5 +99,5 @@ def test_phase_1_depends_only_on_whether_lines_are_counted(recipe: Recipe) -> No
 
 
 def test_lines_are_cut_without_any_other_deduplication(recipe: Recipe, tmp_path: Path) -> None:
-    refine(replace(recipe, exact_dup=False), tmp_path / "cut")
+    refine(recipe.replace(exact_dup=False), tmp_path / "cut")
     assert {cut for _, _, cut in contents(recipe, tmp_path / "cut")} == {0, 3}

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.run.params import parse
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.run.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import document_id
@@ -53,7 +52,7 @@ def run(folder: Path, lines: list[Any], tokenizer: str, files: int = 2, **sectio
     }
     prefix = folder / "corpus"
     runner = Runner("local", workers=0, quiet=True)
-    Refinement(parse(Recipe, recipe), str(prefix), runner, say=lambda line: None).run()
+    Refinement(parse_recipe(recipe), str(prefix), runner, say=lambda line: None).run()
     return prefix
 
 

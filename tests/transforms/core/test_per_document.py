@@ -22,7 +22,7 @@ from refinery.transforms.core.per_document import (
 from refinery.transforms.core.report import merge_records
 from tests.beam import make_document, run_and_collect
 
-ALL = RejectParams(1.0)
+ALL = RejectParams(rate=1.0)
 
 
 def judge(doc: Document) -> Any:
@@ -70,12 +70,12 @@ def test_dead_letters_carry_no_content() -> None:
 
 def test_rejects_are_sampled_by_hash_and_show_text_only_when_asked() -> None:
     texts = [f"drop {i}" for i in range(400)]
-    _, records = run(texts, rejects=RejectParams(0.25, excerpt_chars=6))
+    _, records = run(texts, rejects=RejectParams(rate=0.25, excerpt_chars=6))
     sampled = {record["origin"]: record["excerpt"] for record in records if record["kind"] == "reject"}
     expected = {f"f@{i}" for i in range(400) if hash64("reject", "is-bad", f"f@{i}") < 0.25 * 2**64}
     assert set(sampled) == expected and 50 < len(expected) < 150
     assert sampled["f@" + min(expected)[2:]].startswith("drop ")
-    _, records = run(texts, rejects=RejectParams(1.0))
+    _, records = run(texts, rejects=RejectParams(rate=1.0))
     assert all(record["excerpt"] == "" for record in records if record["kind"] == "reject")
 
 
@@ -88,7 +88,7 @@ def test_lone_surrogates_never_reach_a_side_output() -> None:
                 Document
             )
         )
-        docs | PerDocument("stage", judge, rejects=RejectParams(1.0, 10))
+        docs | PerDocument("stage", judge, rejects=RejectParams(rate=1.0, excerpt_chars=10))
         return [merge_side_outputs(pipeline)]
 
     (records,) = run_and_collect(build)

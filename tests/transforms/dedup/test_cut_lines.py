@@ -12,7 +12,7 @@ from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.per_document import RejectParams, take_side_outputs
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
-    CutLines,
+    LINES,
     LineParams,
     cut_lines,
     cut_text,
@@ -135,7 +135,7 @@ def test_every_document_is_kept_dropped_or_dead():
 
     def build(pipeline):
         created = pipeline | beam.Create(docs).with_output_types(Document)
-        kept = created | CutLines(LineParams(min_chars=5), RejectParams(rate=1))
+        kept = created | LINES(LineParams(min_chars=5), RejectParams(rate=1))
         return [kept, *take_side_outputs(pipeline)]
 
     kept, *side_outputs = run_and_collect(build)

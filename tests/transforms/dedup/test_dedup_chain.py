@@ -173,7 +173,7 @@ CASES = [
 
 @pytest.mark.parametrize(("verify", "order", "method"), CASES)
 def test_kept_texts_stay_dense(tmp_path: Path, verify: str, order: str, method: Method) -> None:
-    near = NearParams(THRESHOLD, verify=verify)
+    near = NearParams(threshold=THRESHOLD, verify=verify)
     docs = documents(order)
     verdicts = decide(tmp_path, docs, DedupParams(near=near), method)
     number = {doc.id: i for i, doc in enumerate(docs)}
@@ -216,7 +216,7 @@ def test_kept_texts_stay_dense(tmp_path: Path, verify: str, order: str, method: 
 
 def test_in_rank_order_every_second_text_of_an_unbroken_chain_survives(tmp_path: Path) -> None:
     """0 removes 1, nothing is left to remove 2, and so on: with exact similarities wherever the links hold."""
-    near = NearParams(THRESHOLD, verify="exact")
+    near = NearParams(threshold=THRESHOLD, verify="exact")
     docs = documents("in order")[:CHAIN]
     verdicts = decide(tmp_path, docs, DedupParams(near=near))
     alive = [not verdicts[doc.origin]["removed"] for doc in docs]

@@ -52,7 +52,7 @@ from refinery.transforms.write.documents import documents_table
 SOURCES = ("a", "b", "c")
 SCOPE = Scope(NEAR, CORPUS, (0, 1, 2), apart=False)
 NOISY = SignatureParams(permutations=16, ngram=1)  # an estimate is off by 0.1 or more as often as not
-EXACT = NearParams(0.75, bands=1, rows=1, verify="exact")
+EXACT = NearParams(threshold=0.75, bands=1, rows=1, verify="exact")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
-from refinery.transforms.dedup.cut_lines import CutLines, LineParams, cut_text
+from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
+from refinery.transforms.dedup.cut_lines import LineParams, cut_text
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.line_duplicates import (
     LINE,
@@ -363,7 +364,7 @@ def test_frequent_lines_leave_the_kept_documents(tmp_path, parts):
         for group in range(-(-len(part) // 20))
     ]
     listed = write_pairs(str(tmp_path), pairs)
-    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed) | CutLines(params)])
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed) | CUT_STAGE(params)])
 
     first = {doc.id: doc for doc in docs}
     by_id = {origin: doc.id for doc in docs for origin in [doc.origin]}

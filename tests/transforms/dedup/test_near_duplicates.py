@@ -48,7 +48,7 @@ def components(count: int, pairs: list[tuple[int, int]]) -> list[int]:
     [(0.75, 112, (14, 8)), (0.5, 112, (28, 4)), (0.9, 112, (7, 16)), (0.7, 128, (18, 7)), (1.0, 16, (1, 16))],
 )
 def test_layout_from_threshold(threshold, permutations, layout):
-    assert NearParams(threshold, None, None).layout(permutations) == layout
+    assert NearParams(threshold=threshold, bands=None, rows=None).layout(permutations) == layout
     assert found_share(threshold, permutations, layout[1]) >= 0.75
 
 
@@ -70,9 +70,9 @@ def test_params_name_the_field(field, value):
 
 
 def test_minimum_is_the_least_share_that_reaches_the_threshold():
-    assert NearParams(0.75).minimum(112) == 84
-    assert NearParams(0.7).minimum(10) == 7  # 0.7 * 10 is 7.000000000000001 in floating point
-    assert NearParams(0.71).minimum(10) == 8
+    assert NearParams(threshold=0.75).minimum(112) == 84
+    assert NearParams(threshold=0.7).minimum(10) == 7  # 0.7 * 10 is 7.000000000000001 in floating point
+    assert NearParams(threshold=0.71).minimum(10) == 8
 
 
 def test_band_hash_is_the_documented_one():
@@ -110,7 +110,7 @@ def test_small_buckets_are_joined_exactly(sizes, permutations, seed):
     rows = np.array([signatures_near(bases[i % 3], [s], i + seed)[0] for i, s in enumerate(shares)], np.uint32)
     sketch = sketches(rows.reshape(-1, permutations))
     bounds = np.cumsum([0, *sizes])
-    minimum = NearParams(0.7).minimum(permutations)
+    minimum = NearParams(threshold=0.7).minimum(permutations)
     alike = [
         (x, y)
         for first, last in pairwise(bounds)

@@ -13,7 +13,7 @@ def make(text: str = "text", **fields: Any) -> Document:
 
 @pytest.mark.parametrize("prefer", ["longest", "newest", "first"])
 def test_key_is_24_bytes_and_priority_comes_first(prefer):
-    params = RankParams(prefer)
+    params = RankParams(prefer=prefer)
     better = rank_key(make("x", position=9, meta={"date": "1999-01-01"}), 1, params)
     worse = rank_key(make("xyz", position=1, meta={"date": "2020-01-01"}), 2, params)
     assert len(better) == len(worse) == RANK_BYTES
@@ -33,7 +33,7 @@ def test_key_is_24_bytes_and_priority_comes_first(prefer):
     ],
 )
 def test_preference(prefer, better, worse):
-    assert rank_key(better, 1, RankParams(prefer)) < rank_key(worse, 1, RankParams(prefer))
+    assert rank_key(better, 1, RankParams(prefer=prefer)) < rank_key(worse, 1, RankParams(prefer=prefer))
 
 
 def test_ties_are_broken_by_where_a_document_came_from():
@@ -71,4 +71,4 @@ def test_golden_key():
 
 def test_refuses_unknown_preference():
     with pytest.raises(ValueError, match="prefer: 'best' given"):
-        RankParams("best")
+        RankParams(prefer="best")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
-from refinery.transforms.extract.extract import ExtractParams, ExtractText, extract_document, hostile
+from refinery.transforms.extract.extract import EXTRACT, ExtractParams, extract_document, hostile
 from tests.beam import run_and_collect
 
 SENTENCES = [
@@ -271,5 +271,5 @@ def test_impossible_parameters(values: dict[str, object], message: str) -> None:
 def test_a_pipeline_extracts_and_drops() -> None:
     raws = [raw(PAGE.encode()), raw("<div>" * 1000)]
     params = pickle.loads(pickle.dumps(ExtractParams()))  # noqa: S301
-    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(raws) | ExtractText(params)])
+    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(raws) | EXTRACT(params)])
     assert [doc.text for doc in kept] == [text_of(PAGE)]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.filter.heuristics import (
+    HEURISTICS,
     BasicParams,
     C4Params,
-    FilterHeuristics,
     FineWebParams,
     GopherParams,
     HeuristicsParams,
@@ -179,10 +179,42 @@ def repetition(**fields: Any) -> RepetitionParams:
 @pytest.mark.parametrize(
     ("params", "passes", "fails"),
     [
-        (only(basic=BasicParams(10, None, None, None)), "a" * 10, "a" * 9),
-        (only(basic=BasicParams(None, 0.5, None, None)), "a a", "a a a"),
-        (only(basic=BasicParams(None, None, 0.25, None)), "abc.", "ab."),
-        (only(basic=BasicParams(None, None, None, 0.5)), "a;\nb", "a;\nb;\nc"),
+        (
+            only(
+                basic=BasicParams(
+                    min_chars=10, min_unique_word_ratio=None, max_punctuation_ratio=None, max_code_line_ratio=None
+                )
+            ),
+            "a" * 10,
+            "a" * 9,
+        ),
+        (
+            only(
+                basic=BasicParams(
+                    min_chars=None, min_unique_word_ratio=0.5, max_punctuation_ratio=None, max_code_line_ratio=None
+                )
+            ),
+            "a a",
+            "a a a",
+        ),
+        (
+            only(
+                basic=BasicParams(
+                    min_chars=None, min_unique_word_ratio=None, max_punctuation_ratio=0.25, max_code_line_ratio=None
+                )
+            ),
+            "abc.",
+            "ab.",
+        ),
+        (
+            only(
+                basic=BasicParams(
+                    min_chars=None, min_unique_word_ratio=None, max_punctuation_ratio=None, max_code_line_ratio=0.5
+                )
+            ),
+            "a;\nb",
+            "a;\nb;\nc",
+        ),
         (only(gopher=gopher(min_words=3)), "aaa bbb ccc", "aaa bbb ---"),
         (only(gopher=gopher(max_words=2)), "aaa bbb ---", "aaa bbb ccc"),
         (only(gopher=gopher(min_mean_word_chars=3)), "aa bbbb", "aa bbb"),
@@ -393,5 +425,5 @@ def test_params_pickle_also_after_use() -> None:
 
 def test_transform_keeps_and_drops() -> None:
     docs = [document(PROSE), document("too short"), document(PROSE + "\nMenu")]
-    (kept,) = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterHeuristics(HeuristicsParams())])
+    (kept,) = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | HEURISTICS(HeuristicsParams())])
     assert kept == [document(PROSE), document(PROSE)]

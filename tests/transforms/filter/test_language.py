@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.language import (
-    FilterLanguage,
+    LANGUAGE,
     LanguageParams,
     bundled_model,
     judge_language,
@@ -157,5 +157,5 @@ def test_a_missing_model_and_an_unknown_language_are_named() -> None:
 def test_a_pipeline_keeps_what_is_wanted() -> None:
     docs = [make_document(ENGLISH, "f@0"), make_document(GERMAN, "f@1")]
     params = pickle.loads(pickle.dumps(LanguageParams(languages={"de": None})))  # noqa: S301
-    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterLanguage(params)])
+    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | LANGUAGE(params)])
     assert [(doc.text, doc.meta["language"]) for doc in kept] == [(GERMAN, "de")]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.filter.pii import PiiParams, RedactPii, find_pii, redact_pii
+from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
 from tests.beam import make_document, run_and_collect
 
 ALL = PiiParams(private_ip=True)
@@ -186,5 +186,5 @@ def test_impossible_action() -> None:
 
 def test_a_pipeline_redacts() -> None:
     docs = [make_document("mail a@b.example", "f@0"), make_document("none", "f@1")]
-    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | RedactPii()])
+    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | PII()])
     assert sorted(doc.text for doc in kept) == [f"mail {EMAIL}", "none"]

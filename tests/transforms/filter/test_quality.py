@@ -9,7 +9,7 @@ from refinery.pipelines.commands.train_quality import TrainQualityParams, train_
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.quality import (
     PUNCTUATION,
-    FilterQuality,
+    QUALITY,
     QualityParams,
     check_quality,
     classifier_text,
@@ -58,7 +58,7 @@ def test_classifier_text_is_one_line_without_labels(text: str) -> None:
 
 
 def test_score_and_threshold(model_path: str) -> None:
-    params = QualityParams(model_path, threshold=0.5)
+    params = QualityParams(model=model_path, threshold=0.5)
     model = load_classifier(model_path)
     good = judge_quality(make_document(GOOD[3], meta={"language": "en"}), model, params)
     assert isinstance(good, Document)
@@ -66,28 +66,30 @@ def test_score_and_threshold(model_path: str) -> None:
     assert isinstance(score, float) and score >= 0.5 and score == round(score, 4)
     assert good.meta["language"] == "en" and good.text == GOOD[3]
     assert judge_quality(make_document(BAD[3]), model, params) == Drop("quality-score")
-    assert isinstance(judge_quality(make_document(BAD[3]), model, QualityParams(model_path, threshold=0)), Document)
+    assert isinstance(
+        judge_quality(make_document(BAD[3]), model, QualityParams(model=model_path, threshold=0)), Document
+    )
 
 
 def test_scores_of_the_labels_add_up_to_one(model_path: str) -> None:
     model = load_classifier(model_path)
-    low = QualityParams(model_path, label="__label__lq")
+    low = QualityParams(model=model_path, label="__label__lq")
     for text in (GOOD[0], BAD[0], "nothing it has seen", "", "\ud800", "a" * 100_000):
-        total = score_quality(text, model, QualityParams(model_path)) + score_quality(text, model, low)
+        total = score_quality(text, model, QualityParams(model=model_path)) + score_quality(text, model, low)
         assert total == pytest.approx(1, abs=1e-3) or total == 0
 
 
 def test_the_launchers_check(model_path: str, tmp_path: Path) -> None:
-    check_quality(QualityParams(model_path))
+    check_quality(QualityParams(model=model_path))
     junk = tmp_path / "junk.bin"
     junk.write_bytes(b"junk" * 100)
     for params, message in (
         (
-            QualityParams(model_path, label="__label__x"),
+            QualityParams(model=model_path, label="__label__x"),
             "label: '__label__x' given, __label__hq or __label__lq is allowed",
         ),
-        (QualityParams(str(tmp_path / "none.bin")), "model: '.*none.bin' given, which cannot be loaded"),
-        (QualityParams(str(junk)), "model: '.*junk.bin' given, which cannot be loaded"),
+        (QualityParams(model=str(tmp_path / "none.bin")), "model: '.*none.bin' given, which cannot be loaded"),
+        (QualityParams(model=str(junk)), "model: '.*junk.bin' given, which cannot be loaded"),
     ):
         with pytest.raises(ValueError, match=message) as error:
             check_quality(params)
@@ -106,10 +108,10 @@ def test_the_launchers_check(model_path: str, tmp_path: Path) -> None:
 def test_impossible_parameters(values: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         QualityParams(**{"model": "m", **values})  # type: ignore[arg-type]
-    assert QualityParams("m").files() == ("m",)
+    assert QualityParams(model="m").files() == ("m",)
 
 
 def test_a_pipeline_keeps_the_good_ones(model_path: str) -> None:
     docs = [make_document(text, f"f@{i}") for i, text in enumerate([*GOOD[:3], *BAD[:3]])]
-    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | FilterQuality(QualityParams(model_path))])
+    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | QUALITY(QualityParams(model=model_path))])
     assert sorted(doc.text for doc in kept) == sorted(GOOD[:3])

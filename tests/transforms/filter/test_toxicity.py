@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.toxicity import (
-    FilterToxicity,
+    TOXICITY,
     ToxicityParams,
     judge_toxicity,
     load_lexicon,
@@ -144,5 +144,5 @@ def test_impossible_parameters(values: dict[str, int], message: str) -> None:
 
 def test_a_pipeline_drops_dense_pages() -> None:
     docs = [make_document("darn " * 10, "f@0"), make_document("a fine day", "f@1")]
-    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | FilterToxicity(ToxicityParams(words=("darn",)))])
+    [kept] = run_and_collect(lambda p: [p | beam.Create(docs) | TOXICITY(ToxicityParams(words=("darn",)))])
     assert [(doc.text, doc.meta) for doc in kept] == [("a fine day", {"toxicity": 0.0})]

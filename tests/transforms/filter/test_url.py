@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.filter.url import FilterUrl, UrlParams, host_of, judge_url, load_rules, registered_domain
+from refinery.transforms.filter.url import URL, UrlParams, host_of, judge_url, load_rules, registered_domain
 from tests.beam import make_document, run_and_collect
 
 
@@ -206,6 +206,6 @@ def test_impossible_parameters(values: dict[str, object], message: str) -> None:
 def test_a_pipeline_drops_blocked_pages() -> None:
     docs = [make_document("a", "f@0", url="http://evil.org"), make_document("b", "f@1", url="http://x.org/")]
     params = pickle.loads(pickle.dumps(UrlParams(blocked_domains=("evil.org",))))  # noqa: S301
-    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | FilterUrl(params)])
+    [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | URL(params)])
     assert kept == docs[1:]
     assert all(isinstance(doc, Document) for doc in kept)

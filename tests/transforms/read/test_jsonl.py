@@ -52,7 +52,7 @@ def test_each_kind_of_line_has_its_outcome(path: Path, line: bytes, outcome: str
     good = b'{"text": "good"}\n'
     for compress in COMPRESSORS.values():
         data = compress(good + line + b"\r\n" + b"\n  \r\n" + good)
-        outcomes = read(path, data, "jsonl", LimitParams(500, 150_000))
+        outcomes = read(path, data, "jsonl", LimitParams(max_record_bytes=500, max_decompressed_bytes=150_000))
         assert summary(outcomes) == ["text", outcome, "text"]
         assert outcomes[1].origin == f"{path}@{len(good)}"
 
@@ -125,7 +125,7 @@ def test_parts_give_what_the_whole_gives(
     data = b"".join(line + end for line, end in rows)
     data = data if has_last_newline else data.rstrip(b"\r\n")
     monkeypatch.setattr(read_jsonl, "BLOCK", block)
-    limits = LimitParams(200, 250)
+    limits = LimitParams(max_record_bytes=200, max_decompressed_bytes=250)
     whole = COMPRESSORS[ending](data)
     for stored in (whole, whole[:-cut] if ending and cut else whole):
         expected = read(path, stored, "jsonl", limits, sample=0.8)
@@ -155,7 +155,9 @@ def test_a_file_that_breaks_off_costs_its_tail(path: Path) -> None:
 
 def test_a_line_over_the_limit_is_not_held(path: Path) -> None:
     data = b'{"text": "' + b"x" * 5_000_000 + b'"}'
-    outcomes = read(path, data + b'\n{"text": "y"}', "jsonl", LimitParams(1000, 2000))
+    outcomes = read(
+        path, data + b'\n{"text": "y"}', "jsonl", LimitParams(max_record_bytes=1000, max_decompressed_bytes=2000)
+    )
     assert outcomes[0] == Skipped("too-large", f"{path}@0", len(data))
     assert summary(outcomes) == ["too-large", "text"]
 

@@ -109,7 +109,7 @@ def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="cannot be listed"):
         plan("nowhere://x/*.warc")
     with pytest.raises(ValueError, match="each name is allowed once"):
-        plan_sources([SourceParams("a", (folder,)), SourceParams("a", (folder,))])
+        plan_sources([SourceParams(name="a", paths=(folder,)), SourceParams(name="a", paths=(folder,))])
 
 
 def test_a_name_with_a_globs_characters_is_a_name_too(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
     warc = b"".join(map(gzip.compress, [warc_record(b"", "warcinfo"), page(1), page(2)[:-40], page(3)]))
     rows = b'{"text": "one"}\n{"text": "two"}\njunk\n'
     make(tmp_path, a__warc__gz=warc, b__jsonl=rows, c__jsonl=b"")
-    crawl = SourceParams("crawl", (f"{tmp_path}/*.warc.gz",))
-    books = SourceParams("books", (f"{tmp_path}/*.jsonl",))
+    crawl = SourceParams(name="crawl", paths=(f"{tmp_path}/*.warc.gz",))
+    books = SourceParams(name="books", paths=(f"{tmp_path}/*.jsonl",))
     tasks = plan_sources([crawl, books], split_bytes=20)
     (tmp_path / "c.jsonl").unlink()
 

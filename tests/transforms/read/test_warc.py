@@ -266,7 +266,10 @@ def test_any_bytes_are_read_to_their_end(path: Path, pieces: list[bytes]) -> Non
 
 def test_hostile_repetitions_take_linear_time(path: Path) -> None:
     endless = b"WARC/1.0\r\nContent-Length: 60000\r\n\r\n" * 20_000
-    assert all(isinstance(one, Damaged) for one in read(path, endless, limits=LimitParams(9_000, 64_000)))
+    assert all(
+        isinstance(one, Damaged)
+        for one in read(path, endless, limits=LimitParams(max_record_bytes=9_000, max_decompressed_bytes=64_000))
+    )
     assert len(read(path, b"\x1f\x8b\x08\x00" * 50_000)) == 1
     assert len(read(path, gzip.compress(b"") * 50_000)) == 0
     assert len(read(path, b"http://a 1.1.1.1 20200101000000 " * 20_000)) == 1
@@ -299,7 +302,9 @@ def test_blank_space_is_not_held_and_is_no_record(path: Path) -> None:
 def test_a_zip_bomb_is_too_large(path: Path) -> None:
     bomb = gzip.compress(b" " * 30_000_000)
     record = warc_record(http(bomb, ["Content-Type: text/html", "Content-Encoding: gzip"]))
-    assert summary(read(path, record + page(1), limits=LimitParams(2000, 100_000))) == ["too-large", "html"]
+    assert summary(
+        read(path, record + page(1), limits=LimitParams(max_record_bytes=2000, max_decompressed_bytes=100_000))
+    ) == ["too-large", "html"]
 
 
 # ARC

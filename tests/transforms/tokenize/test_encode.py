@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Drop
 from refinery.transforms.tokenize.encode import (
+    ENCODE,
     EncodedDocument,
-    EncodeText,
     TokenizerInfo,
     TokenizerParams,
     check_tokenizer,
@@ -40,7 +40,7 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_document_becomes_tokens_with_eos(path: str) -> None:
     doc = make_document("hello wé", url="http://x/", meta={"language": "en"})
-    encoded = encode_document(doc, load_encoder(TokenizerParams(path)))
+    encoded = encode_document(doc, load_encoder(TokenizerParams(path=path)))
     assert isinstance(encoded, EncodedDocument)
     tokenizer = load_tokenizer(path)
     hello, space_w = tokenizer.token_id("hello"), tokenizer.token_id("Ġw")
@@ -62,7 +62,7 @@ def test_document_becomes_tokens_with_eos(path: str) -> None:
     ],
 )
 def test_bos_and_eos(path: str, bos: str | None, eos: str | None, ends: tuple[list[int], list[int]]) -> None:
-    encoded = encode_document(make_document("a"), load_encoder(TokenizerParams(path, bos, eos)))
+    encoded = encode_document(make_document("a"), load_encoder(TokenizerParams(path=path, bos=bos, eos=eos)))
     assert isinstance(encoded, EncodedDocument)
     assert encoded.tokens.tolist() == [*ends[0], 1 + ord("a"), *ends[1]]
 
@@ -71,20 +71,22 @@ def test_large_vocabularies_take_int32(tmp_path: Path) -> None:
     spec = byte_level_spec(HELLO)
     spec["model"]["vocab"]["rare"] = 65_500
     path = write(tmp_path / "large.json", spec)
-    assert check_tokenizer(TokenizerParams(path)).vocab_size == 65_501
-    encoded = encode_document(make_document("hello"), load_encoder(TokenizerParams(path)))
+    assert check_tokenizer(TokenizerParams(path=path)).vocab_size == 65_501
+    encoded = encode_document(make_document("hello"), load_encoder(TokenizerParams(path=path)))
     assert isinstance(encoded, EncodedDocument)
     assert encoded.tokens.dtype == np.int32
 
 
 def test_facts_of_both_kinds(path: str, model_path: str) -> None:
-    assert check_tokenizer(TokenizerParams(path)) == TokenizerInfo(262, None, 0, "byte-level-bpe", True)
-    assert check_tokenizer(TokenizerParams(model_path, "auto")) == TokenizerInfo(320, 1, 2, "sentencepiece", False)
+    assert check_tokenizer(TokenizerParams(path=path)) == TokenizerInfo(262, None, 0, "byte-level-bpe", True)
+    assert check_tokenizer(TokenizerParams(path=model_path, bos="auto")) == TokenizerInfo(
+        320, 1, 2, "sentencepiece", False
+    )
 
 
 def test_auto_finds_well_known_names_among_added_tokens(tmp_path: Path) -> None:
     spec = byte_level_spec([], added_tokens=[added(257, "<|begin_of_text|>"), added(258, "<|end_of_text|>")])
-    info = check_tokenizer(TokenizerParams(write(tmp_path / "t.json", spec), "auto"))
+    info = check_tokenizer(TokenizerParams(path=write(tmp_path / "t.json", spec), bos="auto"))
     assert (info.vocab_size, info.bos_id, info.eos_id) == (259, 257, 258)
 
 
@@ -111,7 +113,7 @@ def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes |
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(ValueError) as error:
-        check_tokenizer(TokenizerParams(str(path)))
+        check_tokenizer(TokenizerParams(path=str(path)))
     assert str(error.value).startswith(message.replace("{path}", str(path)))
     assert "\n" not in str(error.value)
 
@@ -125,7 +127,7 @@ def test_unusable_files_are_one_line(tmp_path: Path, name: str, content: bytes |
 )
 def test_unknown_boundaries_are_one_line(path: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError) as error:
-        check_tokenizer(TokenizerParams(path, **params))
+        check_tokenizer(TokenizerParams(path=path, **params))
     assert str(error.value) == message
 
 
@@ -137,7 +139,7 @@ def test_empty_parameters_are_refused(field: str) -> None:
 
 def test_empty_text_is_dropped_and_surrogates_fail(path: str, model_path: str) -> None:
     for each in (path, model_path):
-        encoder = load_encoder(TokenizerParams(each))
+        encoder = load_encoder(TokenizerParams(path=each))
         assert encode_document(make_document(""), encoder) == Drop("no-tokens")
         with pytest.raises(UnicodeEncodeError):
             encoder.tokenizer.encode("a\ud800b")
@@ -178,10 +180,10 @@ def test_ids_outside_the_vocabulary_are_refused(path: str, model_path: str) -> N
 
 def test_a_pipeline_encodes_and_counts(path: str) -> None:
     docs = [make_document("hello", "f@0"), make_document("", "f@1"), make_document("hello w", "f@2")]
-    [encoded] = run_and_collect(lambda p: [p | beam.Create(docs) | EncodeText(TokenizerParams(path))])
+    [encoded] = run_and_collect(lambda p: [p | beam.Create(docs) | ENCODE(TokenizerParams(path=path))])
     assert sorted(doc.tokens.tolist() for doc in encoded) == [[260, 0], [260, 261, 0]]
 
 
 def test_parameters_and_transform_pickle(path: str) -> None:
-    params = TokenizerParams(path)
-    assert pickle.loads(pickle.dumps(EncodeText(params))).params == params  # noqa: S301
+    params = TokenizerParams(path=path)
+    assert pickle.loads(pickle.dumps(ENCODE(params))).params == params  # noqa: S301
