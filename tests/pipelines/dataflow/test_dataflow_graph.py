@@ -65,9 +65,9 @@ STEPS = {
         *(f"representatives/{step}" for step in (*LIST, "read")),
         *("CutLines/lines/judge/each", "FilterQuality/quality/judge/each", "FilterToxicity/toxicity/judge/each"),
         *("RedactPii/pii/judge/each", "EncodeText/encode/judge/each"),
-        *(f"shuffle/{step}" for step in ("start", "every shard", "pack", "merge", "by shard")),
+        *(f"shuffle/{step}" for step in ("start", "every shard", "batch", "merge", "by shard")),
         "write-shards/write",
-        *(f"write-removals/{step}" for step in (*LIST, "pack", "start", "every file", "merge", "by file", "write")),
+        *(f"write-removals/{step}" for step in (*LIST, "batch", "start", "every file", "merge", "by file", "write")),
     },
 }
 
