@@ -89,8 +89,8 @@ def headline(found: Inspection) -> str:
         phase = next((phase for phase in found.phases if phase.state != "done"), None)
         if phase is None:
             return "all phases are done, the manifest is not written yet"
-        return f"phase {PHASES.index(phase.name) + 1} of 3 is {'in progress' if phase.state == 'in progress' else 'not
-        finished'}"
+        progress = "in progress" if phase.state == "in progress" else "not finished"
+        return f"phase {PHASES.index(phase.name) + 1} of 3 is {progress}"
     return {
         "empty": "nothing is there",
         "foreign": "not a prefix of Refinery: neither _run.json nor manifest.json is there",
