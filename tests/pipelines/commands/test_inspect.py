@@ -53,7 +53,7 @@ PUBLISHED = ("manifest.json", "work/shards.json", "work/shards/report.json")
 DEDUP = ("work/dedup.json", "work/dedup/report.json")
 STEPS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "complete": ((), "complete", "the corpus is complete"),
-    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is not written"),
+    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is not written yet"),
     "shards": (PUBLISHED, "started", "phase 3 of 3 is not finished"),
     "dedup": ((*PUBLISHED, *DEDUP), "started", "phase 2 of 3 is not finished"),
     "a wave is missing": (
