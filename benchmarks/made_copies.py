@@ -66,10 +66,10 @@ def plain_jaccard(a: str, b: str, ngram: int = 5) -> float:
 # --- planted copies ---------------------------------------------------------------------------------------------------
 
 
-def changed(text: str, kind: str, foreign: Sequence[str], site: Sequence[str], seed: int) -> Callable[[int], str]:
+def changed(text: str, kind: str, other: Sequence[str], site: Sequence[str], seed: int) -> Callable[[int], str]:
     """A function amount -> copy of the text with so many words changed: the more, the less similar.
 
-    foreign: words of another document, for replacements and insertions. site: words of a header and a footer.
+    other: words of another document, for replacements and insertions. site: words of a header and a footer.
     """
     generator = random.Random(seed)
     pieces = re.split(r"(\s+)", text)  # words at even places, white space between them
@@ -81,10 +81,10 @@ def changed(text: str, kind: str, foreign: Sequence[str], site: Sequence[str], s
         if kind == "words":
             out = list(pieces)
             for rank, where in enumerate(order[:amount]):
-                out[where] = foreign[rank % len(foreign)]
+                out[where] = other[rank % len(other)]
             return "".join(out)
         if kind == "insert":
-            return "".join([*pieces[:place], "\n\n", " ".join(foreign[:amount]), "\n\n", *pieces[place:]])
+            return "".join([*pieces[:place], "\n\n", " ".join(other[:amount]), "\n\n", *pieces[place:]])
         if kind == "delete":
             start = min(place, max(0, len(pieces) - 2 * amount))
             return "".join(pieces[:start] + pieces[start + 2 * amount :])
@@ -133,14 +133,14 @@ def plant(texts: list[str], each: int, seed: int = 1) -> tuple[list[str], list[P
         text = texts[number]
         if not wanted or len(text.split()) not in WORDS or times[document_id(text)] > 1:
             continue
-        own, foreign = shingle_set(text), texts[generator.randrange(len(texts))].split() or ["other"]
+        own, other = shingle_set(text), texts[generator.randrange(len(texts))].split() or ["other"]
         for _ in range(TRIES):
             step, kind = wanted[-1]
             if kind == "case":
                 found: tuple[str, float] | None = (change_case(text, number), 1.0)
             else:
-                change = changed(text, kind, foreign, generator.choice(sites), number)
-                most = {"insert": len(foreign), "boilerplate": len(sites[0])}.get(kind, len(text.split()))
+                change = changed(text, kind, other, generator.choice(sites), number)
+                most = {"insert": len(other), "boilerplate": len(sites[0])}.get(kind, len(text.split()))
                 found = fit(change, most, own, step)
             if found:
                 pairs.append(Pair(number, len(out), found[1], step, kind))

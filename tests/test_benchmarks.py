@@ -47,8 +47,8 @@ def test_shingles_for_the_peers(words):
 @pytest.mark.parametrize("kind", ["words", "insert", "delete", "boilerplate"])
 @pytest.mark.parametrize("step", [0.5, 0.75, 0.95])
 def test_a_copy_is_as_similar_as_asked_for_by_both_shinglers(kind, step):
-    text, reference, site = make_texts(3, seed=5, median=6000, spread=0.01)
-    change = changed(text, kind, reference.split(), site.split(), seed=1)
+    text, other, site = make_texts(3, seed=5, median=6000, spread=0.01)
+    change = changed(text, kind, other.split(), site.split(), seed=1)
     assert change(0).split() == text.split()
     found = fit(change, len(text.split()), shingle_set(text), step)
     assert found is not None
@@ -101,7 +101,7 @@ def test_planting_uses_every_original_once_and_fills_every_step():
 
 
 @pytest.mark.parametrize(
-    ("kept_id", "expected"),
+    ("representative", "expected"),
     [([0, 0, 2], "found"), ([1, 1, 2], "found"), ([2, 2, 2], "found"), ([0, 1, 2], "missed"), ([2, 1, 2], "disturbed")],
 )
 def test_outcome_of_a_pair(representative, expected):
@@ -156,8 +156,8 @@ def test_cost_of_a_terabyte():
 
 def test_changes_are_chosen_by_the_seed():
     text = make_texts(1, seed=9, median=2000)[0]
-    reference = [f"f{i}" for i in range(500)]
+    other = [f"f{i}" for i in range(500)]
     seeds = random.Random(0).sample(range(1000), 5)
-    made = {changed(text, "words", reference, ["s"], seed)(10) for seed in seeds}
+    made = {changed(text, "words", other, ["s"], seed)(10) for seed in seeds}
     assert len(made) == 5
-    assert changed(text, "words", reference, ["s"], seeds[0])(10) in made
+    assert changed(text, "words", other, ["s"], seeds[0])(10) in made

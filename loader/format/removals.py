@@ -1,7 +1,7 @@
-"""The removals files: what deduplication left out, and what stands in its place. A part of the format of a corpus.
+"""The removals files: the documents that deduplication removed, and which were kept instead. Part of the corpus format.
 
-N files of about a million rows, each with a range of ids: `removals_file` tells the file of an id. docs/format.md
-describes them for people.
+N files of about a million rows, each with a range of ids: `removals_file` computes the file of an id. docs/format.md
+describes the format.
 """
 
 from pathlib import Path
@@ -16,13 +16,12 @@ from refinery.loader.format.manifest import PARQUET, ROW_GROUP
 
 FOLDER = "removals"
 REASONS = ("exact-duplicate", "near-duplicate-in-source", "near-duplicate")
-# Scopes: which documents were compared. The kept document of a "reference:" scope is in the published corpus named
-# after it.
+# Scopes: which documents were compared. With "reference:PREFIX" the kept document is in the corpus at PREFIX.
 SOURCE, CORPUS, REFERENCE = "source", "corpus", "reference:"
 
 ID_BYTES = 16
 
-# A document that is left out, and the id of the one kept instead. Sorted by all columns, in this order.
+# A removed document and the id of the one kept instead. Sorted by all columns, in this order.
 REMOVALS_SCHEMA = pa.schema(
     [
         pa.field("id", pa.binary(ID_BYTES), nullable=False),

@@ -41,7 +41,7 @@ exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command
 
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every command that reads through a recipe's sources takes."""
+    """Arguments of every command that reads the sources of a recipe."""
     parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
     parser.add_argument(
         "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
@@ -87,13 +87,13 @@ def build_parser() -> argparse.ArgumentParser:
     )
     refine.set_defaults(run=run_refine)
 
-    verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if everything holds")
+    verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if it passes every check")
     verify.add_argument("prefix", metavar="PREFIX")
     verify.set_defaults(run=run_verify)
 
     inspect = commands.add_parser(
         "inspect",
-        help="where a run stands: phases, jobs, counts, what to do next",
+        help="the status of a run: phases, jobs, counts, what to do next",
         epilog=INSPECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -111,21 +111,21 @@ def build_parser() -> argparse.ArgumentParser:
     )
     trace.add_argument("prefix", metavar="PREFIX")
     for name, form, what in (
-        ("url", "URL", "address of a page, letter for letter as the input has it"),
+        ("url", "URL", "URL of a page, exactly as in the input"),
         ("id", "HEX", "id of a document, 32 hexadecimal digits"),
         ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
     ):
         trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
-    trace.add_argument("--urls", metavar="FILE", help="a local file of addresses, one a line")
+    trace.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
     trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    trace.add_argument("--json", action="store_true", help="a JSON object a line instead of text")
+    trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     trace.set_defaults(run=run_trace)
 
-    tokenizer = commands.add_parser("train-tokenizer", help="learn a BPE model from a sample of a recipe's sources")
+    tokenizer = commands.add_parser("train-tokenizer", help="train a BPE tokenizer on a sample of a recipe's sources")
     add_recipe_arguments(tokenizer)
     tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
     tokenizer.add_argument("--vocab-size", type=int, default=32_000)
-    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to learn from (default 100 MB)")
+    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
     tokenizer.add_argument("--seed", type=int, default=1)
     tokenizer.set_defaults(run=run_train_tokenizer)
 
@@ -139,7 +139,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Start the worker processes first: their imports then run beside the launcher's own."""
+    """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
     from refinery.pipelines.runners.runner import Runner, launch_flags
 
     check_beam_flags(flags)
@@ -168,7 +168,7 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Print where the run stands. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
+    """Print the status of a run. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
     from refinery.pipelines.commands.inspection import inspect
     from refinery.pipelines.commands.inspection_text import json_line, text_lines
 
@@ -201,14 +201,14 @@ def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def read_lines(path: str) -> list[str]:
-    """Lines of a local file without their ends or a byte order mark; empty ones are left out."""
+    """Lines of a local file without line breaks or a byte order mark; empty ones are skipped."""
     with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
         lines = (line.rstrip("\r\n") for line in stream)
         return [line for line in lines if line]
 
 
 def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Learn from what the recipe's own cleaning keeps of its sources."""
+    """Train on a sample of the documents that the recipe's phase 1 keeps."""
     from refinery.pipelines.runners.runner import Runner
 
     check_beam_flags(flags)
@@ -224,7 +224,7 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Positive and negative texts come through the same readers as any source."""
+    """Train on texts read by the same readers as any source."""
     from refinery.pipelines.commands.sample import read_texts
     from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
 
@@ -235,7 +235,7 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 def say(line: str) -> None:
-    """A line for the user, who may have stopped listening (`| head`): that must not stop a run."""
+    """Print a line for the user; a closed pipe (`| head`) must not stop a run."""
     try:
         print(line, flush=True)
     except BrokenPipeError:
@@ -249,7 +249,7 @@ def refuse_flags(flags: Sequence[str]) -> None:
 
 
 def check_beam_flags(flags: Sequence[str]) -> None:
-    """Refuse what neither we nor Beam know, with a did-you-mean: Beam itself would only warn, then ignore it."""
+    """Refuse flags that neither we nor Beam know, with a suggestion: Beam itself only warns and ignores them."""
     if not flags:
         return
     from apache_beam.options.pipeline_options import PipelineOptions
@@ -265,9 +265,12 @@ def check_beam_flags(flags: Sequence[str]) -> None:
         if name.startswith("-") and name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
-    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # what is wrong for Beam, it says
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):  # Beam reports its own errors later
         stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
-        if stray:  # a shell has made several words of a pattern: all but the first would be ignored
+        if stray:  # the shell expanded a pattern: all words but the first would be ignored
             raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")
 
 
@@ -277,11 +280,11 @@ def execute(argv: Sequence[str] | None = None) -> int:
     run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
     try:
         return run(args, flags)
-    except KeyboardInterrupt as error:  # a job that goes on elsewhere has more to say
-        said = str(error) or "interrupted; run the same command again and it goes on where it stopped"
+    except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
+        said = str(error) or "interrupted; run the same command again to resume"
         print(f"\n{said}", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except ValueError as error:  # recipes, inputs and flags say what is wrong in their own words
+    except ValueError as error:  # of recipes, inputs and flags: the message is for the user
         print(f"refinery: {error}", file=sys.stderr)
         return EXIT_USAGE
     except (RuntimeError, OSError, StorageConflict) as error:
@@ -294,7 +297,7 @@ def execute(argv: Sequence[str] | None = None) -> int:
 
 
 def error_line(text: str) -> str:
-    """What an error says, without the traceback of the worker that Beam puts before it.
+    """The message of an error, without the worker's traceback that Beam puts in front of it.
 
     >>> error_line("Traceback (most recent call last):\\n  File x\\nrefinery.loader.errors.FormatError: a.bin: damaged")
     'a.bin: damaged'
@@ -308,12 +311,12 @@ def error_line(text: str) -> str:
 
 def main() -> None:
     """The console command."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same clean end as Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as cleanly as Ctrl-C
     code = execute()
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()
         sys.stderr.flush()
-    # Threads of an interrupted Beam job cannot be joined; nothing of ours needs them any more.
+    # Threads of an interrupted Beam job cannot be joined, and nothing needs them any more.
     os._exit(code)
 
 

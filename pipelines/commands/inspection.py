@@ -1,7 +1,7 @@
-"""`refinery inspect`: where a run stands, from the small sealed files that it leaves. Reads no data, writes nothing.
+"""`refinery inspect`: the status of a run, from the small sealed files that it writes. Reads no data, writes nothing.
 
-A pure core: `inspect` returns data; pipelines/commands/inspection_text.py puts it into words. (Not called inspect.py,
-like a module of Python's own.)
+A pure core: `inspect` returns data; pipelines/commands/inspection_text.py formats it. (Not named inspect.py, like a
+module of the standard library.)
 """
 
 import os
@@ -23,7 +23,7 @@ from refinery.pipelines.run.funnel import build_funnel
 from refinery.pipelines.run.phases import Phase, merge_reports, read_phase, read_waves
 
 PHASES = ("clean", "dedup", "shards")
-ASK_LIVE = "launched"  # of a job that was not seen to end
+ASK_LIVE = "launched"  # state of a job whose end is not recorded
 # FormatError is a ValueError.
 UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, OSError)
 
@@ -33,7 +33,8 @@ Ask = Callable[[JobRecord], JobState | None]
 
 @dataclass(frozen=True)
 class PhaseState:
-    """A phase. state: "done", "begun" (some of its jobs are done), "to do". root: where its parts are, if elsewhere.
+    """A phase. state: "done", "in progress" (some of its jobs are done), "to do". root: where its parts are, if
+    elsewhere.
 
     waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}.
     """
@@ -48,12 +49,12 @@ class PhaseState:
 
 @dataclass(frozen=True)
 class Inspection:
-    """Where a run stands.
+    """The status of a run.
 
-    state: "empty"; "foreign": not of Refinery; "damaged": see `problems`; "started"; "running": a job on Dataflow was
-    launched and not seen to end; "complete". jobs: with their states as last seen, or as asked for. funnel: as in the
-    manifest, of what is done so far; seconds: of work per stage. manifest: None until the corpus is complete. notes:
-    what could not be looked at, and why, without harm to the run.
+    state: "empty"; "foreign": not of Refinery; "damaged": see `problems`; "started"; "running": a job was launched on
+    Dataflow and its end is not recorded; "complete". jobs: with their states as last recorded, or live. funnel: as in
+    the manifest, for what is done so far; seconds: of work per stage. manifest: None until the corpus is complete.
+    notes: what could not be read, and why, where that does not affect the run.
     """
 
     prefix: str
@@ -81,11 +82,11 @@ class Inspection:
 
 
 def inspect(prefix: str, work: str = "", ask: Ask | None = None) -> Inspection:
-    """Where the run at `prefix` (a local folder, gs://bucket/prefix, https://…) stands.
+    """The status of the run at `prefix` (a local folder, gs://bucket/prefix, https://…).
 
-    work: the work location (default: PREFIX/work). ask: gives the live state of a job. Raises ValueError for an address
-    of another kind, and as the store does where the storage cannot be reached; damage is part of the answer. Cost: a
-    read for each of the run's reports and job records, and a listing of the latter.
+    work: the work location (default: PREFIX/work). ask: returns the live state of a job. Raises ValueError for an
+    unsupported kind of address, and as the store does where the storage cannot be reached; damage is reported in the
+    result. Cost: a read for each of the run's reports and job records, and a listing of the latter.
     """
     return _Inspector(prefix, work or f"{prefix.rstrip('/')}/work", ask).inspect()
 
@@ -134,12 +135,12 @@ class _Inspector:
         try:
             return look()
         except UNREADABLE as error:
-            told = str(error) if what in str(error) else f"{what}: {type(error).__name__}: {error}"
-            self.problems.append(told)
+            message = str(error) if what in str(error) else f"{what}: {type(error).__name__}: {error}"
+            self.problems.append(message)
             return None
 
     def _read_run(self) -> dict[str, Any]:
-        """The fields of _run.json that are told, each checked for its type."""
+        """The fields of _run.json that are shown, each checked for its type."""
         payload = unseal(self.store.read(RUN), self.store.url(RUN))
         inputs: dict[str, Counter[str]] = {}
         for entry in payload["inputs"]:
@@ -165,9 +166,7 @@ class _Inspector:
             if self._look("clean", lambda: [_parts(wave) for wave in waves]) is None:
                 waves = []
             if not waves and not self._claimed():
-                self.notes.append(
-                    f"nothing of this run in {self.work}; if its --work is another one, give it here, too"
-                )
+                self.notes.append(f"nothing of this run in {self.work}; if it has another --work, give it here, too")
         return done, waves
 
     def _finished(self, name: str, fingerprint: str) -> Phase | None:
@@ -197,20 +196,22 @@ class _Inspector:
                 return PhaseState(name, "done", root, parts=_parts(phase.report))
         if name == "clean" and waves:
             left = waves[-1].get("waves_left")
-            return PhaseState(name, "begun", "", len(waves), left if isinstance(left, int) else None, _parts(*waves))
+            return PhaseState(
+                name, "in progress", "", len(waves), left if isinstance(left, int) else None, _parts(*waves)
+            )
         return PhaseState(name, "to do")
 
     def _jobs(self, phases: set[str], waves: set[int]) -> list[JobRecord]:
         """Records with the best known state of each job."""
         if self.work.startswith(("http://", "https://")):
-            return []  # such a place cannot be listed
+            return []  # HTTP locations cannot be listed
         jobs = []
         for job in self._look("jobs", lambda: read_jobs(self.work_store)) or []:
             phase, _, wave = job.key.partition("-")
             if not job.state and self.ask is not None:
                 job = replace(job, state=self._ask(job, self.ask))
             if not job.state and (phase in phases or (wave.isdecimal() and int(wave) in waves)):
-                job = replace(job, state="DONE")  # nobody saw it end, but its work is done
+                job = replace(job, state="DONE")  # its end is not recorded, but its work is done
             jobs.append(replace(job, state=job.state or ASK_LIVE))
         return jobs
 
@@ -254,7 +255,7 @@ def _count(value: Any) -> int:
 
 
 def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Their sum. Raises TypeError for one that no table can show."""
+    """Their sum. Raises TypeError for counts that cannot be shown."""
     merged = merge_reports(reports)
     for counter in merged["counters"]:
         _count(counter["documents"]), _count(counter["bytes"])

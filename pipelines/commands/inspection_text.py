@@ -1,4 +1,4 @@
-"""What `refinery inspect` found, in words and as JSON. Names come from files: what is unprintable gets escaped."""
+"""The output of `refinery inspect` as text and JSON. Names come from files, so unprintable characters are escaped."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from refinery.pipelines.dataflow.jobs import ENDED
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
 
 LINE = 2_000  # characters of a line that are shown
-SHOWN_ENDED = 3  # jobs that have ended well, the last ones; what runs or failed is always shown
+SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed jobs are always shown
 
 
 def json_line(found: Inspection) -> str:
@@ -25,7 +25,7 @@ def json_line(found: Inspection) -> str:
 
 
 def summary(found: Inspection) -> dict[str, Any]:
-    """What the manifest says, without its lists of files."""
+    """The manifest without its lists of files."""
     manifest = found.manifest
     if manifest is None:
         return {}
@@ -49,7 +49,7 @@ def summary(found: Inspection) -> dict[str, Any]:
 
 
 def text_lines(found: Inspection) -> Iterator[str]:
-    """The state first, what to do last."""
+    """The state first, the next step last."""
     yield from (safe(line if len(line) <= LINE else f"{line[: LINE - 1]}…") for line in _lines(found))
 
 
@@ -88,30 +88,29 @@ def headline(found: Inspection) -> str:
     if found.state == "started":
         phase = next((phase for phase in found.phases if phase.state != "done"), None)
         if phase is None:
-            return "all phases are done, the manifest is to be written"
-        return (
-            f"phase {PHASES.index(phase.name) + 1} of 3 is {'begun' if phase.state == 'begun' else 'to do, or begun'}"
-        )
+            return "all phases are done, the manifest is not written yet"
+        progress = "in progress" if phase.state == "in progress" else "not finished"
+        return f"phase {PHASES.index(phase.name) + 1} of 3 is {progress}"
     return {
-        "empty": "there is nothing",
+        "empty": "nothing is there",
         "foreign": "not a prefix of Refinery: neither _run.json nor manifest.json is there",
-        "damaged": "something is damaged",
-        "running": "a job was launched on Dataflow and was not seen to end",
+        "damaged": "files are damaged",
+        "running": "a job was launched on Dataflow and its end is not recorded",
         "complete": "the corpus is complete",
     }[found.state]
 
 
 def describe(phase: PhaseState) -> str:
-    """A phase's state in words."""
-    if phase.state == "begun":
+    """A phase's state as text."""
+    if phase.state == "in progress":
         total = "" if phase.waves_left is None else f" of {phase.waves + phase.waves_left}"
         return f"{phase.waves}{total} waves are done"
     return phase.state + (f", taken over from {phase.root}" if phase.root else "")
 
 
 def _jobs(jobs: tuple[JobRecord, ...]) -> Iterator[str]:
-    well = [job for job in jobs if job.state == "DONE"]
-    hidden = well[:-SHOWN_ENDED]
+    succeeded = [job for job in jobs if job.state == "DONE"]
+    hidden = succeeded[:-SHOWN_ENDED]
     if hidden:
         yield f"jobs          {len(hidden):,} earlier ones are DONE"
     for job in jobs:
@@ -137,14 +136,14 @@ def advice(found: Inspection) -> Iterator[str]:
     if found.state == "empty":
         yield f"next: refinery refine RECIPE {place}"
     elif found.state == "foreign":
-        yield "next: nothing here; a run needs another --output"
+        yield "next: choose another --output for a run"
     elif found.state == "damaged":
-        yield "next: bring back the files named above from a copy; or run the recipe with another --output, where"
-        yield f"      --reuse {found.work if work else found.prefix} takes over the phases that are whole"
+        yield "next: restore the files named above from a copy; or run the recipe with another --output, where"
+        yield f"      --reuse {found.work if work else found.prefix} takes over the undamaged phases"
     elif found.state == "complete":
         yield f"next: refinery verify {found.prefix}"
     else:
-        yield f"next: the command that started it goes on where it stopped: refinery refine RECIPE … {place}"
+        yield f"next: resume with the command that started it: refinery refine RECIPE … {place}"
         for job in found.jobs:
             if job.state not in (*ENDED, "UNKNOWN"):
-                yield f"      it waits for the job; --live tells its state; cancel it: {cancel_command(job)}"
+                yield f"      it waits for the job; --live shows its state; cancel it: {cancel_command(job)}"

@@ -1,4 +1,4 @@
-"""Finding rows in the Parquet files of a corpus by url, id or origin, reading no more of them than needed."""
+"""Find rows in the Parquet files of a corpus by url, id or origin, reading as little of them as possible."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,15 +37,15 @@ class Wanted:
     origin: frozenset[str] = field(default=frozenset())
 
     def columns(self, names: Iterable[str]) -> dict[str, frozenset[Any]]:
-        """Column -> values, of those columns that a file has and that values are wanted of."""
+        """Column -> wanted values, for the wanted columns that a file has."""
         return {name: getattr(self, name) for name in ("url", "id", "origin") if name in names and getattr(self, name)}
 
 
 def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
     """(number, row of these columns) of every row found in a Parquet file, in order.
 
-    Row groups whose statistics rule out every value are skipped; of the others only the columns looked at are read,
-    and the rest where something was found. Memory: a row group of these columns. Raises OSError for a damaged file.
+    Row groups whose statistics rule out every value are skipped; of the others only the searched columns are read, and
+    the rest where a row was found. Memory: a row group of these columns. Raises OSError for a damaged file.
     """
     with (
         _damage_named(store.url(path)),
@@ -60,11 +60,11 @@ def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -
 
 @contextmanager
 def _damage_named(url: str) -> Iterator[None]:
-    """What a damaged file makes pyarrow raise becomes an OSError with its name."""
+    """Turn what pyarrow raises for a damaged file into an OSError that names it."""
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError, LookupError) as error:
-        raise OSError(f"{url}: cannot be read ({error}); refinery verify tells what is damaged") from None
+        raise OSError(f"{url}: cannot be read ({error}); refinery verify says what is damaged") from None
 
 
 def _find(file: pq.ParquetFile, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
@@ -108,7 +108,7 @@ def _bytes(value: Any) -> bytes:
 
 
 def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tuple[ShardEntry, int, Row]]:
-    """(shard, document, provenance row) of what is found. An id is looked for only in the shards that may hold it."""
+    """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
     plan = read_plan(manifest.recipe)
     places: dict[bytes, tuple[str, int]] = {}
     if plan:
@@ -129,7 +129,7 @@ def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tupl
 
 
 def find_removed(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[Row]:
-    """Removals found. An id is looked for only in the file that may hold it."""
+    """Matching removals. An id is searched only in the file that may hold it."""
     files = manifest.removals
     by_file: dict[int, set[bytes]] = {}
     if files and wanted.id:
@@ -145,13 +145,13 @@ def find_removed(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[R
 
 
 def find_records(store: Store, manifest: Manifest, folder: str, wanted: Wanted, columns: Sequence[str]) -> list[Row]:
-    """Rows of rejects/ or dead_letters/."""
+    """Matching rows of rejects/ or dead_letters/."""
     paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")]
     return [row for path in paths for _, row in find_rows(store, path, wanted, columns)]
 
 
 def find_documents(clean: Phase, dedup: Phase, wanted: Wanted) -> Iterator[Row]:
-    """Cleaned documents in the work location, of all that were found those that deduplication kept."""
+    """Matching cleaned documents in the work location that deduplication kept."""
     documents, verdicts = open_store(clean.root), open_store(dedup.root)
     names = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
     for part in clean.parts("documents"):

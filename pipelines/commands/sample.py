@@ -27,7 +27,7 @@ from refinery.transforms.read.sources import SourceParams, plan_sources, read_ta
 
 
 class _Smallest:
-    """Keeps the texts with the smallest hashes, as many as fit the budget (the last one may stick out)."""
+    """Keeps the texts with the smallest hashes, as many as fit the budget (the last one may exceed it)."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
@@ -76,11 +76,11 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
     """Texts that phase 1 of the recipe keeps, those with the smallest hash of (seed, id), up to `budget` UTF-8 bytes.
 
     Exact copies count once. The sample depends on the inputs, the recipe and the seed alone. Raises RecipeError when
-    nothing is kept, ValueError for a runner whose workers are elsewhere. Cost: phase 1 over the whole input, and the
-    budget in memory of every worker.
+    nothing is kept, ValueError for a runner whose workers are on other machines. Cost: phase 1 over the whole input,
+    and the budget in memory of every worker.
     """
-    if runner.name == "DataflowRunner":  # the sample comes back through a file of this machine
-        raise ValueError("--runner: DataflowRunner given, a sample is taken on this machine (also of gs:// inputs)")
+    if runner.name == "DataflowRunner":  # the sample is returned in a local file
+        raise ValueError("--runner: DataflowRunner given, samples are taken on this machine (also of gs:// inputs)")
     tasks = plan_sources(recipe.sources, notes=recipe.LANE.notes)
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         path = str(Path(scratch) / "texts")
@@ -108,7 +108,7 @@ def sample_texts(recipe: Recipe, runner: Runner, budget: int, seed: int) -> list
         texts.append(data[position + 8 : position + 8 + size].decode())
         position += 8 + size
     if not texts:
-        raise RecipeError("the recipe keeps no document of its sources, so there is nothing to learn from")
+        raise RecipeError("the recipe keeps no document of its sources, so there is nothing to train on")
     return texts
 
 

@@ -1,6 +1,6 @@
-"""`refinery trace`: what became of a page, by the published files of a corpus, and by work/ where it is still there.
+"""`refinery trace`: what became of a page, from the published files of a corpus, and from work/ if it is still there.
 
-A pure core: `trace` takes queries and returns answers as data; pipelines/commands/trace_text.py puts them into words.
+A pure core: `trace` takes queries and returns answers as data; pipelines/commands/trace_text.py formats them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +31,7 @@ SHOWN = 80  # characters of a wrong value that a message repeats
 
 @dataclass(frozen=True)
 class Query:
-    """What was asked: field is "url", "id" (32 hexadecimal digits) or "origin" (file@offset)."""
+    """A query: field is "url", "id" (32 hexadecimal digits) or "origin" (file@offset)."""
 
     field: str
     value: str
@@ -39,7 +39,7 @@ class Query:
     def __post_init__(self) -> None:
         if self.field not in ("url", "id", "origin"):
             raise ValueError(f"field: {self.field!r} given, url, id or origin is allowed")
-        if not self.value:  # many documents have no address: that is no question about one of them
+        if not self.value:  # many documents have no URL: '' would match them all
             raise ValueError(f"--{self.field}: '' given, one or more characters are allowed")
         try:
             self.value.encode()
@@ -54,7 +54,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Doc:
-    """A document. id in hexadecimal; id and url are "" where the files at hand do not tell them."""
+    """A document. id in hexadecimal; id and url are "" where the files read do not have them."""
 
     id: str = ""
     url: str = ""
@@ -64,7 +64,9 @@ class Doc:
 
 @dataclass(frozen=True)
 class Kept:
-    """In the corpus. Tokens token_offset to token_offset + token_count of the shard are its; copies counts itself."""
+    """In the corpus. Its tokens are token_offset to token_offset + token_count of the shard; copies counts the document
+    itself.
+    """
 
     doc: Doc
     shard: str
@@ -79,7 +81,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Dropped by a rule, and in the sample of these."""
+    """Dropped by a rule, and in the sample of rejects."""
 
     doc: Doc
     stage: str
@@ -88,7 +90,7 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Dead:
-    """Failed: a dead letter. sha256 and size are of the record, or of what could be read of it."""
+    """Failed: a dead letter. sha256 and size: of the record, or of the part that could be read."""
 
     doc: Doc
     stage: str
@@ -147,10 +149,11 @@ class Removed:
 
 @dataclass(frozen=True)
 class Missing:
-    """Not found, and what that may mean.
+    """Not found, and facts that may explain it.
 
-    rate: share of dropped documents that rejects/ lists (None: unknown). dead: dead letters, which have no address.
-    file_read: for an origin, whether its file was among the inputs. work: whether cleaned documents were searched, too.
+    rate: share of dropped documents that rejects/ lists (None: unknown). dead: number of dead letters, which have no
+    URL. file_read: for an origin, whether its file was among the inputs. work: whether cleaned documents were searched,
+    too.
     """
 
     rate: float | None
@@ -172,16 +175,17 @@ class Trace:
 
     @property
     def complete(self) -> bool:
-        """Whether everything that was asked for was found."""
+        """Whether every query was answered."""
         return not any(isinstance(answer, Missing) for _, answer in self.answers)
 
 
 def trace(prefix: str, queries: Sequence[Query], work: str = "") -> Trace:
-    """What became of the documents asked for in the corpus at `prefix` (a local folder or gs://bucket/prefix).
+    """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. Raises FormatError where
     there is no corpus, OSError for a file that cannot be read, ValueError without a query. Cost: one pass over the
-    columns asked for in every file, by id alone in few; memory: one row group of them, and what was found.
+    queried columns of every file, of few files for ids alone; memory: one row group of these columns, and the rows
+    found.
     """
     if not queries:
         raise ValueError("nothing to trace: give --url, --id, --origin or --urls")
@@ -198,7 +202,7 @@ class _Tracer:
         rejects = self.manifest.recipe.get("rejects")
         rate = rejects.get("rate") if isinstance(rejects, dict) else None
         self.rate: float | None = rate if isinstance(rate, (int, float)) else None
-        self.kept: dict[str, list[Kept]] = {}  # by id: every document met on the way
+        self.kept: dict[str, list[Kept]] = {}  # by id: every document found so far
         self.moved: dict[str, Row] = {}  # by id: its removal in favour of another id, or of another corpus
         self.lost: dict[str, End] = {}  # by id: kept documents that are not in the corpus
 
@@ -260,7 +264,7 @@ class _Tracer:
         return found
 
     def _follow(self, ids: set[bytes]) -> None:
-        """Read what stands for these ids, and for those in turn, until nothing new comes up."""
+        """Follow kept_id from these ids, and from the ids that it leads to, until no new one comes up."""
         seen: set[bytes] = set()
         while ids := ids - seen:
             seen |= ids
@@ -289,7 +293,7 @@ class _Tracer:
         return rows, False
 
     def _last(self, row: Row) -> str | None:
-        """The id at the end of a chain, if the published files do not tell what became of it."""
+        """The id at the end of a chain, if the published files do not say what became of it."""
         rows, cycle = self._walk(row)
         id_ = str(rows[-1]["kept_id"].hex())
         known = cycle or rows[-1]["scope"].startswith(REFERENCE) or id_ in self.kept
@@ -337,7 +341,7 @@ class _Tracer:
         dead = sum(count["documents"] for row in self.manifest.funnel for count in row["dead"].values())
         paths = {path for files in input_files(self.run).values() for path in files}
         sources = self.manifest.recipe.get("sources") or ()
-        # Documents of another run keep their origins, which are no inputs of this one.
+        # documents taken from another run keep their origins, which are not inputs of this one
         earlier = any(isinstance(s, dict) and s.get("format") == "documents" for s in sources)
         for query in queries:
             found = by_value.get((query.field, query.value), [])
@@ -350,7 +354,7 @@ class _Tracer:
 
 
 def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Record]:
-    """Records with the ids and addresses that only the work location knows."""
+    """Records with the ids and URLs that only the work location has."""
     known = {(doc.source, doc.origin): doc for doc in docs}
     return [replace(r, doc=known.get((r.doc.source, r.doc.origin), r.doc)) for r in records]
 
@@ -360,7 +364,7 @@ def _doc(row: Row) -> Doc:
 
 
 def _round(value: Any) -> Any:
-    """A float32 without the digits that it does not have; None, too, for what is no number, which JSON cannot hold."""
+    """A float32 rounded to its precision; None for null, NaN and infinity, which JSON cannot represent."""
     if not isinstance(value, float):
         return value
     return None if value is None or not isfinite(value) else float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""What `refinery trace` found, in words and as JSON. Addresses are a stranger's: what is unprintable gets escaped."""
+"""The output of `refinery trace` as text and JSON. URLs are untrusted, so unprintable characters are escaped."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,14 +29,14 @@ NAMES = {
     Dead: "dead",
     Passed: "passed",
     Elsewhere: "elsewhere",
-    Cycle: "circle",
+    Cycle: "cycle",
     Missing: "missing",
 }
-SHOWN_FILES = 5  # of the inputs of a source
+SHOWN_FILES = 5  # files listed per source
 
 
 def safe(text: str) -> str:
-    """`text` with everything unprintable escaped: line breaks, terminal codes, marks that turn the direction of text.
+    """`text` with unprintable characters escaped: line breaks, terminal codes, marks that change the direction of text.
 
     >>> safe("a\\x1b[2J")
     'a\\\\x1b[2J'
@@ -58,7 +58,7 @@ def json_lines(found: Trace) -> Iterator[str]:
 
 
 def _plain(answer: Answer | End) -> dict[str, Any]:
-    """{"answer": …} and the fields of the answer; those of its document stand beside them."""
+    """{"answer": …} with the fields of the answer and those of its document."""
     fields = {"answer": NAMES[type(answer)], **asdict(answer)}
     if "doc" in fields:
         fields |= fields.pop("doc")
@@ -71,7 +71,7 @@ def _plain(answer: Answer | End) -> dict[str, Any]:
 
 
 def text_lines(found: Trace) -> Iterator[str]:
-    """What was asked, flush left, with every answer below it; at the end, where something is missing, what was read."""
+    """Each query, flush left, with its answers below; at the end, if something is missing, what was searched."""
     last: Query | None = None
     for query, answer in found.answers:
         if query != last:
@@ -129,7 +129,7 @@ def _outcome(answer: Answer | End) -> str:
     if isinstance(answer, Passed):
         return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer.rate)}"
     if isinstance(answer, Elsewhere):
-        return f"in the published corpus {safe(answer.prefix)}; ask there for --id {answer.doc.id}"
+        return f"in the corpus {safe(answer.prefix)}; trace --id {answer.doc.id} there"
     return "the documents kept instead form a cycle: the corpus is damaged, see refinery verify"
 
 
@@ -138,14 +138,14 @@ def _unlisted(rate: float | None) -> str:
 
 
 def _scores(answer: Kept) -> str:
-    told = [
+    facts = [
         f"{name.replace('_', ' ')} {safe(value) if isinstance(value, str) else f'{value:g}'}"
         for name, value in answer.columns.items()
         if value not in (None, "")
     ]
-    told.append(f"{answer.text_bytes} bytes of text")
-    told.append(f"stands for {answer.copies} documents of {safe(', '.join(answer.sources))}")
-    return ", ".join(part for part in told if part)
+    facts.append(f"{answer.text_bytes} bytes of text")
+    facts.append(f"represents {answer.copies} documents of {safe(', '.join(answer.sources))}")
+    return ", ".join(part for part in facts if part)
 
 
 def _document(doc: Doc) -> str:
@@ -158,7 +158,7 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
     if answer.file_read is False:
         reasons = ["it was never read: its file is not among the inputs"]
     elif answer.file_read:
-        reasons = [f"its file was read, but has no record at this place, or {left_out}"]
+        reasons = [f"its file was read, but has no record at this offset, or {left_out}"]
     else:
         reasons = [f"it was never read: no input has exactly this {field}, or {left_out}"]
     if field == "id":
@@ -170,17 +170,17 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
                 f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped page is"
             )
         if field == "url" and answer.dead:
-            reasons.append(f"it failed: {answer.dead} dead letters have no address, only an origin")
+            reasons.append(f"it failed: {answer.dead} dead letters have no URL, only an origin")
         if field == "url":
-            reasons.append("it was dropped as soon as read: not every format knows an address by then")
+            reasons.append("it was dropped while reading: not every format has a URL by then")
     yield "not found; this can mean:"
     yield from (f"- {reason}" for reason in reasons)
     if not answer.work:
-        yield "work/ is not there, or not of this corpus: its documents were not searched"
+        yield "work/ is not there, or belongs to another corpus: its documents were not searched"
 
 
 def _searched(inputs: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    yield "read were:"
+    yield "the inputs were:"
     for source, files in inputs.items():
         yield f"  source {safe(source)}: {len(files)} files"
         yield from (f"    {safe(path)}" for path in files[:SHOWN_FILES])

@@ -1,6 +1,6 @@
-"""Learn a quality classifier from good and bad texts: a fastText model that `refinery.transforms.filter.quality` reads.
+"""Train a quality classifier on good and bad texts: a fastText model that `refinery.transforms.filter.quality` reads.
 
-floret (a fork of fastText) trains and fasttext-predict reads, since fasttext itself would install over the latter.
+floret (a fork of fastText) trains, fasttext-predict reads: fasttext itself would overwrite the latter's module.
 """
 
 import os
@@ -34,10 +34,11 @@ MOST_COPIES = 100
 class TrainQualityParams:
     """Settings of fastText's supervised training.
 
-    seed: of the held-out split and of the model. held_out: share of the texts, by hash of the text, that only measures.
-    balance: repeat the texts of the smaller class until both weigh the same, so that 0.5 is a sensible threshold.
-    dim: width of the vectors. word_ngrams: longest run of words that is a feature. buckets: rows of the table that
-    n-grams are hashed into; the model takes 4 * dim * (words + buckets) bytes. max_chars must be QualityParams' own.
+    seed: of the held-out split and of the model. held_out: share of the texts, by hash, that is used for metrics only.
+    balance: repeat the texts of the smaller class until both weigh the same, so that 0.5 is a sensible threshold. dim:
+    width of the vectors. word_ngrams: longest n-gram of words used as a feature. buckets: rows of the table that
+    n-grams are hashed into; the model takes 4 * dim * (words + buckets) bytes. max_chars must equal that of
+    QualityParams.
     """
 
     seed: int = 1
@@ -63,7 +64,7 @@ class TrainQualityParams:
 
 @dataclass(frozen=True)
 class QualityMetrics:
-    """How the classifier does on texts that it has not seen, at threshold 0.5; None where a class has none of them."""
+    """Quality of the classifier on held-out texts at threshold 0.5; None where a class has none."""
 
     trained: int
     held_out: int
@@ -96,7 +97,7 @@ def train_quality(
     test = [line for line in lines if _is_held_out(line[1], params)]
     for label in (HIGH_QUALITY, LOW_QUALITY):
         if not any(line[0] == label for line in train):
-            train, test = lines, []  # so few texts that the split took all of a class
+            train, test = lines, []  # so few texts that the split left none of a class
     with tempfile.TemporaryDirectory(prefix="refinery-quality-") as scratch:
         model = Path(scratch) / "model.bin"
         model.write_bytes(as_fasttext(_train(train, Path(scratch), params)))
@@ -199,7 +200,7 @@ def _rank_sum(scores: Sequence[tuple[float, bool]]) -> float:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Nothing on the process's standard output and error: floret's C++ prints progress even when told not to."""
+    """Silence the process's standard output and error: floret's C++ prints progress even with verbose=0."""
     saved = [os.dup(1), os.dup(2)]
     null = os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,4 +1,4 @@
-"""Learn a BPE vocabulary from texts: byte-level as Hugging Face tokenizer.json, or SentencePiece as .model."""
+"""Train a BPE tokenizer on texts: byte-level as Hugging Face tokenizer.json, or SentencePiece as .model."""
 
 import io
 import re
@@ -17,15 +17,17 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.tokenize.tokenizer_json import load_tokenizer_json
 
 END_OF_TEXT = "<|endoftext|>"
-SMALLEST = 300  # 256 bytes, the special tokens, and something to learn
+SMALLEST = 300  # 256 bytes, the special tokens, and some merges
 LONGEST_RUN = 1000  # characters; a trainer's cost grows with the square of a word, so longer ones are cut
 SENTENCE_CHARS = 1000  # SentencePiece skips sentences of more than 4,192 bytes
-THREADS = 4  # SentencePiece writes it into the model, so it must not depend on the machine
+THREADS = 4  # SentencePiece writes this into the model, so it must not depend on the machine
 
 
 @dataclass(frozen=True)
 class TrainTokenizerParams:
-    """vocab_size: entries, special tokens included. seed, held_out: choose the texts that only measure compression."""
+    """vocab_size: entries, special tokens included. seed, held_out: choose the texts used only to measure
+    compression.
+    """
 
     vocab_size: int = 32_000
     seed: int = 1
@@ -40,7 +42,7 @@ class TrainTokenizerParams:
 
 @dataclass(frozen=True)
 class TokenizerMetrics:
-    """What was learned: entries, and UTF-8 bytes per token on texts that were held out (None if there were none)."""
+    """Size of the vocabulary, and UTF-8 bytes per token on texts that were held out (None if there were none)."""
 
     vocab_size: int
     trained_bytes: int
@@ -55,12 +57,12 @@ class TokenizerMetrics:
 
 
 def train_tokenizer(texts: Iterable[str], output: str, params: TrainTokenizerParams) -> TokenizerMetrics:
-    """Learn from `texts`, write `output` (.json: byte-level BPE, .model: SentencePiece; local or gs://), print metrics.
+    """Train on `texts`, write `output` (.json: byte-level BPE, .model: SentencePiece; local or gs://), print metrics.
 
     The same texts in any order give the same bytes. Cost: about 5 MB/s, all texts in memory.
 
-    Raises ValueError for another ending of `output`, without text, and for a SentencePiece vocabulary that the text is
-    too short for. (A byte-level one only gets smaller.)
+    Raises ValueError for another file extension of `output`, without text, and where the text is too short for a
+    SentencePiece vocabulary of that size. (A byte-level one just gets smaller.)
     """
     if not output.endswith((".json", ".model")):
         raise ValueError(f"output: {output!r} given, a name ending in .json or .model is allowed")
@@ -77,7 +79,7 @@ def train_tokenizer(texts: Iterable[str], output: str, params: TrainTokenizerPar
     metrics = TokenizerMetrics(tokenizer.vocab_size, _total(train), _total(held_out), compression(tokenizer, held_out))
     print(f"{output}: {metrics}")
     if metrics.vocab_size < params.vocab_size:
-        print(f"fewer than the {params.vocab_size:,} entries asked for: the sample holds no more; give more text")
+        print(f"fewer than the requested {params.vocab_size:,} entries: the sample is too small, give more text")
     return metrics
 
 
@@ -122,7 +124,7 @@ def train_sentencepiece(texts: Sequence[str], params: TrainTokenizerParams) -> b
 
 
 def sentences(texts: Iterable[str]) -> Iterator[str]:
-    """Lines of the texts, long ones in parts, without what SentencePiece cannot take (NUL)."""
+    """Lines of the texts, long ones in pieces, without NUL, which SentencePiece cannot handle."""
     for text in texts:
         for line in text.replace("\0", " ").split("\n"):
             for start in range(0, len(line), SENTENCE_CHARS):

@@ -30,7 +30,7 @@ PAGE_SIZE = 100
 
 ERROR_LINES, ERROR_CHARS = 5, 300  # what of a job's errors is shown
 # Exceptions whose words are ours, and never hold a document's text. Of all others only the type is shown.
-_OWN = re.compile(r"(?:transforms|loader|pipelines)\.[\w.]+: ")
+_OWN = re.compile(r"refinery\.[\w.]+: ")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*: |[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _STEP = re.compile(r"\[while running '[^']{1,200}'\]")
 

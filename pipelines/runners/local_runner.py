@@ -1,7 +1,7 @@
 """The default runner: Beam's FnApiRunner with one long-lived worker process per core.
 
-Beam's own multi-process mode starts new interpreters for every job; a run is many jobs (waves and phases), so the pool
-here keeps its processes, with their imports and models, and hands each job's control address to them.
+Beam's own multi-process mode starts new interpreters for every job. A run has many jobs (waves and phases), so this
+pool keeps its processes, with their imports and models, and gives them each job's control address.
 """
 
 import contextlib
@@ -41,12 +41,12 @@ def _quieten_channels() -> None:
         if not (args.exc_type and issubclass(args.exc_type, grpc.RpcError)):
             before(args)
 
-    hook.quietens_channels = True  # type: ignore[attr-defined]  # a mark on our own function
+    hook.quietens_channels = True  # type: ignore[attr-defined]  # marks our own function
     threading.excepthook = hook
 
 
 def worker_environment() -> dict[str, str]:
-    """The launcher's environment, in which a worker finds this very code, and the launcher without a proxy."""
+    """The launcher's environment, with this copy of the package first on PYTHONPATH."""
     root = str(Path(__file__).parents[3])
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
@@ -62,7 +62,7 @@ class WorkerPool:
     """
 
     def __init__(self, size: int) -> None:
-        # gRPC would send the control channel between these processes through a proxy that is set for the network.
+        # Otherwise gRPC sends the control channel between these processes through a configured HTTP proxy.
         os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
         self.size = size
         self.folders: list[str] = []  # where workers find modules of the user's own stages
@@ -96,7 +96,7 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         self._stopping = True
-        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels that break now are no news
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels are expected to break now
         for process in self._processes:
             process.kill()
         for process, listener in zip(self._processes, self._listeners, strict=True):
@@ -113,7 +113,7 @@ class WorkerPool:
         return [process.pid for process in self._processes]
 
     def assign(self, control: str, worker_id: str) -> None:
-        """Hand a job's control address to the next process in turn."""
+        """Give a job's control address to the next process in turn."""
         commands = self._processes[self._next % self.size].stdin
         self._next += 1
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
@@ -124,7 +124,7 @@ class WorkerPool:
         commands.flush()
 
     def settle(self) -> None:
-        """Wait, briefly, until the workers have told their last totals of the jobs that they were given."""
+        """Wait, briefly, until the workers have reported their last totals of all jobs assigned to them."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self.totals()["jobs ended"] < self._next and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -149,7 +149,7 @@ class WorkerPool:
             self.died.set()
 
 
-_pool: WorkerPool | None = None  # the pool that POOL_URN stands for while run_local runs
+_pool: WorkerPool | None = None  # the pool behind POOL_URN while run_local runs
 
 
 @WorkerHandler.register_environment(POOL_URN, bytes)
@@ -159,7 +159,7 @@ class _PooledWorkerHandler(GrpcWorkerHandler):
 
     def start_worker(self) -> None:
         if _pool is None:
-            raise WorkerDied("the pool of worker processes has gone")
+            raise WorkerDied("the pool of worker processes is closed")
         _pool.assign(self.control_address, self.worker_id)
 
     def stop_worker(self) -> None:
@@ -182,7 +182,7 @@ def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: Pipelin
     """Run a built pipeline to its end, on the pool's processes or (None) inside this process.
 
     Raises what the job raises; WorkerDied when a worker process ends (killed, out of memory), which Beam itself would
-    wait on for ever. Ctrl-C interrupts the wait; leaving the pool then ends the workers.
+    wait for indefinitely. Ctrl-C interrupts the wait; leaving the pool then ends the workers.
     """
     global _pool
     if pool is None:

@@ -1,4 +1,4 @@
-"""Progress of a running job: one line that rewrites itself on a terminal, a line now and then elsewhere."""
+"""Progress of a running job: one line that is rewritten on a terminal, a new line now and then elsewhere."""
 
 import sys
 import threading
@@ -18,7 +18,7 @@ def live_totals() -> Counter[str]:
 
 
 def describe(totals: Counter[str], seconds: float, files: str) -> str:
-    """One line: files, documents, documents/s, then what each stage lost so far."""
+    """One line: files, documents, documents/s, then what each stage has dropped so far."""
     documents = totals["read kept"] or totals["kept-documents read"] or totals["exact-duplicates in"]
     parts = [files] if files else []
     parts += [f"{documents:,} documents", f"{documents / max(seconds, 0.001):,.0f} documents/s"]
@@ -34,9 +34,9 @@ def describe(totals: Counter[str], seconds: float, files: str) -> str:
 class Progress:
     """Shows a job's progress while it runs: `with Progress("clean 1/3", totals, files=12): ...`.
 
-    totals: gives running totals that only grow; what they were at the start is subtracted. every: seconds between lines
-    where the output is not a terminal. elapsed: seconds that the job has run already. state: gives what is to be shown
-    after the label.
+    totals: returns running totals that only grow; their values at the start are subtracted. every: seconds between
+    lines where the output is not a terminal. elapsed: seconds that the job has already run. state: returns the text
+    shown after the label.
     """
 
     def __init__(

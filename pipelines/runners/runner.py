@@ -17,30 +17,30 @@ from refinery.pipelines.runners.local_runner import WorkerPool, local_options, r
 from refinery.pipelines.runners.progress import Progress, live_totals
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
-# is asked for by its own name.
+# is requested by its own name.
 BEAM_NAMES = {"DirectRunner": "BundleBasedDirectRunner"}
 DATAFLOW = "DataflowRunner"
 REMOTE_LINE_SECONDS = 60.0  # between progress lines of a job that may run for a day
 
-# Flags of Beam that have no place in a run of several jobs.
+# Beam flags that cannot apply to a run of several jobs.
 REFUSED = {
-    "--job_name": "a job's name is computed, so that the same command finds its jobs again",
-    "--template_location": "a template is a job that does not run",
-    "--dry_run": "a job that does not run leaves no report for the next one",
+    "--job_name": "job names are computed, so that the same command finds its jobs again",
+    "--template_location": "a template does not run the job",
+    "--dry_run": "a job that does not run writes no report for the next one",
 }
 
 Build = Callable[[beam.Pipeline], None]
 
 
 def runner_name(name: str) -> str:
-    """The name as the rest compares it: Beam takes DataflowRunner in any spelling, with or without "Runner"."""
+    """The canonical name: Beam accepts DataflowRunner in any case, with or without "Runner"."""
     return DATAFLOW if name.lower() in ("dataflow", "dataflowrunner") else name
 
 
 def launch_flags(runner: str, flags: Sequence[str], output: str, work: str) -> tuple[str, ...]:
-    """Beam's flags for a run: for Dataflow completed, for other runners as they are.
+    """Beam's flags for a run: completed for Dataflow, unchanged for other runners.
 
-    Raises ValueError, one line, for what is missing, and for what a run cannot do with.
+    Raises ValueError, one line, for what is missing and for what a run cannot use.
     """
     if runner_name(runner) != DATAFLOW:
         return tuple(flags)
@@ -68,8 +68,8 @@ class Runner:
     """Runs jobs one after the other.
 
     name: "local" or a Beam runner's name. workers: processes of the local runner (0: run inside this process, for
-    debugging). flags: Beam flags, passed through. traceback: let Beam log where a failing job failed. say: receives
-    lines about jobs of Dataflow; polling: with these.
+    debugging). flags: Beam flags, passed through. traceback: let Beam log where a job failed. say: receives lines about
+    jobs on Dataflow. polling: how these are watched.
     """
 
     name: str = "local"
@@ -97,15 +97,15 @@ class Runner:
 
     @property
     def remote(self) -> bool:
-        """Whether jobs go on without this process."""
+        """Whether jobs continue without this process."""
         return self.name == DATAFLOW
 
     @contextlib.contextmanager
     def open(self) -> Iterator["Runner"]:
-        """Worker processes live as long as this context. They start at once, while the launcher still prepares."""
-        # What fails in a local job is raised, too; of other runners the log may tell more than the error.
-        told = self.traceback or self.name != "local"
-        logging.getLogger("apache_beam").setLevel(logging.ERROR if told else logging.CRITICAL)
+        """Keep the worker processes for this context. They start at once, while the launcher still prepares."""
+        # Errors of local jobs are raised as well; with other runners the log may say more than the error.
+        verbose = self.traceback or self.name != "local"
+        logging.getLogger("apache_beam").setLevel(logging.ERROR if verbose else logging.CRITICAL)
         if self.name == "local" and self.workers:
             with WorkerPool(self.workers) as self.pool:
                 yield self
@@ -116,7 +116,7 @@ class Runner:
     def run(self, label: str, build: Build, files: int = 0, spec: JobSpec | None = None) -> None:
         """Build a pipeline, run it to its end with a progress line; raises what the job raises.
 
-        spec: the job's place in a run. On Dataflow a job that runs there already is waited for instead.
+        spec: identifies the job on Dataflow; one that already runs there is waited for instead.
         """
         if self.remote and spec is not None:
             self._run_dataflow(label, build, spec)
@@ -167,7 +167,7 @@ class Runner:
 
 @contextlib.contextmanager
 def _no_logs() -> Iterator[None]:
-    """Without what Beam's client logs of a failed request: the error that it raises then is told in one line."""
+    """Silence Beam's client, which logs failed requests; the error that it raises is reported in one line."""
     logger = logging.getLogger("apache_beam")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

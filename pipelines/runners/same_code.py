@@ -1,6 +1,7 @@
 """Whether workers run the code and the libraries that launched their job.
 
-A graph names classes; what they do is decided by the image. With yesterday's image today's fingerprint would lie.
+A job's graph names classes; the worker image decides what they do. With an outdated image the fingerprint would be
+wrong.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -20,7 +21,7 @@ from refinery.pipelines.runners.worker_package import package_digest
 
 
 class StaleWorker(RuntimeError):
-    """Workers have other code or other libraries than the launcher of their job."""
+    """Workers run other code or other libraries than the launcher of their job."""
 
 
 def own_state(files: Sequence[str] = ()) -> dict[str, str]:
@@ -55,7 +56,7 @@ def refuse_difference(launcher: Mapping[str, str], worker: Mapping[str, str]) ->
     ]
     if differing:
         raise StaleWorker(
-            f"this worker would not do what its job's fingerprint says: {'; '.join(differing)}. Build the image from "
+            f"this worker does not run what its job's fingerprint names: {'; '.join(differing)}. Build the image from "
             "the launcher's code, push it under a new tag and name it with --sdk_container_image"
         )
 

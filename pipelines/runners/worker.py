@@ -1,9 +1,9 @@
 """One worker process of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
 
-It lives through all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
+It stays for all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
 ({"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}); totals for the
-progress display go out as JSON lines on the original standard output. It ends with its standard input, so a killed
-launcher leaves no worker behind.
+progress display go out as JSON lines on the original standard output. It exits when its standard input ends, so a
+killed launcher leaves no workers behind.
 """
 
 import json
@@ -26,12 +26,12 @@ STATE_CACHE_BYTES = 100 << 20
 
 # Beam 2.77 can flush its data buffers by time from a second thread, under a lock that writing does not take: an element
 # written between that flush's copy and its clearing of the buffer is lost. (FnApiRunner's own workers do so every
-# second.) Buffers here are flushed by size and at the end of the bundle alone.
+# second.) Here buffers are flushed by size and at the end of a bundle only.
 NO_TIMED_FLUSH = 0
 
 
 def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
-    """Work on one job until its runner closes the control channel."""
+    """Process one job until its runner closes the control channel."""
     sdk_worker.SdkHarness(
         control,
         worker_id=worker_id,
@@ -43,7 +43,7 @@ def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
 
 
 def report(out: Any) -> None:
-    """Send running totals while the launcher listens."""
+    """Send running totals until the launcher is gone."""
     last: dict[str, int] = {}
     while True:
         time.sleep(REPORT_SECONDS)
@@ -53,15 +53,15 @@ def report(out: Any) -> None:
             try:
                 print(json.dumps(totals), file=out, flush=True)
             except OSError:
-                return  # the launcher is gone; the end of standard input ends this process
+                return  # the launcher is gone; this process exits with its standard input
 
 
 def main() -> None:
-    """Read commands until standard input ends, then leave at once, whatever still runs."""
+    """Read commands until standard input ends, then exit at once, whatever still runs."""
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # nothing that a library prints may enter the protocol
-    # The launcher tells of failures and answers Ctrl-C; here both would only add noise. Beam's harness prints, too, the
-    # traceback that it sends to the launcher: pages of it, before the one line that names the cause.
+    os.dup2(2, 1)  # nothing that a library prints may get into the protocol
+    # The launcher reports failures and handles Ctrl-C; here both would only add noise. Beam's harness also prints the
+    # traceback that it sends to the launcher: pages, before the one line that names the cause.
     logging.basicConfig(level=logging.CRITICAL)
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,8 +1,8 @@
-"""Components: links between documents become one label per document, the same for all that hang together.
+"""Connected components of the links between documents: one label per document, the same throughout a component.
 
-Two ways, one answer. The forest: one worker folds all links. The stars: rounds of shuffles, see
-transforms/dedup/stars.py. Both start from links that are already folded by range of member, so that links found in
-many bands cross once.
+Two methods, one answer. "forest": one worker folds all links into a union-find forest. "stars": rounds of shuffles, see
+transforms/dedup/stars.py. Both start from links that were folded by range of member before, so that a link found in
+many bands is shuffled once.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -35,29 +35,29 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.stars import FindStars, both_ways, component_record, dense, max_rounds, pair, place_of
 
 Method = Literal["forest", "stars"]
-# A forest: distinct locators, ascending, and of each the place of the least locator of its component.
+# A forest: distinct locators, ascending, and for each the index of the least locator of its component.
 Forest = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
-FOLD_BYTES = 64 << 20  # links that are folded at once: 4 million, about 0.5 GB of working space
-STEP = 1 << 20  # places that are looked up at once: indexing turns them into 64 bits
-# Up to here one worker folds the links, in about 2 GB even if every document has one: it keeps 12 bytes per linked
-# document, takes 32 while it folds links in, and FOLD_BYTES of links take their working space.
+FOLD_BYTES = 64 << 20  # of links that are folded at once: 4 million links, about 0.5 GB of working space
+STEP = 1 << 20  # indices that are looked up at once: indexing converts them to 64 bits
+# Up to this many documents one worker folds the links, in about 2 GB even if every document has one: it holds 12 bytes
+# per linked document, 32 while it folds links in, and the working space for FOLD_BYTES of links.
 FOREST_DOCUMENTS = 50_000_000
-FOREST_MOST = 2**32  # places in a forest are 32-bit numbers
-FOREST_BYTES, FOLD_SPACE = 32, 500_000_000  # memory of `fold_links`: per linked document, and besides
+FOREST_MOST = 2**32  # indices in a forest are 32-bit numbers
+FOREST_BYTES, FOLD_SPACE = 32, 500_000_000  # memory of `fold_links`: per linked document, and in addition
 
 
 def choose_method(documents: int) -> Method:
-    """The way for that many documents: "forest" up to FOREST_DOCUMENTS, "stars" beyond."""
+    """The method for that many documents: "forest" up to FOREST_DOCUMENTS, "stars" beyond."""
     return "forest" if documents <= FOREST_DOCUMENTS else "stars"
 
 
 def grow_forest(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Forest:
     """The forest of these edges, the same for any order of them.
 
-    Each round hooks the larger root of every edge below the least root it meets and halves all paths until they are
-    flat; it ends when no edge joins two roots. Time: rounds * edges, rounds about log2(locators); memory: about 100
-    bytes per edge.
+    Each round hooks the larger root of every edge under the least root that it is joined with, then halves all paths
+    until they are flat; it ends when no edge joins two roots. Time: rounds * edges, rounds about log2(locators);
+    memory: about 100 bytes per edge.
     """
     nodes, places = dense(np.concatenate([first, second]))
     roots = np.arange(len(nodes), dtype=np.int64)
@@ -77,7 +77,8 @@ def grow_forest(first: NDArray[np.uint64], second: NDArray[np.uint64]) -> Forest
 
 
 def join_forests(forest: Forest, other: Forest) -> Forest:
-    """The forest of both their edges. Time: both sizes, and the smaller one's logarithm; best with `other` small.
+    """The forest of the edges of both. Time: linear in both, plus a binary search for each node of `other`, which is
+    best the smaller one.
 
     Memory: 32 bytes per locator of `forest`, the two forests among them, and about 100 per locator of `other`.
     """
@@ -87,7 +88,7 @@ def join_forests(forest: Forest, other: Forest) -> Forest:
         return other
     place = np.searchsorted(nodes, more)
     new = nodes[np.minimum(place, len(nodes) - 1)] != more
-    # `place` becomes that among the locators of both.
+    # from here on `place` is the index among the locators of both
     place += np.cumsum(new) - new
     old = np.ones(len(nodes) + np.count_nonzero(new), np.bool_)
     old[place[new]] = False
@@ -148,7 +149,9 @@ def label(locators: NDArray[np.uint64], components: NDArray[np.uint64]) -> Rows:
 
 
 def links_of(forest: Forest) -> Rows:
-    """LINK rows that hold a forest together, one per locator that is no root; a lone root is linked to itself."""
+    """LINK rows with the same components as the forest, one per locator that is no root; a lone root is linked to
+    itself.
+    """
     nodes, roots = forest
     lone = np.ones(len(nodes), np.bool_)
     below = roots != np.arange(len(nodes), dtype=np.uint32)
@@ -168,7 +171,7 @@ def route_links(key: int, batch: bytes, partitions: int) -> Iterator[KeyedBatch]
 def reduce_batches(
     key: int, batches: Iterable[bytes], scope: str, method: Method, partitions: int
 ) -> Iterator[KeyedBatch | bytes]:
-    """LINK rows of a range of members -> as few as hold together what they hold together.
+    """LINK rows of a range of members -> the fewest with the same components.
 
     For the forest LINK rows under key 0, for the stars NEIGHBOUR rows both ways at the partitions of their documents.
     """
@@ -199,9 +202,9 @@ def forest_batches(key: int, batches: Iterable[bytes], scope: str) -> Iterator[K
 class FindComponents(beam.PTransform):
     """(0, LINKS) not grouped -> (part, LABELS): every document of a link with the least locator of its component.
 
-    stage: whose seconds these are. scope: its name in the report's "components". partitions: keys of each shuffle; with
-    one per million documents a key takes some 250 MB while it is worked on. documents: how many there are at most; it
-    sets how many rounds are laid out for "stars", which fail where those do not settle every link.
+    stage: to which the time is counted. scope: its name in the report's "components". partitions: keys of each shuffle;
+    with one per million documents a key takes some 250 MB while it is processed. documents: an upper bound; it sets how
+    many rounds are laid out for "stars", which fail if these do not settle every link.
     """
 
     stage: str

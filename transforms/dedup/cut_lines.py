@@ -1,9 +1,9 @@
-"""Cut lines that too many documents share out of a text, and drop what is hardly a text any more.
+"""Cut lines that too many documents share out of a text, and drop texts of which too little is left.
 
-Navigation, cookie notices and licences stand in thousands of documents that are otherwise different. CCNet removes
+Navigation, cookie notices and licences occur in thousands of documents that are otherwise different. CCNet removes
 repeated paragraphs (Wenzek et al. 2020, section 3.1); Llama 3 lines that appear more than six times in each 30 million
-documents (Grattafiori et al. 2024, section 3.1.1), which takes frequent good text with it and still made better models.
-line_duplicates.py finds these lines, this stage removes them.
+documents (Grattafiori et al. 2024, section 3.1.1), which also removes good text that is frequent, and still improved
+the models. line_duplicates.py finds these lines, this stage removes them.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -56,7 +56,7 @@ def number_list(numbers: Iterable[int]) -> str:
 
 
 def cut_text(text: str, numbers: Iterable[int]) -> str:
-    """`text` without the lines of these numbers (from 0), and without blank lines that the cuts leave superfluous.
+    """`text` without the lines of these numbers (from 0), and without the blank lines that the cuts make superfluous.
 
     Where something was cut at most one blank line stays between two others, and none at the beginning or end.
     Raises ValueError for a line that the text does not have. Linear.

@@ -4,7 +4,7 @@
           -> verified removals -> lines of the kept documents -> counts -> cuts -> verdicts
 
 Every arrow is a shuffle of record batches (transforms/dedup/record_batch.py). The result depends on the documents
-alone: not on the runner, the bundles, the order of anything, nor on how documents fall into parts.
+alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -61,11 +61,11 @@ __all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_par
 
 @dataclass(frozen=True)
 class DedupParams:
-    """exact: remove documents of equal text. near: remove documents that nearly equal a better one, or null.
+    """exact: remove documents with equal text. near: remove documents that are near duplicates of a better one, or
+    null.
 
-    in_source: before that, the same among the documents of one source: source -> parameters, "*" for all others; null
-    leaves a source alone.
-    lines: cut lines that too many of the kept documents share, or null.
+    in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
+    out. lines: cut lines that too many of the kept documents share, or null.
     """
 
     exact: bool = True
@@ -87,10 +87,10 @@ class DedupParams:
 
 @dataclass(frozen=True)
 class PartLists:
-    """What is deduplicated, as `list_parts` publishes it: headers of signatures/ parts, listings of provenance files.
+    """The input, as `list_parts` publishes it: headers of signatures/ parts, listings of provenance files.
 
-    listings: None without published corpora. numbers: which parts are ours. documents: rows of all parts. corpora:
-    names of the published corpora, in order.
+    listings: None without reference corpora. numbers: numbering of the parts. documents: rows of all parts. corpora:
+    names of the reference corpora, in order.
     """
 
     headers: TaskList
@@ -103,9 +103,9 @@ class PartLists:
 def list_parts(
     location: str, parts: Sequence[tuple[str, int]], reference_corpora: tuple[ReferenceCorpus, ...] = ()
 ) -> PartLists:
-    """Publish in that work location what `Deduplicate` reads.
+    """Publish the lists that `Deduplicate` reads in that work location.
 
-    parts: (url, rows) of each part in the order that numbers them. reference_corpora: published corpora whose documents
+    parts: (url, rows) of each part; their order numbers them. reference_corpora: published corpora whose documents
     win.
     """
     every = [*parts, *(part for corpus in reference_corpora for part in corpus.parts)]
@@ -132,12 +132,12 @@ def _listing(line: bytes) -> KeyedBatch:
 
 @dataclass
 class Deduplicate(beam.PTransform):
-    """Decide which documents of these signatures/ parts survive: -> (number of the part, serialized verdicts).
+    """Decide which documents of these signatures/ parts are kept: -> (number of the part, serialized verdicts).
 
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
     bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
     null chooses by the number of documents; the answer is the same.
-    Raises ValueError when the bands do not fit the signatures, for a parameter of a source that is not there, and for
+    Raises ValueError when the bands do not fit the signatures, for parameters of an unknown source, and for
     reference corpora without exact removal.
     """
 

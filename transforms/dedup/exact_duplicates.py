@@ -1,4 +1,4 @@
-"""Exact deduplication: documents of one id, the first in rank is kept. Only ids, ranks and places are moved."""
+"""Exact deduplication: documents of one id, the first in rank is kept. Only ids, ranks and locators are shuffled."""
 
 from collections.abc import Iterator
 
@@ -46,7 +46,7 @@ def identity_batches(
         window = identities[first : first + table.num_rows]
         set_id(window, fixed_width(table["id"], ID_BYTES))
         parts.set_rank(part, window, fixed_width(table["rank"], RANK_BYTES))
-        if not parts.is_reference(part):  # the sources of another corpus mean nothing here
+        if not parts.is_reference(part):  # another corpus has sources of its own
             window["source"] = name_codes(table["source"], sources)
     identities["locator"] = np.uint64(part << 32) | np.arange(rows, dtype=np.uint64)
     yield from scatter(ranges(identities["id_high"], partitions), IDENTITIES, identities)
@@ -93,7 +93,7 @@ def exact_removals(removed: Rows, kept: Rows, parts: Parts) -> Iterator[KeyedBat
 
 
 def is_in_shards(identities: Rows, listed: Rows, parts: Parts) -> NDArray[np.bool_]:
-    """True where a reference row is in the shards of its own corpus. Cost: a sort of both."""
+    """True where a row of a reference corpus is in the shards of that corpus. Cost: a sort of both."""
     scope = np.concatenate([listed["scope"], parts.scope_of(identities["locator"], CORPUS)])
     high, low = (np.concatenate([listed[name], identities[name]]) for name in ("id_high", "id_low"))
     order = np.lexsort([scope, low, high])
@@ -105,7 +105,7 @@ def is_in_shards(identities: Rows, listed: Rows, parts: Parts) -> NDArray[np.boo
 
 
 def repeated(rows: Rows) -> Rows:
-    """The rows whose `id_high` some other row has too: a cheap sieve before the full sort."""
+    """The rows whose `id_high` some other row has too: a cheap filter before the full sort."""
     order = np.argsort(rows["id_high"])
     high = rows["id_high"][order]
     same = np.zeros(len(rows) + 1, np.bool_)

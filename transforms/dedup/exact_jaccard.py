@@ -1,17 +1,19 @@
 """`verify: exact`: a document is removed only when its exact similarity with its representative reaches the threshold.
 
-Signatures only propose who is compared; then the texts of the members of components are read again from documents/:
+Signatures only propose which documents are compared; then the texts of the members of components are read again from
+documents/:
 
     members -> proposals (chunks of documents to compare) -> sets of shingle hashes -> removals
 
 No other step of deduplication reads text. The similarity is the Jaccard index of the sets of 32-bit shingle hashes that
 the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of text is one chunk: every pair
-in it is compared, however unlucky its estimate was. A larger one is divided by greedy clustering on signatures, with a
-minimum three standard errors below the threshold: a representative and what follows it make a chunk, or several with
-the representative in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order: one
-survives unless an earlier representative is similar enough to it, and the first such representative stands in for it.
+in it is compared, whatever its estimate. A larger one is divided by greedy clustering on signatures, with a minimum
+three standard errors below the threshold: a representative and the documents assigned to it make a chunk, or several
+with the representative in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order:
+each is kept unless an earlier kept one is similar enough, and is removed in favour of the first such.
 
-A published corpus may have no text any more: in favour of its documents the estimate decides, as without `exact`.
+A reference corpus may have no text any more: removals in favour of its documents are decided by the estimate, as
+without `exact`.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -62,11 +64,11 @@ from refinery.transforms.native import jaccard
 
 Piece = tuple[Rows, NDArray[np.uint32]]
 
-CHUNK_MEMBERS = 4096  # documents that may be compared with each other: at most half its square of comparisons
+CHUNK_MEMBERS = 4096  # documents of a chunk, at most: half its square of comparisons
 CHUNK_BYTES = 32 << 20  # of text in a chunk; a set takes 4 bytes per unit of its text, mostly less than the text does
 KEY_BYTES = 16 << 20  # of text in the chunks of one key of the shuffle, and one chunk more
 HELD_BYTES = 32 << 20  # of sets that a part holds back to fill its batches
-ROW_BYTES = 128  # what a member costs beside its set
+ROW_BYTES = 128  # of a member, beside its set
 
 PLACE = [("chunk", "<u4"), *RANK, *ID, ("locator", "<u8"), ("source", "<u4")]
 # The document at `locator` belongs to that chunk of a key.
@@ -160,10 +162,10 @@ def fits(members: Rows, bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 
 def split(members: Rows, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """A group of members, representative first, as chunks within the limits: the representative in each, the others in
-    order of id.
+    """A group of members, representative first, as chunks within the limits: the representative in each, the others by
+    id.
 
-    Order of id is as good as random, and does not depend on where the documents are.
+    The order of ids is as good as random, and independent of where the documents are.
     """
     representative, others = group[:1], group[1:]
     by_id = others[np.lexsort([members[name][others] for name in reversed(ID_ORDER)])]
@@ -226,7 +228,7 @@ def documents_url(url: str) -> str:
 
 
 def check_ids(url: str, table: pa.Table, local: NDArray[np.int64], proposals: Rows) -> None:
-    """Raises ValueError when the documents are not those that were proposed."""
+    """Raises ValueError when these are not the documents that were proposed."""
     found = np.empty(len(local), np.dtype(ID))
     set_id(found, fixed_width(table["id"], ID_BYTES)[local])
     if any((found[name] != proposals[name]).any() for name in ("id_high", "id_low")):
@@ -289,8 +291,9 @@ def piece_starts(table: Rows) -> NDArray[np.int64]:
 
 
 def copy_batches(proposals: Rows, copies: Rows) -> Iterator[KeyedBatch]:
-    """COPY rows of the proposed documents, by key. What leads several chunks of a key is never removed there, so that
-    its rows may come twice."""
+    """COPY rows of the proposed documents, by key. The representative of several chunks of a key is never removed
+    there, so that it does no harm if its rows come twice.
+    """
     copies = copies[np.argsort(copies["locator"], kind="stable")]
     left, right = (np.searchsorted(copies["locator"], proposals["locator"], side) for side in ("left", "right"))
     counts = right - left
@@ -301,7 +304,7 @@ def copy_batches(proposals: Rows, copies: Rows) -> Iterator[KeyedBatch]:
 def settle_batches(
     key: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts
 ) -> Iterator[KeyedBatch]:
-    """Sets and COPY rows of the chunks of a key -> by part, REMOVAL rows and COPY rows of those that survive instead.
+    """Sets and COPY rows of the chunks of a key -> by part, REMOVAL rows and COPY rows of their representatives.
 
     Memory: about twice the sets of the key. Time: see jaccard.c; at most half CHUNK_MEMBERS comparisons per set.
     """
@@ -323,9 +326,10 @@ def is_removal(element: KeyedBatch) -> bool:
 
 @dataclass
 class VerifyExactly(beam.PTransform):
-    """(headers, removals and copies so far by part, …, members by range of component) -> removals and copies by part.
+    """(headers, removals and copies so far by part, …, members by range of component label) -> removals and copies by
+    part.
 
-    The last of the inputs is grouped: what member_batches made, by key. Reads the documents/ parts beside the
+    The last of the inputs is grouped: the output of member_batches, by key. Reads the documents/ parts beside the
     signatures, unlike any other step of deduplication.
     """
 

@@ -1,9 +1,9 @@
-"""Lines that too many documents share: counted by hash, reported by place. Texts are not read.
+"""Lines that too many documents share: counted by hash, reported by position. Texts are not read.
 
     part -> its distinct lines, each with the number of documents that have it -> sums by hash -> lines above the limit,
-    back to every part that has them -> their places in the documents
+    back to every part that has them -> their positions in the documents
 
-A part sends a line once, however many of its documents have it, so a line that is everywhere costs a row per part.
+A part sends a line once, however many of its documents have it, so a ubiquitous line costs one row per part.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -39,17 +39,18 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 
 STAGE = "lines"
-# A line of a part: so many of the part's documents have it.
+# A distinct line of a part, and how many of the part's documents have it.
 LINE = np.dtype([("hash", "<u8"), ("part", "<u4"), ("documents", "<u4")])
-HELD_LINES = 4 << 20  # distinct lines that a part holds before it sends them: 250 MB with what sorting takes
+HELD_LINES = 4 << 20  # distinct lines that a part buffers before it sends them: 250 MB with sorting
 SPREAD = 16  # shuffle keys per partition: a document has more lines than other steps have rows
 SOURCE_STEP = 0x9E3779B97F4A7C15  # odd, so that its multiples by less than 2^64 all differ
 
 
 @dataclass(frozen=True)
 class Places:
-    """Lines of surviving documents: hash (with the source mixed in where sources count apart), row of the part, number
-    in the document."""
+    """Lines of kept documents: hash (with the source mixed in where sources are counted separately), row of the part,
+    number in the document.
+    """
 
     hashes: NDArray[np.uint64]
     rows: NDArray[np.int64]
@@ -59,9 +60,9 @@ class Places:
 def read_places(
     url: str, rows: int, alive: NDArray[np.bool_], params: LineParams, sources: tuple[str, ...]
 ) -> Iterator[Places]:
-    """The countable lines of a part's surviving documents, a row group at a time, in order of rows and lines.
+    """The lines of a part's kept documents that are counted, a row group at a time, in order of rows and lines.
 
-    Lines without a word, or of fewer than `min_line_words`, are not among them. Memory: one row group.
+    Lines without a word, or with fewer than `min_line_words`, are left out. Memory: one row group.
     """
     by_source = params.scope == "source"
     for first, table in read_signature_part(url, rows, ("lines", "source") if by_source else ("lines",)):
@@ -102,7 +103,7 @@ def line_batches(
     """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its kept documents have.
 
     16 bytes per distinct line of the part cross the shuffle. Memory: one row group and HELD_LINES distinct lines; a
-    part of more sends them in several lots. Published corpora send nothing: their lines do not count.
+    part with more sends them in several lots. Reference corpora send nothing: their lines are not counted.
     """
     if parts.is_reference(part):
         return
@@ -135,7 +136,7 @@ def _send(part: int, hashes: NDArray[np.uint64], documents: NDArray[np.int64], p
 
 
 def kept_rows(rows: int, batches: list[bytes]) -> NDArray[np.bool_]:
-    """Which rows of a part none of its REMOVAL rows names."""
+    """Which rows of a part are kept: True for each that no REMOVAL row names."""
     alive = np.ones(rows, np.bool_)
     alive[row_of(gather(batches, REMOVALS, REMOVAL)["locator"])] = False
     return alive
@@ -179,7 +180,7 @@ class CountLines(beam.PTransform):
     """(headers of parts, removals and copies by part, ...) -> by part, the CUT rows of lines in too many kept
     documents.
 
-    sources: names of all sources, sorted. parts: which of the parts are ours; these need their column `lines`.
+    sources: names of all sources, sorted. parts: numbering of the parts; the run's own need their column `lines`.
     partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30.
     """
 

@@ -1,9 +1,9 @@
 """A 64-bit hash of every line of a text, by which line_duplicates.py recognises lines.
 
-A line is what stands between two newlines: `text.split("\\n")`. Its hash depends on its words alone (words and their
+A line is the text between two newlines: `text.split("\\n")`. Its hash depends on its words alone (words and their
 hashes as in signatures.py: runs of letters and digits with their marks, lower-cased; every character of scripts written
 without spaces), so case, punctuation and spacing do not matter: S = sum of word hash[i] * ROLL^(words-1-i) mod 2^64,
-then fmix64(S). The lowest four bits are then replaced by the number of words, 15 standing for more; a line without any
+then fmix64(S). The lowest four bits are then replaced by the number of words, capped at 15; a line without any
 word has hash 0.
 """
 
@@ -20,7 +20,7 @@ WORDS_MASK = np.uint64(15)  # the bits of a hash that hold the number of words
 
 
 def hash_lines(texts: Sequence[str]) -> pa.ListArray:
-    """list<uint64>, one list per text with one hash per line. Lone surrogates are borders of words.
+    """list<uint64>, one list per text with one hash per line. Lone surrogates separate words.
 
     Cost: one pass in C without the GIL and without copying the texts, linear in characters; 8 bytes a line.
     Raises ValueError above 2^31 - 1 lines in all.
@@ -34,5 +34,5 @@ def hash_lines(texts: Sequence[str]) -> pa.ListArray:
 
 
 def word_counts(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Words of the lines with these hashes, 15 standing for 15 and more; 0 for a line without any."""
+    """Words of the lines with these hashes, capped at 15; 0 for a line without any."""
     return hashes & WORDS_MASK

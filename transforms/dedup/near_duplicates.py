@@ -1,4 +1,4 @@
-"""Near duplicates, first half: bands find candidates, sketches link them.
+"""Near duplicates, first half: bands propose candidates, sketches link them.
 
 A band is `rows` values of a signature; two documents of Jaccard J agree in at least one of `bands` bands with
 probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massive Datasets, section 3.4).
@@ -45,11 +45,11 @@ from refinery.transforms.native import leaders
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
 RECALL_AT_THRESHOLD = 0.75
-# In a bucket up to this size every pair is tried; in a larger one a member meets this many representatives, see
+# In a bucket up to this size every pair is compared; in a larger one each member with this many representatives, see
 # leaders.c.
 BUCKET_REPRESENTATIVES = 64
-BATCH_ROWS = 16384  # documents whose bands are made at once: about 25 MB
-ANY_SOURCE = "*"  # of parameters by source: all that are not named
+BATCH_ROWS = 16384  # documents whose bands are computed at once: about 25 MB
+ANY_SOURCE = "*"  # key of parameters by source: every source not named
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -69,7 +69,7 @@ class NearParams(Params):
     def layout(self, permutations: int) -> tuple[int, int]:
         """(bands, rows) for signatures of that many permutations; raises ValueError when they do not fit.
 
-        With both null: as many rows as leave RECALL_AT_THRESHOLD, since longer bands mean fewer vain candidates.
+        With both null: as many rows as leave RECALL_AT_THRESHOLD, since longer bands mean fewer false candidates.
         """
         if self.rows is None and self.bands is None:
             rows = 1
@@ -89,7 +89,7 @@ class NearParams(Params):
         return max(1, ceil(self.threshold * permutations - 1e-9))
 
     def candidate_minimum(self, permutations: int) -> int:
-        """The least number of equal values that makes a pair worth a look: three standard errors lower for "exact"."""
+        """The least number of equal values that makes a pair a candidate: three standard errors lower for "exact"."""
         error = sqrt(self.threshold * (1 - self.threshold) / permutations) if self.verify == "exact" else 0.0
         return max(1, ceil((self.threshold - 3 * error) * permutations - 1e-9))
 
@@ -136,10 +136,10 @@ def sketches(signatures: NDArray[np.uint32]) -> NDArray[np.uint8]:
 
 @dataclass(frozen=True)
 class Scope:
-    """Who is compared with whom. reason, code: what removals carry (positions in REASONS and SCOPES).
+    """Which documents are compared with each other. reason, code: of the removals (positions in REASONS and SCOPES).
 
-    sources: whose documents take part, as positions in the sorted list of all sources. apart: documents of different
-    sources never meet; then documents of published corpora take no part either.
+    sources: the sources that take part, as positions in the sorted list of all. apart: compare documents within a
+    source only; reference corpora are then left out.
     """
 
     reason: int
@@ -194,8 +194,8 @@ def hash_batches(
 def bucket_batches(key: int, batches: list[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
     """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
 
-    Most documents share no band with any, so only these few are ever ranked, sketched and compared. Buckets of
-    reference documents alone are none of ours.
+    Most documents share no band with another, so only these few are ranked, sketched and compared. Buckets that hold
+    documents of reference corpora alone are dropped.
     """
     rows = gather(batches, HASHES, HASH)
     order = np.argsort(rows["hash"])
@@ -245,12 +245,12 @@ def band_batches(
 def link_batches(
     key: int, batches: list[bytes], params: NearParams, parts: Parts, permutations: int
 ) -> Iterator[KeyedBatch]:
-    """Candidates of one (band, range) -> LINK rows under key 0 that join those in a bucket that look alike.
+    """Candidates of one (band, range) -> LINK rows under key 0 between similar documents of a bucket.
 
-    Two rows are joined when their sketches agree in as many values as the parameters ask of whole signatures. Sketches
-    agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures would
-    accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. The signatures decide later.
-    Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
+    Two rows are linked when their sketches agree in as many values as the parameters require of whole signatures.
+    Sketches agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures
+    would accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. Whole signatures decide
+    later. Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
     """
     rows = gather(batches, BANDS, band_dtype(permutations))
     order = np.lexsort([rows[name] for name in ("locator", "tie", "preference", "priority", "hash")])

@@ -1,4 +1,4 @@
-"""The total order that decides which of several copies survives."""
+"""The total order that decides which of several copies is kept."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -19,10 +19,10 @@ class RankParams(Params):
 
 
 def rank_key(doc: Document, priority: int, params: RankParams) -> bytes:
-    """24 bytes; of two documents the one with the smaller key survives.
+    """24 bytes; of two documents the one with the smaller key is kept.
 
     Three big-endian 64-bit numbers: priority of the source (lower wins), preference, and a hash of source, url and
-    origin. Equal keys are told apart by the documents' ids. Raises OverflowError for a negative priority.
+    origin. Ties are broken by the documents' ids. Raises OverflowError for a negative priority.
     """
     if params.prefer == "longest":
         preference = WORST - text_bytes(doc.text)

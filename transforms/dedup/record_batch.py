@@ -1,8 +1,8 @@
-"""Batches: many fixed-width rows packed into one bytes element, so that no shuffle ever moves one row at a time.
+"""Record batches: many fixed-width rows in one bytes element, so that no shuffle moves one row at a time.
 
-A batch is one tag byte (which kind of row) and the rows, little-endian and unpadded. Every step of deduplication is a
-pure generator `(key, batches) -> (key, batch), ...`; `MapRecordBatches` runs it. A locator is the place of a document:
-number of its signatures/ part << 32 | row. Parts of published corpora have the numbers after ours: they are reference.
+A batch is one tag byte (the kind of its rows) and the rows, little-endian and unpadded. Every step of deduplication is
+a pure generator `(key, batches) -> (key, batch), ...`, run by `MapRecordBatches`. A locator says where a document is:
+number of its signatures/ part << 32 | row. Parts of reference corpora are numbered after the run's own.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -32,7 +32,7 @@ from refinery.transforms.dedup.rank import RANK_BYTES
 Rows = NDArray[Any]
 KeyedBatch = tuple[int, bytes]
 
-BATCH_BYTES = 1 << 20  # a batch is at most this large: far below every runner's limit, far above its cost per element
+BATCH_BYTES = 1 << 20  # of a batch, at most: far below the runners' limits, far above their cost per element
 
 HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
 NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
@@ -43,18 +43,18 @@ REFERENCE_IDS = 18
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
 
-# A document of a part: what exact deduplication needs to know.
+# A document of a part, as exact deduplication needs it.
 IDENTITY = np.dtype([*ID, *RANK, ("locator", "<u8"), ("source", "<u4")])
-# The document at `locator` is left out in favour of the one with this id; `reason` is a position in REASONS, `scope`
-# one of SOURCE, CORPUS and, where a document of a published corpus stands in its place, REFERENCE and above.
+# The document at `locator` is removed in favour of the one with this id; `reason` is a position in REASONS, `scope` one
+# of SOURCE, CORPUS and, where the kept document is in reference corpus i, REFERENCE + i.
 REMOVAL = np.dtype([("locator", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
-# The document at `locator` stands for so many more documents of that source.
+# The document at `locator` represents so many more documents of that source.
 COPY = np.dtype([("locator", "<u8"), ("source", "<u4"), ("documents", "<u4")])
 # A document in one band.
 HASH = np.dtype([("hash", "<u8"), ("locator", "<u8")])
 # A document in a band that some other document shares.
 CANDIDATE = np.dtype([("hash", "<u8"), ("locator", "<u8"), ("band", "<u2")])
-# Two documents that look alike.
+# Two documents that are similar, by their sketches.
 LINK = np.dtype([("member", "<u8"), ("representative", "<u8")])
 # The document at `locator` belongs to the component with that label.
 LABEL = np.dtype([("locator", "<u8"), ("component", "<u8")])
@@ -68,7 +68,7 @@ SOURCE, CORPUS, REFERENCE = 1, 2, 3
 
 
 def header(part: int, url: str, rows: int) -> KeyedBatch:
-    """The batch that brings a part's place to its key."""
+    """The batch that holds the url and size of a part, under the part's key."""
     return part, bytes([HEADER]) + orjson.dumps([url, rows])
 
 
@@ -82,7 +82,7 @@ def read_header(batches: Iterable[bytes]) -> tuple[str, int]:
 
 
 def gather(batches: Iterable[bytes], tag: int, dtype: DTypeLike) -> Rows:
-    """All rows of one kind, in the order of the batches (which means nothing: sort them). Copies them once."""
+    """All rows of one kind, in the order of the batches (which is arbitrary: sort them). Copies them once."""
     joined = b"".join(memoryview(batch)[1:] for batch in batches if batch[0] == tag)
     return np.frombuffer(joined, dtype)
 
@@ -99,9 +99,9 @@ def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[KeyedBatch]:
 
 
 def places_by_key(keys: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Each key (one or more keys, none negative) and where it stands, ascending both."""
+    """Each distinct key and the positions where it occurs, both ascending. keys: at least one, none negative."""
     if keys.max() < 1 << 16:
-        keys = keys.astype(np.uint16)  # sorted by radix, some seven times as fast
+        keys = keys.astype(np.uint16)  # numpy sorts 16-bit numbers by radix, some seven times as fast
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
@@ -149,7 +149,7 @@ def set_rank(rows: Rows, ranks: NDArray[np.uint8]) -> None:
 
 
 def sort_by(rows: Rows, *names: str) -> Rows:
-    """Rows in ascending order of these columns, the first named weighing most."""
+    """Rows in ascending order of these columns; the first named is the primary key."""
     return rows[np.lexsort([rows[name] for name in reversed(names)])]
 
 
@@ -196,11 +196,10 @@ class _RunBatches(beam.DoFn):
 
 @dataclass
 class MapRecordBatches(beam.PTransform):
-    """Apply `function(key, batches) -> iterator of (key, batch)` to grouped batches; time spent counts for `stage`.
+    """Apply `function(key, batches) -> iterator of (key, batch)` to grouped batches; its time is counted for `stage`.
 
-    What it yields as plain bytes is a side-output record. stream: hand over what stands at the key as it is, not as a
-    list: the iterable of a group, for a function that reads its batches once, or the one batch of an element not yet
-    grouped.
+    What it yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list: the iterable
+    of a group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
     """
 
     stage: str

@@ -1,7 +1,7 @@
-"""Published corpora that a run is deduplicated against: their documents win, nothing of theirs is decided or written.
+"""Reference corpora: published corpora that a run is deduplicated against. Their documents win and get no verdicts.
 
-Their signatures/ parts take part with the numbers after ours ("reference"), but only for documents that reached their
-shards: those whose ids are in their provenance.
+Their signatures/ parts are numbered after the run's own. Only documents that reached their shards count: those whose
+ids are in the provenance files.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.signatures import fixed_width
 
-# A document that reached the shards of the corpus with that scope.
+# The id of a document in the shards of the reference corpus with that scope.
 REFERENCE_ID = np.dtype([*ID, ("scope", "u1")])
 MAX_CORPORA = 250  # a scope is one byte
 
@@ -48,8 +48,9 @@ class ReferenceCorpusParams(Params):
 
 @dataclass(frozen=True)
 class ReferenceCorpus:
-    """name: what verdicts call it. parts: (url, rows) of its signatures/. provenance: (url, rows, crc32c) of that of
-    its shards, as the manifest has them."""
+    """name: as verdicts give it. parts: (url, rows) of its signatures/ parts. provenance: (url, rows, crc32c) of its
+    shards' provenance files, from the manifest.
+    """
 
     name: str
     parts: tuple[tuple[str, int], ...]
@@ -58,21 +59,23 @@ class ReferenceCorpus:
 
 @dataclass(frozen=True)
 class Parts:
-    """Whose parts are whose: numbers below `own` are ours, `reference_parts` are how many each published corpus has."""
+    """Numbering of parts: below `own` the run's own, then `reference_parts[i]` parts of reference corpus i."""
 
     own: int
     reference_parts: tuple[int, ...] = ()
 
     def is_reference(self, part: int) -> bool:
-        """Whether that part belongs to a published corpus."""
+        """Whether that part belongs to a reference corpus."""
         return part >= self.own
 
     def in_reference(self, locators: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """True where a document belongs to a published corpus."""
+        """True where a document belongs to a reference corpus."""
         return part_of(locators) >= self.own
 
     def set_rank(self, part: int, rows: Rows, ranks: NDArray[np.uint8]) -> None:
-        """Ranks of a part's documents. Published corpora come first, in the recipe's order, not by their priorities."""
+        """Set the ranks of a part's documents. Reference corpora come first, in the recipe's order, whatever their
+        priorities.
+        """
         set_rank(rows, ranks)
         if self.is_reference(part):
             rows["priority"] = self.scope_of(np.array([part << 32], np.uint64), 0)[0]
@@ -80,28 +83,26 @@ class Parts:
             rows["priority"] += np.uint64(REFERENCE + MAX_CORPORA)
 
     def scope_of(self, kept: NDArray[np.uint64], scope: int) -> NDArray[np.uint8]:
-        """Scope of removals in favour of these documents: `scope` for ours, the corpus' own for reference ones."""
+        """Scope of removals in favour of the documents `kept`: `scope` for the run's own, else that of their corpus."""
         place = part_of(kept) - self.own
         corpus = np.searchsorted(np.cumsum(self.reference_parts, dtype=np.int64), place, side="right")
         return np.where(place < 0, scope, REFERENCE + corpus).astype(np.uint8)
 
 
 def number_parts(own: int, reference_corpora: tuple[ReferenceCorpus, ...]) -> Parts:
-    """Parts of ours, then those of each corpus."""
+    """The run's own parts, then those of each reference corpus."""
     return Parts(own, tuple(len(corpus.parts) for corpus in reference_corpora))
 
 
 def listing(url: str, rows: int, crc32c: str, scope: int) -> bytes:
-    """What `reference_id_batches` must know of a provenance file: as in ReferenceCorpus, and the scope of its
-    corpus.
-    """
+    """A provenance file as `reference_id_batches` takes it: as in ReferenceCorpus, and the scope of its corpus."""
     return orjson.dumps([url, rows, crc32c, scope])
 
 
 def reference_id_batches(key: int, listed: bytes, partitions: int) -> Iterator[KeyedBatch]:
     """A provenance file's `listing` -> the ids in it, by range of id. 17 bytes per document; memory: one row group.
 
-    Raises ValueError when the file is not the one that the manifest describes. Cost: it is read twice.
+    Raises ValueError when the file is not the one that the manifest describes. Cost: the file is read twice.
     """
     url, rows, crc32c, scope = orjson.loads(listed)
     folder, _, name = url.rpartition("/")

@@ -4,15 +4,15 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 
 1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
    lower-cased one by one. In scripts written without spaces (SPACELESS) every character, with its marks, is a word.
-   Everything else is a border. With unit "character" every such character is a unit, and borders between two of them
-   are one space.
+   Everything else is a separator. With unit "character" every such character is a unit, and any separators between two
+   of them count as one space.
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
-   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so that two short
-   texts look alike by chance once in 2^64, not once in 2^32.
+   Where all shingles are one and the same, the lower half of fmix64(S) counts as a second one, so that two short texts
+   collide by chance once in 2^64, not once in 2^32.
 4. Signature: for each permutation k the minimum over shingles of a[k] * fmix32(hash) + b[k] mod 2^32, the `affine32`
-   scheme of datasketch 2, with its a and b for the seed. The empty text has 2^32 - 1 everywhere, and no other text has.
+   scheme of datasketch 2, with its a and b for the seed. The empty text, and no other, has 2^32 - 1 everywhere.
 """
 
 import sys
@@ -60,7 +60,7 @@ SPACELESS = (
     (0x20000, 0x3FFFF),
 )
 BORDER, LETTER, SOLITARY, MARK = range(4)
-# Planes with assigned letters or marks; everything else is a border.
+# Code points that may be letters or marks; everything else is a separator.
 ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))
 
 
@@ -78,7 +78,7 @@ class SignatureParams(Params):
 
 
 def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray[np.uint32]:
-    """Signatures, uint32 of shape (len(texts), permutations). Lone surrogates are borders.
+    """Signatures, uint32 of shape (len(texts), permutations). Lone surrogates are separators.
 
     Cost: one pass in C without the GIL and without copying the texts, time linear in characters, constant memory.
     """

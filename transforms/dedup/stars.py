@@ -1,14 +1,14 @@
-"""Components without one worker that holds them: alternating large-star and small-star rounds over record batches.
+"""Components without one worker that holds all links: alternating large-star and small-star rounds over record batches.
 
-Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond". Every document
-of a link lives at the partition of its hash. In a large star, a document tells all greater neighbours of the least
-document that it knows; in a small star, it tells all lesser ones and itself. Neither cuts a component in two, neither
-makes more links, and only a star around its least document is left alone by both.
+Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii 2014, "Connected Components in MapReduce and Beyond". Every linked
+document belongs to the partition of its hash. The large star links all greater neighbours of a document to its least
+neighbour (or itself); the small star does so with all lesser neighbours and the document itself. Neither splits a
+component, neither adds links, and a star around the least document of its component is the only fixed point of both.
 
-A component that is such a star leaves the rounds at once: in the large star a document whose only neighbour is lesser
-reports to it as a leaf, and a document without lesser neighbours tells itself how many it has. Where both numbers are
-equal, no member has any other neighbour, so this is the whole component. Its labels are sent, and its links are dropped
-before the next large star. Later rounds carry the links of unsettled components alone.
+A component that has become such a star leaves the rounds at once: in the large star a document whose only neighbour is
+lesser reports to it as a leaf, and a document without lesser neighbours records its own degree. Where the number of
+leaves equals the degree, no member has any other neighbour, so the star is the whole component. Its labels are emitted,
+and its links are dropped before the next large star. Later rounds shuffle the links of unsettled components alone.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -44,11 +44,11 @@ from refinery.transforms.dedup.record_batch import (
 SALT = np.uint64(0x9E3779B97F4A7C15)
 LOW = np.uint64(0xFFFFFFFF)
 
-# A document and one that hangs together with it (LEAVES: the document and one whose only neighbour it is).
+# A document and one linked to it (LEAVES: the document, and one whose only neighbour it is).
 NEIGHBOUR = np.dtype([("node", "<u8"), ("neighbour", "<u8")])
 # A document and how many neighbours it has.
 DEGREE = np.dtype([("node", "<u8"), ("neighbours", "<u8")])
-# A document whose label is sent.
+# A document whose label has been emitted.
 DONE = np.dtype([("node", "<u8")])
 # What a partition still holds after the last round.
 LEFT = np.dtype([("links", "<u8"), ("documents", "<u8")])
@@ -65,7 +65,7 @@ def max_rounds(documents: int) -> int:
 
 
 def place_of(locators: NDArray[np.uint64], partitions: int) -> NDArray[Any]:
-    """The partition where each document lives. As 16-bit numbers, if they fit: those are put in order by radix."""
+    """The partition of each document, as 16-bit numbers where they fit: numpy sorts these by radix."""
     places = ranges(locators * SALT, partitions)
     return places.astype(np.uint16) if partitions <= 1 << 16 else places
 
@@ -120,7 +120,8 @@ def both_ways(links: Rows, partitions: int) -> Iterator[KeyedBatch]:
 def large_star(
     key: int, batches: list[bytes], partitions: int, scope: str, number: int
 ) -> Iterator[KeyedBatch | bytes]:
-    """All neighbours of the documents of a partition -> what they learn, at their partitions, and who may settle.
+    """All neighbours of the documents of a partition -> their new links, at their partitions, and which components may
+    settle.
 
     In: NEIGHBOUR rows both ways, DONE rows. Out: NEIGHBOUR rows (greater neighbour, least known), at most one per link;
     LEAVES and DEGREES rows. `number`: of the round, counted from 1.
@@ -142,8 +143,8 @@ def large_star(
     name, smallest, largest = nodes[first], neighbours[first], neighbours[first + degrees - 1]
     least = np.repeat(np.minimum(name, smallest), degrees)
     greater = neighbours > nodes
-    told = pair(neighbours[greater], least[greater])
-    yield from scatter(place_of(told["node"], partitions), NEIGHBOURS, told)
+    relinked = pair(neighbours[greater], least[greater])
+    yield from scatter(place_of(relinked["node"], partitions), NEIGHBOURS, relinked)
     leaf = (smallest == largest) & (smallest < name)
     leaves = pair(smallest[leaf], name[leaf])
     yield from scatter(place_of(leaves["node"], partitions), LEAVES, leaves)
@@ -174,7 +175,7 @@ def small_star(key: int, batches: list[bytes], partitions: int, scope: str) -> I
 def settle(batches: list[bytes], partitions: int, scope: str) -> Iterator[KeyedBatch | bytes]:
     """LEAVES and DEGREES rows of a partition -> LABEL rows of the components that are whole stars, and their DONE rows.
 
-    A leaf may report to a document that has lesser neighbours, and so sent no degree: that one settles nothing.
+    A leaf may report to a document that has lesser neighbours and so emitted no degree: nothing settles there.
     """
     degrees, leaves = gather(batches, DEGREES, DEGREE), gather(batches, LEAVES, NEIGHBOUR)
     degrees = degrees[np.argsort(degrees["node"])]
@@ -211,12 +212,12 @@ def unsettled(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
 
 
 def refuse(key: int, batches: list[bytes], rounds: int) -> Iterator[KeyedBatch]:
-    """Raises RuntimeError: what the last round left is never cut off in silence."""
+    """Raises RuntimeError: links that the last round left are never dropped silently."""
     left = gather(batches, DEGREES, LEFT)
     raise RuntimeError(
         f"components: {left['links'].sum()} links between {left['documents'].sum()} documents are not settled after "
-        f"{rounds} rounds, all that were laid out; nothing was decided. Raise the near-duplicate threshold or its rows "
-        f"per band, so that fewer documents hang together, or use the method 'forest' on a worker with enough memory"
+        f"{rounds} rounds, which is the limit; nothing was decided. Raise the near-duplicate threshold or its rows "
+        f"per band, so that fewer documents are linked, or use the method 'forest' on a worker with enough memory"
     )
 
 
@@ -230,7 +231,7 @@ class FindStars(beam.PTransform):
     """(partition, NEIGHBOURS both ways) -> (part, LABELS); fails when `rounds` rounds do not settle every link.
 
     Two shuffles per round. 32 bytes per link cross the first and 16 the second, until its component is settled, and
-    once 24 more per document that settles; rounds without links cost what the runner takes for an empty shuffle.
+    once 24 more per document that settles; rounds without links cost as much as an empty shuffle on the runner.
     Memory: some five times the rows of a partition. All neighbours of a document are among them, so a component of a
     million documents takes some 250 MB at its least one.
     """
@@ -248,13 +249,15 @@ class FindStars(beam.PTransform):
         labels = []
         for number in range(1, self.rounds + 1):
             large = partial(large_star, partitions=self.partitions, scope=self.scope, number=number)
-            told = (
+            large_stars = (
                 batches
                 | f"neighbours {number}" >> beam.GroupByKey()
                 | MapRecordBatches(self.stage, f"large {number}", large)
             )
             stars = (
-                told | f"lesser {number}" >> beam.GroupByKey() | MapRecordBatches(self.stage, f"small {number}", small)
+                large_stars
+                | f"lesser {number}" >> beam.GroupByKey()
+                | MapRecordBatches(self.stage, f"small {number}", small)
             )
             labels.append(stars | f"labels {number}" >> keep(labels=True))
             batches = stars | f"unsettled {number}" >> keep(labels=False)

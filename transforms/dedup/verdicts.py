@@ -47,7 +47,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 
-NAME = b"part"  # metadata of serialized verdicts: what their part is called
+NAME = b"part"  # metadata key of serialized verdicts: the name of their part
 
 STAGES = {
     EXACT: EXACT_DUPLICATES.name,
@@ -64,9 +64,7 @@ def _schema(source: pa.DataType) -> pa.Schema:
             pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
             pa.field("similarity", pa.float32()),  # estimated Jaccard with that document; null when kept
             pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
-            pa.field(
-                "copies", pa.uint32(), nullable=False
-            ),  # documents with this content, itself included; 0 when removed
+            pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
             pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
         ]
@@ -140,7 +138,7 @@ def _copy_columns(facts: PartFacts, copies: Rows) -> list[pa.Array]:
     own["locator"], own["source"], own["documents"] = np.arange(rows), facts.sources, 1
     others = copies.copy()
     others["locator"] = row_of(copies["locator"])
-    # A removed document's own copies have gone over to the one that survives instead of it.
+    # the copies of a removed document have been moved to its representative
     total = add_up(np.concatenate([own, others]))
     total = total[~removed[row_of(total["locator"])]]
     row = row_of(total["locator"])
@@ -199,7 +197,7 @@ class _AssembleVerdicts(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         part, batches = element
-        if self.parts.is_reference(part):  # a published corpus gets no verdicts
+        if self.parts.is_reference(part):  # reference corpora get no verdicts
             return
         held = list(batches)
         url, _ = read_header(held)
@@ -211,8 +209,8 @@ class _AssembleVerdicts(beam.DoFn):
 
 @dataclass
 class AssembleVerdicts(beam.PTransform):
-    """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of ours, one verdict per
-    row.
+    """Grouped batches of parts -> (part, serialized verdicts): exactly one element per part of the run's own, one
+    verdict per row.
     """
 
     sources: tuple[str, ...]
@@ -231,7 +229,7 @@ class AssembleVerdicts(beam.PTransform):
 
 
 def part_name(url: str) -> str:
-    """What a part is called in every folder: the last segment of its url without the ending."""
+    """The name of a part in every folder: the last segment of its url without the ending."""
     return url.rpartition("/")[2].removesuffix(".parquet")
 
 

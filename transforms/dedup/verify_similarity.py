@@ -1,7 +1,8 @@
-"""Verified removal: inside each component, whole signatures decide which documents go and which stand in for them.
+"""Verified removal: inside each component, whole signatures decide which documents are removed and which represent
+them.
 
-Documents of published corpora ("reference") are first in rank and always survive, however similar to each other;
-nothing is written about them. With `verify: exact` exact_jaccard.py goes on from here.
+Documents of reference corpora rank first and are always kept, however similar they are to each other; no verdicts are
+written for them. With `verify: exact`, exact_jaccard.py takes over after `member_batches`.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,8 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
 from refinery.transforms.native import leaders
 
-# In a component a member meets this many representatives one by one, later ones where a sub-band agrees, see leaders.c.
+# In a component each member is compared with this many representatives; with later ones only where a sub-band agrees,
+# see leaders.c.
 COMPONENT_REPRESENTATIVES = 1024
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
@@ -58,7 +60,7 @@ def member_dtype(permutations: int) -> np.dtype[Any]:
 def member_batches(
     part: int, batches: list[bytes], sources: tuple[str, ...], parts: Parts, permutations: int, partitions: int
 ) -> Iterator[KeyedBatch]:
-    """A part's header, LABEL rows and COPY rows -> its members and their COPY rows, by range of component.
+    """A part's header, LABEL rows and COPY rows -> its members and their COPY rows, by range of component label.
 
     Only row groups with members are read. Memory: one row group and its members.
     """
@@ -77,7 +79,7 @@ def member_batches(
         members["locator"] = labels["locator"][chosen]
         parts.set_rank(part, members, fixed_width(table["rank"], RANK_BYTES)[local])
         set_id(members, fixed_width(table["id"], ID_BYTES)[local])
-        if not parts.is_reference(part):  # the sources of another corpus mean nothing here
+        if not parts.is_reference(part):  # another corpus has sources of its own
             members["source"] = name_codes(table["source"], sources)[local]
         members["bytes"] = np.minimum(table["bytes"].to_numpy()[local], 2**32 - 1)
         members["signature"] = fixed_width(table["signature"], 4 * permutations).view("<u4")[local]
@@ -93,12 +95,13 @@ def member_batches(
 def verify_batches(
     partition: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
 ) -> Iterator[KeyedBatch]:
-    """Members of a range of components -> by part, REMOVAL rows and the COPY rows of those that survive instead.
+    """Members of a range of components -> by part, REMOVAL rows and the COPY rows of their representatives.
 
-    Greedy clustering in rank order: a document survives unless an earlier representative of its component has an
-    estimated Jaccard similarity of at least the threshold with it; it then stands in for the first such
-    representative's copies. So nothing is removed for the sake of a document that is itself removed, and chains keep
-    every link that they need. Memory: about twice the members of the key. Time: see leaders.c.
+    Greedy clustering in rank order: a document becomes a representative unless an earlier representative of its
+    component has an estimated Jaccard similarity of at least the threshold with it; then it is removed in favour of the
+    first such representative, which takes over its copies. So no document is removed in favour of one that is itself
+    removed, and a chain of similar documents is thinned out, never removed as a whole. Memory: about twice the members
+    of the key. Time: see leaders.c.
     """
     members, signatures = sort_members(batches, permutations)
     reference = parts.in_reference(members["locator"])
@@ -137,11 +140,11 @@ def group_bounds(groups: NDArray[Any]) -> NDArray[np.int64]:
 def assign_representatives(
     signatures: NDArray[np.uint32], bounds: NDArray[np.int64], protected: NDArray[np.bool_], minimum: int, certain: int
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-    """Greedy clustering of each group: (row of the representative, equal values with it) of every row; representatives
-    have themselves.
+    """Greedy clustering of each group: (row of its representative, equal values with it) for every row.
 
-    A row follows the first representative that it has `certain` values in common with, else the one that it has most in
-    common with, if these are at least `minimum`. Protected rows come first in their group and always lead.
+    A row is assigned to the first representative with which it shares at least `certain` values, else to the one with
+    which it shares the most, if these are at least `minimum`; otherwise it becomes a representative, its own. Protected
+    rows come first in their group and are always representatives.
     """
     representative, matches = np.empty(len(signatures), np.uint32), np.empty(len(signatures), np.uint32)
     guard = protected.astype(np.uint8)
@@ -161,10 +164,10 @@ def removal_batches(
     scope: Scope,
     parts: Parts,
 ) -> Iterator[KeyedBatch]:
-    """By part, REMOVAL rows of the members at `removed` and the COPY rows that they hand on.
+    """By part, REMOVAL rows of the members at `removed`, and the COPY rows that go to their representatives.
 
-    representative: the member that stays in place of each. copies: COPY rows of (some of) the members. A reference
-    representative is handed nothing. members: rows with locator, id and source.
+    representative: the member kept instead of each. copies: COPY rows of (some of) the members. Documents of reference
+    corpora take over no copies. members: rows with locator, id and source.
     """
     removals = np.empty(len(removed), REMOVAL)
     removals["locator"] = members["locator"][removed]
@@ -184,7 +187,7 @@ def removal_batches(
 
 
 def transfer_copies(gone: NDArray[np.uint64], representatives: NDArray[np.uint64], copies: Rows) -> Rows:
-    """The COPY rows of removed documents, as those of the documents that survive instead."""
+    """COPY rows of the removed documents, moved to their representatives."""
     if not len(gone):
         return copies[:0]
     order = np.argsort(gone)

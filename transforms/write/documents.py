@@ -46,8 +46,8 @@ DOCUMENTS_SCHEMA = pa.schema(
     ]
 )
 
-BATCH_BYTES = 8 << 20  # text held back before a row group is written
-PART_BYTES = 256 << 20  # text in one part
+BATCH_BYTES = 8 << 20  # of text buffered before a row group is written
+PART_BYTES = 256 << 20  # of text in one part
 
 
 def documents_table(docs: list[Document]) -> pa.Table:
@@ -70,7 +70,7 @@ def documents_table(docs: list[Document]) -> pa.Table:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What ranking and sharding must know of a source: priority (lower wins) and domain (folder of its shards)."""
+    """What ranking and sharding need to know of a source: priority (lower wins) and domain (folder of its shards)."""
 
     priority: int
     domain: str
@@ -129,7 +129,7 @@ class _WriteParts(beam.DoFn):
         size = text_bytes(doc.text)
         self.docs.append(doc)
         self.sizes.append(size)
-        # Addresses and notes are held, too: a record may carry far more of these than text.
+        # URLs and meta are buffered, too: a record may have far more of these than text.
         self.held += size + len(doc.url) + sum(len(v) for v in doc.meta.values() if isinstance(v, str))
         if self.held >= BATCH_BYTES:
             self._write_batch()

@@ -25,9 +25,9 @@ COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
 
 @dataclass(frozen=True)
 class PartPair:
-    """Where a part's documents and verdicts are: two stores' roots and the paths inside them. verdicts "" = keep all.
+    """Where a part's documents and verdicts are: the roots of two stores and the paths in them. verdicts "": keep all.
 
-    group: the row group to read; parts are read by row group, so that few parts still occupy many workers.
+    group: the row group to read; parts are read by row group, so that a few parts still keep many workers busy.
     """
 
     documents_root: str

@@ -1,7 +1,7 @@
-"""Publish what deduplication left out: a row per removed document, with the id of the one that stands in its place.
+"""Publish what deduplication removed: a row per removed document, with the id of the document kept instead.
 
-Each of N files holds a range of ids, sorted, so that the bytes do not depend on how documents fell into parts, nor on
-workers and bundles. Texts are not read: Parquet gives the columns asked for.
+Each of N files holds a range of ids, sorted, so that the bytes depend neither on how documents were spread over parts
+nor on workers and bundles. Texts are not read: Parquet reads single columns.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -30,8 +30,8 @@ from refinery.transforms.write.kept_documents import PartPair, parse_pair
 from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
 
 ROWS_PER_FILE = 1_000_000
-BATCH_BYTES = 1 << 20  # rows of one batch, before compression
-HELD_BYTES = 64 << 20  # all open batches of a worker together
+BATCH_BYTES = 1 << 20  # of the rows of one batch, before compression
+HELD_BYTES = 64 << 20  # of all open batches of a worker
 
 DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
 VERDICT_COLUMNS = ["removed", "kept_id", "similarity", "reason", "scope"]
@@ -80,7 +80,7 @@ def split_by_file(table: pa.Table, files: int) -> Iterator[tuple[int, pa.Table]]
         yield file, table.take(places)
 
 
-class _PackRemovals(beam.DoFn):
+class _BatchRemovals(beam.DoFn):
     def __init__(self, files: int) -> None:
         self.files = files
 
@@ -90,7 +90,7 @@ class _PackRemovals(beam.DoFn):
 
     def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
         pair = parse_pair(line)
-        if pair.group or not pair.verdicts:  # a part once, by its first row group
+        if pair.group or not pair.verdicts:  # a part is read once, for its first row group
             return
         for table in read_removals(pair):
             for file, rows in split_by_file(table, self.files):
@@ -140,8 +140,8 @@ def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
 class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
-    pairs: as for `ReadKeptDocuments`; of each part the first row group's counts. files: `count_files` of the documents
-    that deduplication removed; 0 reads and writes nothing. A text with a million copies has all of them in one file.
+    pairs: as for `ReadKeptDocuments`; those of later row groups are skipped. files: `count_files` of the documents
+    that deduplication removed; 0 reads and writes nothing. All copies of a text are in one file, even a million.
     """
 
     pairs: TaskList
@@ -155,9 +155,9 @@ class WriteRemovals(beam.PTransform):
         if not self.files:
             nothing: beam.PCollection = begin | "nothing" >> beam.Create([], reshuffle=False)
             return nothing
-        pack = beam.ParDo(_PackRemovals(self.files)).with_output_types(tuple[int, bytes])
+        collect = beam.ParDo(_BatchRemovals(self.files)).with_output_types(tuple[int, bytes])
         every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
-        batches = begin | ReadTaskList(self.pairs) | "pack" >> pack  # (file, packed rows)
+        batches = begin | ReadTaskList(self.pairs) | "batch" >> collect  # (file, batch of rows)
         files = begin | "start" >> beam.Impulse() | "every file" >> every
         grouped = (batches, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
         publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))

@@ -39,7 +39,7 @@ def sort_batches(batches: Iterable[bytes]) -> pa.Table:
 
 
 def provenance_rows(table: pa.Table, lengths: Sequence[int], columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
-    """Row i describes document i of the shard: where it came from, its scores, and which tokens it became."""
+    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are."""
     offset = row = 0
     for batch in table.drop_columns(["tokens", "order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():

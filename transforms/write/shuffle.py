@@ -1,8 +1,8 @@
-"""The one global shuffle: every encoded document gets a seeded place in its domain's order, then travels to its shard.
+"""The one global shuffle: every encoded document gets a seeded position in its domain's order and goes to its shard.
 
-The order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th n-th of that
-range, in key order. So the concatenation of a domain's shards is its global order, and no document's place depends on
-workers, bundles or the other documents (except through the number of shards).
+The order is arithmetic: `order_key(seed, id)` is uniform over 64 bits; shard k of n holds the k-th of n equal parts of
+that range, in key order. So the concatenation of a domain's shards is its global order, and no document's position
+depends on workers, bundles or the other documents (except through the number of shards).
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -21,8 +21,8 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.tokenize.encode import EncodedDocument
 
-BATCH_BYTES = 1 << 20  # tokens and provenance of one batch, before compression
-HELD_BYTES = 64 << 20  # all open batches of a worker together
+BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compression
+HELD_BYTES = 64 << 20  # of all open batches of a worker
 
 BATCH_SCHEMA = pa.schema(
     [
@@ -52,7 +52,7 @@ class ShardParams(Params):
 
 
 def order_key(seed: int, id_: bytes) -> int:
-    """The document's place in the global order, uniform in [0, 2**64)."""
+    """The document's position in the global order, uniform in [0, 2**64)."""
     return hash64("order", seed, id_)
 
 
@@ -121,7 +121,7 @@ def deserialize_batch(batch: bytes) -> pa.Table:
     return pa.ipc.open_stream(batch).read_all()
 
 
-class _PackBatches(beam.DoFn):
+class _BatchDocuments(beam.DoFn):
     def __init__(self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str]) -> None:
         self.params = params
         self.counts = dict(counts)
@@ -163,7 +163,7 @@ def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, b
 
 @dataclass
 class ShuffleToShards(beam.PTransform):
-    """EncodedDocument -> (shard key, its batches). Every shard appears, also one that no document falls into.
+    """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain.
     """
@@ -176,8 +176,8 @@ class ShuffleToShards(beam.PTransform):
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
-        pack = beam.ParDo(_PackBatches(self.params, self.counts, self.domains))
-        batches = docs | "pack" >> pack.with_output_types(tuple[bytes, bytes])
+        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains))
+        batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
         return (batches, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()

@@ -53,18 +53,18 @@ PUBLISHED = ("manifest.json", "work/shards.json", "work/shards/report.json")
 DEDUP = ("work/dedup.json", "work/dedup/report.json")
 STEPS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "complete": ((), "complete", "the corpus is complete"),
-    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is to be written"),
-    "shards": (PUBLISHED, "started", "phase 3 of 3 is to do, or begun"),
-    "dedup": ((*PUBLISHED, *DEDUP), "started", "phase 2 of 3 is to do, or begun"),
+    "manifest to be written": (PUBLISHED[:1], "started", "all phases are done, the manifest is not written yet"),
+    "shards": (PUBLISHED, "started", "phase 3 of 3 is not finished"),
+    "dedup": ((*PUBLISHED, *DEDUP), "started", "phase 2 of 3 is not finished"),
     "a wave is missing": (
         (*PUBLISHED, *DEDUP, "work/clean.json", "work/clean/wave-00004.json"),
         "started",
-        "phase 1 of 3 is begun",
+        "phase 1 of 3 is in progress",
     ),
     "no wave yet": (
         (*PUBLISHED, *DEDUP, "work/clean.json", *(f"work/clean/wave-0000{i}.json" for i in range(5))),
         "started",
-        "phase 1 of 3 is to do, or begun",
+        "phase 1 of 3 is not finished",
     ),
 }
 
@@ -132,7 +132,7 @@ def test_nothing_and_what_is_not_ours(tmp_path: Path, capsys: pytest.CaptureFixt
         assert inspect(str(tmp_path / name)).state == state
         assert execute(["inspect", str(tmp_path / name)]) == 2
         assert (
-            f"{tmp_path / name}: {'there is nothing' if state == 'empty' else 'not a prefix'}"
+            f"{tmp_path / name}: {'nothing is there' if state == 'empty' else 'not a prefix'}"
             in capsys.readouterr().out
         )
     for wrong in (["inspect", "ftp://x"], ["inspect", str(tmp_path), "--no_auth"], ["inspect", ""]):
@@ -259,7 +259,7 @@ def test_damage_is_told_and_never_an_exception(run: Path, name: str) -> None:
             damaged += found.state == "damaged"
             if data in (b"", b"{}"):
                 assert found.state == "damaged" and path.name in " ".join(found.problems)
-                assert "bring back the files named above" in words(found)
+                assert "restore the files named above" in words(found)
         assert damaged >= 10
         rewrite(path, good)
     assert inspect(str(run)).state == ("complete" if name == "manifest.json" else "started")

@@ -132,7 +132,7 @@ def test_kept_document_in_another_corpus(corpus: Path) -> None:
     )
 
 
-def test_circle_ends(corpus: Path) -> None:
+def test_cycle_ends(corpus: Path) -> None:
     rows = [row | {"kept_id": made_id("d")} if row["url"].endswith("/c") else row for row in every_kind(corpus)]
     put_removals(corpus, [sort_rows(rows)])
     for name in ("c", "d", "g", "c-copy"):

@@ -107,7 +107,7 @@ def without_column(root: Path) -> None:
     put_removals(root, [sort_rows(every_kind(root)).drop_columns("scope")])
 
 
-def circle(rows: Rows, root: Path) -> Rows:
+def cycle(rows: Rows, root: Path) -> Rows:
     """c -> d and d -> c: nobody is left of the two."""
     return [*(row | {"kept_id": made_id("d")} if row["url"].endswith("/c") else row for row in rows)]
 
@@ -177,7 +177,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
         "1 exact copies whose kept_id",
     ),
     "a near duplicate of itself": (set_field("b", "kept_id", made_id("b")), "1 near duplicates of their own id"),
-    "a cycle": (other_rows(circle), "following kept_id from 3 ids leads into a cycle"),
+    "a cycle": (other_rows(cycle), "following kept_id from 3 ids leads into a cycle"),
     "removed and in the corpus": (
         lambda root: set_field("b", "id", kept_ids(root)[2])(root),
         "1 ids are removed and yet in the corpus",

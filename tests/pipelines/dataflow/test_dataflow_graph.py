@@ -63,11 +63,10 @@ STEPS = {
     "shards": {
         *EVERY,
         *(f"representatives/{step}" for step in (*LIST, "read")),
-        *("LINES/lines/judge/each", "QUALITY/quality/judge/each", "TOXICITY/toxicity/judge/each"),
-        *("PII/pii/judge/each", "ENCODE/encode/judge/each"),
-        *(f"shuffle/{step}" for step in ("start", "every shard", "pack", "merge", "by shard")),
+        *(f"{stage}/judge/each" for stage in ("lines", "quality", "toxicity", "pii", "encode")),
+        *(f"shuffle/{step}" for step in ("start", "every shard", "batch", "merge", "by shard")),
         "write-shards/write",
-        *(f"write-removals/{step}" for step in (*LIST, "pack", "start", "every file", "merge", "by file", "write")),
+        *(f"write-removals/{step}" for step in (*LIST, "batch", "start", "every file", "merge", "by file", "write")),
     },
 }
 

@@ -191,7 +191,7 @@ def test_without_an_image_a_package_is_published_by_its_content(monkeypatch: pyt
     published: dict[str, bytes] = {}
     store = SimpleNamespace(create=published.__setitem__, url=lambda name: f"gs://staging/temporary/staging/{name}")
     monkeypatch.setattr(dataflow, "open_store", lambda url: store if url == "gs://staging/temporary/staging" else None)
-    monkeypatch.chdir(Path(dataflow.__file__).parents[1])
+    monkeypatch.chdir(Path(__file__).parents[3])
     flags = [*leave_out("sdk_container_image"), "--setup_file", "./setup.py"]
     with pytest.raises(ValueError, match="--setup_file: every worker installs its libraries from the internet"):
         fill(flags)
@@ -213,7 +213,7 @@ def test_paths_in_pickled_code_start_at_the_package() -> None:
     import apache_beam
 
     assert hidden_path(apache_beam.__file__) == "apache_beam/__init__.py"
-    assert hidden_path(dataflow.__file__) == "pipelines/dataflow/launch_flags.py"
+    assert hidden_path(dataflow.__file__) == "refinery/pipelines/dataflow/launch_flags.py"
     assert hidden_path("/home/someone/x.py") == "x.py"
     assert hidden_path("apache_beam/x.py") == "apache_beam/x.py"
 
@@ -256,7 +256,7 @@ def test_samples_are_taken_on_this_machine() -> None:
 
 
 def test_the_command_that_terraform_prints_is_complete() -> None:
-    text = (Path(dataflow.__file__).parents[1] / "terraform" / "outputs.tf").read_text()
+    text = (Path(__file__).parents[3] / "terraform" / "outputs.tf").read_text()
     block = text[text.index("launch = [") : text.index("]\n}")]
     printed = re.findall(r'"(--\w+)', block)
     values = {

@@ -12,7 +12,6 @@ import apache_beam as beam
 import pytest
 from apache_beam.portability.api import beam_runner_api_pb2 as api
 
-from refinery.pipelines.dataflow import launch_flags as dataflow
 from refinery.pipelines.dataflow.launch_flags import fill_in
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.pipelines.dataflow_graphs import (
@@ -108,7 +107,7 @@ def test_no_option_and_no_byte_tells_of_this_machine(gcs: FakeGcs, tmp_path: Pat
 def test_the_quick_way_stages_the_package_and_names_no_path(
     gcs: FakeGcs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(Path(dataflow.__file__).parents[1])
+    monkeypatch.chdir(Path(__file__).parents[3])
     flags = [flag for flag in NEEDED if "image" not in flag and "subnetwork" not in flag]
     job = launch(gcs, (*flags, "--setup_file=setup.py", "--use_public_ips"), tmp_path)
     files = staged(gcs)

@@ -167,7 +167,7 @@ def test_a_failed_job_is_told_and_started_again(server: FakeDataflow, spec: JobS
     messages = [
         ("BASIC", "Worker pool stopped"),
         ("ERROR", "Traceback (most recent call last):\n  File x\nValueError: SECRET text [while running 'pii/pii']"),
-        ("ERROR", "Traceback (most recent call last):\n  x\nloader.indexed.FormatError: gs://b/p: damaged\n"),
+        ("ERROR", "Traceback (most recent call last):\n  x\nrefinery.loader.errors.FormatError: gs://b/p: damaged\n"),
         ("ERROR", "Workflow failed. Causes: S02:read failed.\nThe job failed because a work item has failed 4 times."),
         ("ERROR", "Workflow failed. Causes: S02:read failed.\nagain"),
     ]

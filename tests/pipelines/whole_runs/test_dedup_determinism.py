@@ -22,7 +22,7 @@ from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.run.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.dedup.near_duplicates import BUCKET_LEADERS, band_hashes
+from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, band_hashes
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
 
@@ -117,7 +117,7 @@ def corpus(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_input_is_trouble(corpus: Path) -> None:
     signatures = compute_signatures([templated(n) for n in range(TEMPLATED)], SignatureParams())
     hashes = band_hashes(signatures, IN_SOURCE["bands"], IN_SOURCE["rows"])
-    assert max(np.unique(band, return_counts=True)[1].max() for band in hashes.T) > BUCKET_LEADERS
+    assert max(np.unique(band, return_counts=True)[1].max() for band in hashes.T) > BUCKET_REPRESENTATIVES
 
     removed = [row for file in sorted((corpus / "removals").iterdir()) for row in pq.read_table(file).to_pylist()]
     reasons = Counter(row["reason"] for row in removed)

@@ -16,7 +16,7 @@ from refinery.loader.storage.store import StorageConflict
 from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records, write_part
 from refinery.transforms.core.task_list import read_task_list
-from refinery.transforms.dedup import record_batch as packed
+from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.write import removals as module
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
@@ -173,4 +173,4 @@ def test_number_of_files(removed: int, files: int) -> None:
 
 
 def test_reasons_are_those_of_deduplication() -> None:
-    assert ("", *REASONS) == packed.REASONS
+    assert ("", *REASONS) == record_batch.REASONS
