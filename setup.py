@@ -1,4 +1,8 @@
-"""Packaging: base dependencies are what a training node needs; everything else is an extra."""
+"""Packaging: base dependencies are what a training node needs; everything else is an extra.
+
+In a checkout refinery/loader, refinery/transforms and refinery/pipelines are links to the folders beside it; archives
+and wheels hold the files themselves, once.
+"""
 
 import glob
 import os
@@ -11,11 +15,9 @@ NATIVE = ("loader", "transforms")  # packages with a folder `native`
 
 
 def sources(package, suffix):
-    """Files of a package's folder `native`, relative to this one."""
-    return [
-        os.path.relpath(path, HERE)
-        for path in sorted(glob.glob(os.path.join(HERE, "refinery", package, "native", suffix)))
-    ]
+    """Files of a package's folder `native` and the folders in it, relative to this one."""
+    folder = os.path.join(HERE, "refinery", package, "native")
+    return [os.path.relpath(path, HERE) for path in sorted(glob.glob(os.path.join(folder, suffix), recursive=True))]
 
 
 # Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
@@ -24,7 +26,7 @@ KERNELS = [
     Extension(
         f"refinery.{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
         sources=[path],
-        depends=sources(package, "*.h"),
+        depends=sources(package, "**/*.h"),
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
     )
     for package in NATIVE
@@ -61,11 +63,18 @@ setup(
     version="0.1.0",
     description="Raw crawl in, training shards out: a reproducible corpus factory on Apache Beam",
     license="Apache-2.0",
-    python_requires=">=3.11,<3.12",
+    classifiers=[
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        *(f"Programming Language :: Python :: {version}" for version in ("3.11", "3.12", "3.13")),
+        "Programming Language :: C",
+        "Typing :: Typed",
+    ],
+    python_requires=">=3.11,<3.14",
     packages=find_packages(include=["refinery*"]),
-    # The sources go along: they are part of a run's fingerprint.
+    # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
     package_data={"refinery": ["py.typed"]}
-    | {f"refinery.{package}.native": ["*.c", "*.h", "*.pyi"] for package in NATIVE},
+    | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

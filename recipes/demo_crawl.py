@@ -8,7 +8,6 @@ arguments give the same bytes. Needs the standard library alone.
 """
 
 import argparse
-import gzip
 import json
 import random
 from collections import Counter
@@ -337,8 +336,7 @@ def write_notes(out: Path, seed: int, pages: list[Page]) -> list[dict[str, str]]
         rows.append(json.dumps(row | {"text": f"{page.title}\n\n{plain(page.text)}"}, ensure_ascii=False))
         truth.append({"id": row["id"], "url": page.url, "kind": page.kind, "language": page.language, "of": page.of})
     rows.insert(len(rows) // 2, '{"id": "note-broken", "text": "This line ends in the middle of')
-    data = gzip.compress(("\n".join(rows) + "\n").encode(), 6, mtime=0)
-    (out / "notes.jsonl.gz").write_bytes(data)
+    (out / "notes.jsonl.gz").write_bytes(archive.member(("\n".join(rows) + "\n").encode()))
     return truth
 
 

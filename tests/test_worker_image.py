@@ -42,7 +42,6 @@ def test_every_instruction_is_known() -> None:
 def test_versions_are_those_of_the_project() -> None:
     setup = (ROOT / "setup.py").read_text()
     (beam,) = re.findall(r"apache-beam\[gcp\]==([0-9.]+)", setup)
-    assert 'python_requires=">=3.11,<3.12"' in setup
     bases = [stage[0][1] for stage in stages()]
     assert bases == [
         f"apache/beam_python3.11_sdk:{beam} AS beam",
@@ -74,7 +73,7 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
     allowed = {rule[1:] for rule in rules if rule.startswith("!")}
     assert set(copied()) == allowed
     for name in copied():
-        assert (ROOT / name).exists(), name
+        assert list(ROOT.glob(name)), name
         assert not [rule for rule in rules[1:] if not rule.startswith("!") and fnmatch.fnmatch(name, rule)], name
     assert {"**/*.so", "**/__pycache__"} <= set(rules)  # nothing compiled on another machine
 
@@ -82,7 +81,8 @@ def test_what_is_copied_is_there_and_not_ignored() -> None:
 def pins(name: str) -> dict[str, str]:
     """Name -> line of a requirements file, without comments."""
     lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
-    return {re.split("==", line)[0].lower().replace("_", "-"): line for line in lines}
+    bare = [line.partition(";")[0].strip() for line in lines]  # without the interpreters that it is for
+    return {line.partition("==")[0].lower().replace("_", "-"): line for line in bare}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """The source package that workers install where there is no image, and the digest that tells whether code is the same.
 
-It holds pipelines/, transforms/ with its C sources, and those modules of loader/ that these import: the format and the
-storage, nothing of training. This module imports no Beam: the image is built with it, too.
+It holds pipelines/, transforms/ with its C sources, those modules of loader/ that these import (the format and the
+storage, nothing of training), and modules of the user's own. This module imports no Beam: the image is built with it,
+too.
 """
 
 import ast
@@ -14,7 +15,8 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import distribution, version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from packaging.requirements import Requirement
 
@@ -27,6 +29,8 @@ PACKAGE_FILE = f"{NAME}-{version(NAME)}.tar.gz"
 WHOLE = ("refinery/pipelines", "refinery/transforms")
 SOURCES = ("*.py", "*.c", "*.h")
 PROVIDED = "apache-beam"  # by every worker's image, with what it needs
+TAKEN = {"refinery", "setup"}  # at the top of the package: no module of a user can have these names
+NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 SETUP = '''"""Written by pipelines/runners/worker_package.py: what workers run, and no more."""
 
@@ -37,7 +41,8 @@ setup(
     version={version!r},
     python_requires={python!r},
     packages={packages!r},
-    package_data={{"": ["*.c", "*.h"]}},
+    py_modules={modules!r},
+    package_data={{"": ["**/*.c", "**/*.h"]}},
     ext_modules=[
         Extension(module, sources=[source], depends={headers!r}, extra_compile_args={compile_args!r})
         for module, source in {kernels!r}
@@ -47,28 +52,53 @@ setup(
 '''
 # As in setup.py; a test holds both equal.
 COMPILE_ARGS = ["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"]
-PYTHON = ">=3.11,<3.12"
+PYTHON = ">=3.11,<3.14"
 
 
-def worker_files() -> dict[str, bytes]:
-    """Name -> bytes of every source file that workers run, sorted by name."""
-    files = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
-    todo = sorted(path for path in files if path.suffix == ".py")
+def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
+    """Name -> bytes of every source file that workers run, sorted by name.
+
+    extra: the user's own modules by their place at the top of the package: "my_filters.py", or "my_filters/__init__.py"
+    and the rest of that package. What they import of loader/ is added, as for our own files.
+    Raises ValueError, one line, for a name that Python could not import from there or that is taken.
+    """
+    check_names(extra)
+    paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
+    files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
+    todo = sorted(name for name in files if name.endswith(".py"))
     while todo:
-        for needed in imported(todo.pop()):
+        name = todo.pop()
+        for path in imported(name, files[name]):
+            needed = path.relative_to(ROOT).as_posix()
             if needed not in files:
-                files.add(needed)
+                files[needed] = path.read_bytes()
                 todo.append(needed)
-    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in sorted(files)}
+    return dict(sorted(files.items()))
 
 
-def imported(path: Path) -> Iterator[Path]:
-    """Files of loader/ that a file imports, anywhere in it. What a package hands out on demand (the imports in its own
-    __init__.py) is for others."""
-    if path.name == "__init__.py":
+def check_names(extra: Mapping[str, bytes]) -> None:
+    """Raises ValueError unless every name is the place of a module or of a package's file, and none is taken."""
+    for name in extra:
+        place = PurePosixPath(name)
+        parts = place.with_suffix("").parts
+        if place.suffix != ".py" or place.as_posix() != name or not all(part.isidentifier() for part in parts):
+            raise ValueError(f"{name!r}: a module for workers is named like filters.py or filters/digits.py")
+        if parts[0] in TAKEN or parts[0] in sys.stdlib_module_names:
+            raise ValueError(f"{name!r}: {parts[0]} is another module's name; rename yours")
+        for folder in place.parents[:-1]:
+            if f"{folder}/__init__.py" not in extra:
+                raise ValueError(f"{name!r}: {folder}/__init__.py is missing, so {folder} is no package")
+            if f"{folder}.py" in extra:
+                raise ValueError(f"{name!r}: {folder}.py is there, too; Python imports one of them")
+
+
+def imported(name: str, source: bytes) -> Iterator[Path]:
+    """Files of loader/ that a file imports, anywhere in it. What a package of ours hands out on demand (the imports in
+    its own __init__.py) is for others."""
+    if name.startswith("refinery/") and name.endswith("/__init__.py"):
         return
-    for name in imported_names(path):
-        parts = name.split(".")
+    for needed in names_in(source):
+        parts = needed.split(".")
         if parts[:2] != ["refinery", "loader"]:
             continue
         for depth in range(1, len(parts) + 1):
@@ -78,7 +108,12 @@ def imported(path: Path) -> Iterator[Path]:
 
 def imported_names(path: Path) -> Iterator[str]:
     """Dotted names that a source file may import, anywhere in it: modules, and what is taken from them."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    return names_in(path.read_bytes())
+
+
+def names_in(source: bytes) -> Iterator[str]:
+    """The same of a file's bytes. Raises SyntaxError where they are no Python."""
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -86,11 +121,24 @@ def imported_names(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
+def package_digest(extra: Mapping[str, bytes] = NOTHING) -> str:
+    """SHA-256 of the names and bytes of all that workers run: equal here and there, or the code is not the same.
+
+    extra: the user's own modules, as in `worker_files`.
+    """
+    return files_digest(worker_files(extra)) if extra else own_digest()
+
+
 @cache
-def package_digest() -> str:
-    """SHA-256 of the names and bytes of all that workers run: equal here and there, or the code is not the same."""
+def own_digest() -> str:
+    """`package_digest` without modules of the user's own, as the files are at the first call."""
+    return files_digest(worker_files())
+
+
+def files_digest(files: Mapping[str, bytes]) -> str:
+    """SHA-256 of names and bytes, in the order given."""
     digest = hashlib.sha256()
-    for name, data in worker_files().items():
+    for name, data in files.items():
         digest.update(f"{name}\0{len(data)}\0".encode() + data)
     return digest.hexdigest()
 
@@ -119,22 +167,32 @@ def needs(name: str, extra: str) -> Iterator[str]:
             yield re.sub(r"[-_.]+", "-", requirement.name).lower()
 
 
-def build_package() -> bytes:
-    """The package as a .tar.gz that pip installs. The same sources give the same bytes, on any day and machine."""
-    files = worker_files()
-    sources = [name for name in files if name.endswith(".c")]
+def build_package(extra: Mapping[str, bytes] = NOTHING) -> bytes:
+    """The package as a .tar.gz that pip installs. The same sources give the same bytes, on any day and machine.
+
+    extra: the user's own modules, as in `worker_files`; they are installed at the top level, where their name finds
+    them.
+    """
+    files = worker_files(extra)
+    python = [name for name in files if name.endswith(".py")]
     setup = SETUP.format(
         name=NAME,
         version=version(NAME),
         python=PYTHON,
-        packages=sorted({name.rpartition("/")[0].replace("/", ".") for name in files if name.endswith(".py")}),
+        packages=sorted({dotted(name.rpartition("/")[0]) for name in python if "/" in name}),
+        modules=[dotted(name) for name in python if "/" not in name],
         headers=[name for name in files if name.endswith(".h")],
         compile_args=COMPILE_ARGS,
-        kernels=[(name.removesuffix(".c").replace("/", "."), name) for name in sources],
+        kernels=[(dotted(name), name) for name in files if name.endswith(".c")],
         requires=pinned_requirements(),
     )
     info = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version(NAME)}\n"
     return pack({**files, "setup.py": setup.encode(), "PKG-INFO": info.encode()})
+
+
+def dotted(name: str) -> str:
+    """ "refinery/transforms/native/bpe.c" -> "refinery.transforms.native.bpe"."""
+    return PurePosixPath(name).with_suffix("").as_posix().replace("/", ".")
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
@@ -145,7 +203,8 @@ def pack(files: Mapping[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(f"{PACKAGE_FILE.removesuffix('.tar.gz')}/{name}")
             entry.size, entry.mode = len(data), 0o644
             archive.addfile(entry, io.BytesIO(data))
-    return gzip.compress(tar.getvalue(), compresslevel=9, mtime=0)
+    packed = gzip.compress(tar.getvalue(), compresslevel=9, mtime=0)
+    return packed[:9] + b"\x03" + packed[10:]  # the operating system, which Python leaves open from 3.13 on
 
 
 def main(folder: str) -> None:

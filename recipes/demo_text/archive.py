@@ -59,8 +59,9 @@ def metadata(url: str, number: int) -> bytes:
 
 
 def member(data: bytes) -> bytes:
-    """A gzip member without name and time."""
-    return gzip.compress(data, 6, mtime=0)
+    """A gzip member without name and time. Its tenth byte, the operating system, is Unix as before Python 3.13."""
+    packed = gzip.compress(data, 6, mtime=0)
+    return packed[:9] + b"\x03" + packed[10:]
 
 
 def cut(data: bytes) -> bytes:

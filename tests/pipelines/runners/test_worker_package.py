@@ -28,33 +28,77 @@ from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
 
-# Of loader/ only what writes and reads the format; these are for training.
-TRAINING = (
-    *("assemble", "cache", "corpus", "fill_in_middle", "masks", "mixing", "order", "prefetch", "samples", "schedule"),
-    *("simulate", "source", "stream", "telemetry", "torch_adapter", "usage"),
-)
+# Of loader/ only what writes and reads the format; the rest is for training.
+STORAGE = {"errors", "format", "storage"}
+
+# A user's own stage, in a module and in a package; it reads a published corpus, so the loader's stream comes along.
+OWN = {
+    "my_filters.py": b"from my_words.lists import COMMON\nLIMIT = len(COMMON)\n",
+    "my_words/__init__.py": b"",
+    "my_words/lists.py": b"from refinery.loader.stream import order\nCOMMON = [order.__name__]\n",
+}
+
+
+def entries_of(package: bytes) -> dict[str, tarfile.TarInfo]:
+    """Name below the package's own folder -> entry."""
+    with tarfile.open(fileobj=io.BytesIO(package)) as archive:
+        return {entry.name.partition("/")[2]: entry for entry in archive.getmembers()}
 
 
 def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
-    with tarfile.open(fileobj=io.BytesIO(build_package())) as archive:
-        entries = {entry.name.partition("/")[2]: entry for entry in archive.getmembers()}
+    entries = entries_of(build_package())
     assert set(entries) == {*worker_files(), "setup.py", "PKG-INFO"}
-    assert {name.split("/")[0] for name in entries} == {"pipelines", "transforms", "loader", "setup.py", "PKG-INFO"}
+    assert {name.split("/")[0] for name in entries} == {"refinery", "setup.py", "PKG-INFO"}
     assert {Path(name).suffix for name in entries} == {".py", ".c", ".h", ""}
-    loader = {name.removeprefix("loader/") for name in entries if name.startswith("loader/")}
-    assert {"__init__.py", "format.py", "indexed.py", "storage.py", "gcs_store.py"} <= loader
-    assert not loader & {f"{name}.py" for name in TRAINING}
-    assert not [name for name in loader if "/" in name]  # no kernels of training
+    parts = [name.split("/") for name in entries]
+    assert {part[1] for part in parts if len(part) > 2} == {"pipelines", "transforms", "loader"}
+    assert {part[2].removesuffix(".py") for part in parts if part[1:2] == ["loader"]} == {"__init__", *STORAGE}
     for name in (
-        "transforms/native/minhash.c",
-        "transforms/native/words.h",
-        "pipelines/lanes/web.py",
-        "transforms/read/sources.py",
+        "refinery/__init__.py",
+        "refinery/loader/format/manifest.py",
+        "refinery/loader/storage/gcs_store.py",
+        "refinery/pipelines/lanes/web.py",
+        "refinery/transforms/native/minhash.c",
+        "refinery/transforms/read/sources.py",
     ):
         assert name in entries
+    headers = {path.relative_to(ROOT / "transforms").as_posix() for path in (ROOT / "transforms").rglob("*.h")}
+    assert headers == {
+        name.removeprefix("refinery/transforms/") for name in entries if name.endswith(".h") and "/loader/" not in name
+    }
     assert {(entry.mtime, entry.uid, entry.gid, entry.uname, entry.mode) for entry in entries.values()} == {
         (0, 0, 0, "", 0o644)
     }
+    assert all(entry.isreg() for entry in entries.values())  # no link of the checkout
+
+
+def test_modules_of_the_user_travel_and_count() -> None:
+    entries = entries_of(build_package(OWN))
+    assert set(entries) - set(entries_of(build_package())) >= {*OWN, "refinery/loader/stream/order.py"}
+    digests = [package_digest(), package_digest(OWN), package_digest({**OWN, "my_filters.py": b"LIMIT = 2\n"})]
+    assert len(set(digests)) == 3
+    assert digests[0] == package_digest({})
+    assert digests[1] == package_digest(dict(reversed(OWN.items())))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["my filters.py"], "is named like filters.py"),
+        (["my_filters.yaml"], "is named like filters.py"),
+        (["../my_filters.py"], "is named like filters.py"),
+        (["/my_filters.py"], "is named like filters.py"),
+        (["refinery/transforms/filter/url.py"], "refinery is another module's name"),
+        (["setup.py"], "setup is another module's name"),
+        (["html.py"], "html is another module's name"),
+        (["words/lists.py"], "words/__init__.py is missing"),
+        (["words/de/__init__.py", "words/de/lists.py"], "words/__init__.py is missing"),
+        (["words/__init__.py", "words.py"], "words.py is there, too"),
+    ],
+)
+def test_names_that_no_worker_could_import_are_refused(names: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        worker_files(dict.fromkeys(names, b""))
 
 
 def test_the_same_sources_give_the_same_bytes() -> None:
@@ -90,11 +134,13 @@ from pathlib import Path
 from apache_beam.internal import pickler
 for payload in Path(sys.argv[2]).read_bytes().split():
     pickler.loads(payload)
+import my_filters
 import refinery.pipelines.runners.same_code
 from refinery.transforms.native import minhash
 print(json.dumps({
     "files": {name: module.__file__ for name, module in sys.modules.items()
-              if name.split(".")[0] == "refinery"},
+              if name.split(".")[0] in ("refinery", "my_filters", "my_words")},
+    "limit": my_filters.LIMIT,
     "foreign": sorted({"torch", "pytest", "hypothesis"} & set(sys.modules)),
     "state": refinery.pipelines.runners.same_code.worker_state(),
 }))
@@ -108,10 +154,10 @@ sys.exit("refinery.loader.stream.stream is there")
 
 def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pip compiles and installs it into an empty folder, without a network; an interpreter that sees nothing else of
-    the project then loads the functions of all three phases."""
+    the project then loads the functions of all three phases, and the user's own modules."""
     no_credentials(monkeypatch)
     package, target, payloads = tmp_path / PACKAGE_FILE, tmp_path / "site", tmp_path / "payloads"
-    package.write_bytes(build_package())
+    package.write_bytes(build_package(OWN))
     quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
     subprocess.run([sys.executable, "-m", "pip", "install", *quiet, *offline, str(package)], check=True, cwd=tmp_path)
@@ -133,15 +179,18 @@ def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch
         env={},
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert not [file for file in told["files"].values() if not file.startswith(f"{target}/")]
+    said = json.loads(done.stdout)
+    assert not [file for file in said["files"].values() if not file.startswith(f"{target}/")]
     assert {
         "refinery.transforms.read.sources",
         "refinery.transforms.write.shards",
         "refinery.loader.format.manifest",
-    } <= set(told["files"])
-    assert told["foreign"] == []
-    assert told["state"] == own_state()
+        "my_filters",
+        "my_words.lists",
+    } <= set(said["files"])
+    assert said["limit"] == 1
+    assert said["foreign"] == []
+    assert said["state"] == own_state()
 
 
 def test_a_worker_with_the_same_code_passes() -> None:
