@@ -16,12 +16,15 @@ def sources(package, suffix):
 
 
 # Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
-# becomes transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
+# becomes transforms.native.minhash. Headers are in native/include. -ffp-contract=off keeps floating point the same on
+# every machine.
+HEADERS = [header for package in NATIVE for header in sources(package, "include/*.h")]
 KERNELS = [
     Extension(
         f"{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
         sources=[path],
-        depends=sources(package, "*.h"),
+        depends=HEADERS,
+        include_dirs=sorted({os.path.dirname(header) for header in HEADERS}),
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
     )
     for package in NATIVE
@@ -61,7 +64,7 @@ setup(
     python_requires=">=3.11,<3.12",
     packages=find_packages(include=["pipelines*", "transforms*", "loader*"]),
     # The sources go along: they are part of a run's fingerprint.
-    package_data={f"{package}.native": ["*.c", "*.h", "*.pyi"] for package in NATIVE},
+    package_data={f"{package}.native": ["*.c", "include/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
     extras_require={

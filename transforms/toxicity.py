@@ -17,6 +17,7 @@ import apache_beam as beam
 import re2
 
 from transforms.document import Document, Drop
+from transforms.native import scripts
 from transforms.per_document import PerDocument, RejectParams
 from transforms.resources import read_resource
 
@@ -43,8 +44,8 @@ DEFAULT_WORDS = (
     "whores",
 )
 
-# Scripts written without spaces (Thai, Lao, Myanmar, Khmer, kana, Han): each of their characters is a word of its own.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Scripts written without spaces (Thai, Khmer, Han, kana and others): each of their characters is a word of its own.
+UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in scripts.unspaced())
 HINT_MEMORY = 64 << 20
 END = ""  # never a word
 
