@@ -7,6 +7,7 @@ TORCH := $(VENV)/torch
 AUDIT := $(VENV)/audit
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py
 OUT := out/demo
+NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include)
 RECIPE := recipes/demo.yaml
 INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
@@ -14,7 +15,7 @@ FROM := $(if $(INPUT),--input '$(INPUT)',)
 
 .PHONY: demo test test-torch terraform-test lint clean
 
-$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard loader/native/*.[ch] transforms/native/*.[ch])
+$(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.txt --requirement requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

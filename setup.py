@@ -21,12 +21,15 @@ def sources(package, suffix):
 
 
 # Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
-# becomes refinery.transforms.native.minhash. -ffp-contract=off keeps floating point the same on every machine.
+# becomes refinery.transforms.native.minhash. Headers are in native/include. -ffp-contract=off keeps floating point the
+# same on every machine.
+HEADERS = [header for package in NATIVE for header in sources(package, "include/*.h")]
 KERNELS = [
     Extension(
         f"refinery.{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
         sources=[path],
-        depends=sources(package, "**/*.h"),
+        depends=HEADERS,
+        include_dirs=sorted({os.path.dirname(header) for header in HEADERS}),
         extra_compile_args=["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"],
     )
     for package in NATIVE

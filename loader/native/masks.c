@@ -1,14 +1,12 @@
 /* Labels, loss mask, positions, document numbers and cu_seqlens of a batch, in one pass over the runs of its rows.
  *
- * A run is what a row holds of a document, or its padding. loader/masks.py documents every array. Starts, counts and
- * valid are checked while they are read, so that wrong ones raise ValueError. The GIL is released. */
+ * A run is what a row holds of a document, or its padding. loader/masks.py documents every array.
+ *
+ * Cost: one pass over the batch and the starts, no memory. Safety: sizes and types are checked at entry; starts, counts
+ * and valid while they are read, so that wrong ones raise ValueError (outputs are half written then). The GIL is
+ * released. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "vectorised.h"
+#include "kernel.h"
 
 #define IGNORE (-100) /* as in loader/masks.py */
 #define PADDING (-1)
@@ -114,32 +112,34 @@ static int fill_rows(Batch *x)
     return used == x->total;
 }
 
-/* Whether `size` items of `width` bytes are there, and aligned. A buffer that was not asked for is. */
+/* Whether `size` elements of `width` bytes are there. An array that was not asked for needs none. */
 static int fits(const Py_buffer *buffer, int64_t size, int64_t width)
 {
-    return !buffer->obj || (buffer->itemsize == width && buffer->len == size * width &&
-                            (uintptr_t)buffer->buf % (uintptr_t)width == 0);
+    return !buffer->obj || buffer->len == size * width;
 }
 
 /* fill(tokens, starts, counts, valid, options, eos, labels, loss, positions, documents, bounds) -> (runs, longest) */
 static PyObject *fill(PyObject *module, PyObject *args)
 {
     enum { TOKENS, STARTS, COUNTS, VALID, LABELS, LOSS, POSITIONS, DOCUMENTS, BOUNDS, BUFFERS };
-    Py_buffer b[BUFFERS] = {{0}};
-    PyObject *given[BUFFERS], *result = NULL;
+    static const Array arrays[] = {
+        {"tokens", INT64, 0}, {"starts", INT64, 0}, {"counts", INT64, 0}, {"valid", INT64, 0},
+        {"labels", INT64, WRITTEN | OPTIONAL}, {"loss", FLAG, WRITTEN | OPTIONAL},
+        {"positions", INT32, WRITTEN | OPTIONAL}, {"documents", INT32, WRITTEN | OPTIONAL},
+        {"bounds", INT32, WRITTEN | OPTIONAL},
+    };
+    Py_buffer b[BUFFERS];
+    PyObject *given[BUFFERS], *options, *eos, *result = NULL;
     Batch x = {0};
-    long long eos;
+    int64_t chosen;
     int good = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOiLOOOOO", &given[TOKENS], &given[STARTS], &given[COUNTS], &given[VALID],
-                          &x.options, &eos, &given[LABELS], &given[LOSS], &given[POSITIONS], &given[DOCUMENTS],
-                          &given[BOUNDS]))
+    if (!PyArg_ParseTuple(args, "OOOOOOOOOOO", &given[TOKENS], &given[STARTS], &given[COUNTS], &given[VALID], &options,
+                          &eos, &given[LABELS], &given[LOSS], &given[POSITIONS], &given[DOCUMENTS], &given[BOUNDS])
+        || read_integer(options, "options", 0, CROSS_DOCUMENT | EOS, &chosen) < 0
+        || read_integer(eos, "eos", INT64_MIN, INT64_MAX, &x.eos) < 0 || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
-    for (int i = 0; i < BUFFERS; i++) /* inputs are needed, outputs may be None */
-        if ((i <= VALID || given[i] != Py_None) &&
-            PyObject_GetBuffer(given[i], &b[i], i <= VALID ? PyBUF_SIMPLE : PyBUF_WRITABLE) < 0)
-            goto done;
-    x.eos = eos;
+    x.options = (int)chosen;
     x.rows = b[COUNTS].len / 8;
     x.total = b[STARTS].len / 8;
     x.length = x.rows ? b[TOKENS].len / 8 / x.rows - 1 : 0;
@@ -148,7 +148,8 @@ static PyObject *fill(PyObject *module, PyObject *args)
         !fits(&b[LABELS], x.rows * x.length, 8) || !fits(&b[LOSS], x.rows * x.length, 1) ||
         !fits(&b[POSITIONS], x.rows * x.length, 4) || !fits(&b[DOCUMENTS], x.rows * x.length, 4) ||
         !fits(&b[BOUNDS], x.total + 2 * x.rows + 1, 4)) {
-        PyErr_SetString(PyExc_ValueError, "aligned arrays of the sizes and types in masks.pyi are needed");
+        PyErr_SetString(PyExc_ValueError, "tokens [B, S + 1], starts, counts [B], valid [B], outputs [B, S] and bounds "
+                                          "[starts + 2 B + 1] of sizes that fit each other are needed");
         goto done;
     }
     x.tokens = b[TOKENS].buf, x.starts = b[STARTS].buf, x.counts = b[COUNTS].buf, x.valid = b[VALID].buf;
@@ -163,8 +164,7 @@ static PyObject *fill(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "starts, counts, valid: ascending starts of 0 to S for each row, 0 to S + 1 "
                                           "valid tokens are needed");
 done:
-    for (int i = 0; i < BUFFERS; i++)
-        PyBuffer_Release(&b[i]);
+    release_arrays(b, BUFFERS);
     return result;
 }
 

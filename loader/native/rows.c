@@ -1,18 +1,14 @@
 /* Rows of tokens from memory maps into a batch, widened to int64.
  *
- * The rows of a shuffled batch lie far apart, where the processor cannot guess the next one: it is asked for, line by
- * line, while the row before it is widened. The GIL is released, since a page may have to come from the disk. */
+ * The rows of a shuffled batch are far apart in memory, where the processor cannot guess the next one: it is asked for, line by
+ * line, while the row before it is widened.
+ *
+ * Cost: one pass, memory for the list of rows. Safety: every row is checked at entry, for type, size and alignment, and
+ * none may share memory with the batch. The GIL is released, since a page may have to come from the disk. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "tokens are little-endian"
-#endif
-
-#include "vectorised.h"
+#include "kernel.h"
 
 #define LINE 64 /* bytes of a cache line; elsewhere too many or too few are asked for, which costs time alone */
 
@@ -47,39 +43,49 @@ static void widen(const Py_buffer *row, const Py_buffer *next, Py_ssize_t size, 
         widen_uint16(row->buf, same, size, out);
 }
 
+/* Fills `view` from row number `number`. -1 and an exception unless it holds `size` tokens beside `out`. */
+static int take_row(PyObject *given, Py_ssize_t number, Py_ssize_t size, const Py_buffer *out, Py_buffer *view)
+{
+    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16 or int32 "
+                                   "of %zd tokens are allowed";
+    if (PyObject_GetBuffer(given, view, PyBUF_FULL_RO) < 0)
+        return -1;
+    if ((has_type(view, UINT16) || has_type(view, INT32)) && view->len == view->itemsize * size
+        && PyBuffer_IsContiguous(view, 'C') && (!size || (uintptr_t)view->buf % (uintptr_t)view->itemsize == 0)
+        && !overlap(view, out))
+        return 0;
+    PyErr_Format(PyExc_ValueError, SENTENCE, view->len, view->itemsize, number,
+                 overlap(view, out) ? ", inside out" : "", size);
+    PyBuffer_Release(view);
+    return -1;
+}
+
 /* copy(rows, out): row i, uint16 or int32, becomes the i-th of as many equal parts of `out`, int64. */
 static PyObject *copy(PyObject *module, PyObject *args)
 {
-    PyObject *given, *rows = NULL, *result = NULL;
-    Py_buffer out = {0}, *row = NULL;
+    static const Array batch = {"out", INT64, WRITTEN};
+    PyObject *given, *target, *rows = NULL, *result = NULL;
+    Py_buffer out, *row = NULL;
     Py_ssize_t count, size, held = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Ow*", &given, &out))
+    if (!PyArg_ParseTuple(args, "OO", &given, &target) || take_array(&batch, target, &out) < 0)
         return NULL;
     if (!(rows = PySequence_Tuple(given)))
         goto done;
     count = PyTuple_GET_SIZE(rows);
     size = count ? out.len / 8 / count : 0;
-    if (out.itemsize != 8 || out.len != count * size * 8 || (uintptr_t)out.buf % 8) {
-        PyErr_SetString(PyExc_ValueError, "out: an aligned int64 array of as many tokens as the rows is needed");
+    if (out.len != count * size * 8) {
+        PyErr_Format(PyExc_ValueError, "out: %zd int64 values given, as many for each of %zd rows are needed", out.len / 8,
+                     count);
         goto done;
     }
     if (!(row = calloc((size_t)count + 1, sizeof(Py_buffer)))) {
         PyErr_NoMemory();
         goto done;
     }
-    for (; held < count; held++) {
-        Py_buffer *b = &row[held];
-        if (PyObject_GetBuffer(PyTuple_GET_ITEM(rows, held), b, PyBUF_SIMPLE) < 0)
+    for (; held < count; held++)
+        if (take_row(PyTuple_GET_ITEM(rows, held), held, size, &out, &row[held]) < 0)
             goto done;
-        if ((b->itemsize != 4 && b->itemsize != 2) || b->len != b->itemsize * size ||
-            (uintptr_t)b->buf % (uintptr_t)b->itemsize) {
-            PyErr_Format(PyExc_ValueError, "rows: %zd bytes in items of %zd in row %zd given, aligned uint16 or int32 "
-                         "of %zd tokens are allowed", b->len, b->itemsize, held, size);
-            held++; /* this one too */
-            goto done;
-        }
-    }
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < count; i++) /* behind the last row is an empty one */
         widen(&row[i], &row[i + 1], size, (int64_t *)out.buf + i * size);

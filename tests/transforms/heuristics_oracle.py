@@ -7,6 +7,7 @@ from itertools import pairwise
 from hypothesis import strategies as st
 
 from refinery.transforms.native import heuristics as kernel
+from tests.native.unicode_scripts import is_unspaced
 
 # Unicode property Sentence_Terminal and three Khmer signs.
 _TERMINALS = """
@@ -26,25 +27,10 @@ BULLETS = tuple("-*•‣◦▪●⁃·")
 CODE = set("{}()<>=;&+\\$")
 POLICY = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 ASCII_LOWER = {c: c + 32 for c in range(ord("A"), ord("Z") + 1)}
-BLOCKS = (
-    ("\u0e00", "\u0eff"),
-    ("\u1000", "\u109f"),
-    ("\u1780", "\u17ff"),
-    ("\u3000", "\u30ff"),
-    ("\u31f0", "\u31ff"),
-    ("\u3400", "\u4dbf"),
-    ("\u4e00", "\u9fff"),
-    ("\ua9e0", "\ua9ff"),
-    ("\uaa60", "\uaa7f"),
-    ("\uf900", "\ufaff"),
-    ("\uff66", "\uff9f"),
-    ("\U0001aff0", "\U0001b16f"),
-    ("\U00020000", "\U0003ffff"),
-)
 
 
 def is_spaceless(c: str) -> bool:
-    return c.isalpha() and any(low <= c <= high for low, high in BLOCKS)
+    return c.isalpha() and is_unspaced(c)
 
 
 def is_mark(c: str) -> bool:

@@ -3,9 +3,9 @@
 From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any change of a value changes the name):
 
 1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
-   lower-cased one by one. In scripts written without spaces (SPACELESS) every character, with its marks, is a word.
-   Everything else is a separator. With unit "character" every such character is a unit, and any separators between two
-   of them count as one space.
+   lower-cased one by one. In scripts written without spaces (native/include/scripts.h) every character, with its
+   marks, is a word. Everything else is a separator. With unit "character" every such character is a unit, and any
+   separators between two of them count as one space.
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
@@ -33,32 +33,11 @@ from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.dedup.rank import RANK_BYTES
-from refinery.transforms.native import minhash
+from refinery.transforms.native import minhash, scripts
 
-SIGNATURE_SCHEME = "affine32/words-1"
+SIGNATURE_SCHEME = "affine32/words-2"
 
-# Scripts written without spaces: Unicode line-breaking class SA (Thai, Lao, Myanmar, Khmer, Tai Le, New Tai Lue,
-# Tai Tham, Tai Viet, Ahom), Hiragana, Katakana and Han with their extensions.
-SPACELESS = (
-    (0x0E00, 0x0EFF),
-    (0x1000, 0x109F),
-    (0x1780, 0x17FF),
-    (0x1950, 0x19DF),
-    (0x1A20, 0x1AAF),
-    (0x3005, 0x3007),
-    (0x3021, 0x303C),
-    (0x3041, 0x30FF),
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xA9E0, 0xA9FF),
-    (0xAA60, 0xAADF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFF9F),
-    (0x11700, 0x1174F),
-    (0x1AFF0, 0x1B16F),
-    (0x20000, 0x3FFFF),
-)
+SPACELESS = scripts.unspaced()
 BORDER, LETTER, SOLITARY, MARK = range(4)
 # Code points that may be letters or marks; everything else is a separator.
 ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))

@@ -20,6 +20,7 @@ from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.native import scripts
 
 # A small list of explicit English words, so that the stage works without a file; serious use names its own lists.
 DEFAULT_WORDS = (
@@ -44,8 +45,8 @@ DEFAULT_WORDS = (
     "whores",
 )
 
-# Scripts written without spaces (Thai, Lao, Myanmar, Khmer, kana, Han): each of their characters is a word of its own.
-UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Scripts written without spaces (Thai, Khmer, Han, kana and others): each of their characters is a word of its own.
+UNSPACED = "".join(f"{chr(first)}-{chr(last)}" for first, last in scripts.unspaced())
 HINT_MEMORY = 64 << 20
 END = ""  # never a word
 

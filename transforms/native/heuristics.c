@@ -2,18 +2,20 @@
 
    measure(text, stop_words, max_ngram, short_line_chars, min_line_words, max_word_chars, flags) -> Features
 
-   Words are maximal runs of non-whitespace; in scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar)
-   each letter with its combining marks is a word. Lines end where str.splitlines ends them; blank ones do not count.
+   Words are maximal runs of non-whitespace; in scripts written without spaces (include/scripts.h) each letter with its
+   combining marks is a word. Lines end where str.splitlines ends them; blank ones do not count.
 
-   Identity of words, lines and paragraphs is a 64-bit hash: among n different ones of a document, two share a hash
-   with odds of about n^2 / 2^65 (3e-10 for 100,000 words). n-grams are exact on top of that: an n-gram is the pair of
-   the ids of its two (n-1)-grams, and only neighbouring repeated (n-1)-grams are looked at, since nothing else can
-   repeat. Prose leaves few candidates after n = 3, so the levels up to 10 cost little more than the first two.
+   Identity of words, lines and paragraphs is a fixed 64-bit hash: among n different ones of a document, two share a hash
+   with odds of about n^2 / 2^65 (3e-10 for 100,000 words). Who chooses words to share one makes them count as one word,
+   in that document alone. n-grams are exact on top of that: an n-gram is the pair of the ids of its two (n-1)-grams, and
+   only neighbouring repeated (n-1)-grams are looked at, since nothing else can repeat. Prose leaves few candidates after
+   n = 3, so the levels up to 10 cost little more than the first two.
 
-   Time is linear in the characters: hash seeds are fixed, for determinism, and tables stay at most half full. Memory
-   beside the text: 12 bytes per word, up to 80 per distinct word and 68 per distinct n-gram of one n. */
+   Cost: linear in the characters for any text: tables stay at most half full, and slots are chosen by a hash whose key
+   no text knows (include/keyed_hash.h). Memory beside the text: 12 bytes per word, up to 80 per distinct word and 68 per
+   distinct n-gram of one n. Safety: arguments are checked at entry; a str's characters never change, so long texts are
+   read without the GIL. */
 
-#define PY_SSIZE_T_CLEAN
 #include "heuristics_scan.h"
 
 #define KEEP_BYTES ((size_t)8 << 20) /* a larger arena is freed after its document */
@@ -21,10 +23,13 @@
 /* One arena waits here between documents. It is taken and put back under the GIL; a concurrent call makes its own. */
 static Arena *spare;
 
+static size_t last_steps; /* of the last call's tables, for tests; set under the GIL */
+
 static int run(PyObject *text, size_t n, const Options *o, Arena *a, Counts *k, State *s)
 {
     const void *data = PyUnicode_DATA(text);
     int kind = PyUnicode_KIND(text), status;
+    a->ngram_steps = 0;
     if (table_reset(&a->words, o->flags & WORDS ? n / 4 : 0) < 0 || table_reset(&a->lines, n / 64) < 0
         || table_reset(&a->paragraphs, n / 256) < 0)
         return -1;
@@ -71,23 +76,38 @@ static PyObject *kept_text(PyObject *text, size_t n, const State *s, const Arena
     return kept;
 }
 
-/* The most words that the text has of one list; `lists` is a tuple of tuples of str. -1: an exception is set. */
-static Py_ssize_t stop_words(PyObject *lists, const Arena *a)
+/* -1 and a TypeError unless `lists` is a tuple of tuples of str. */
+static int check_stop_words(PyObject *lists)
 {
-    Py_ssize_t most = 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lists); i++) {
         PyObject *list = PyTuple_GET_ITEM(lists, i);
-        Py_ssize_t hits = 0;
-        for (Py_ssize_t j = 0; PyTuple_Check(list) && j < PyTuple_GET_SIZE(list); j++) {
+        int good = PyTuple_Check(list);
+        for (Py_ssize_t j = 0; good && j < PyTuple_GET_SIZE(list); j++) {
             PyObject *word = PyTuple_GET_ITEM(list, j);
-            if (!PyUnicode_Check(word)) {
-                PyErr_SetString(PyExc_TypeError, "stop_words: a tuple of tuples of str is allowed");
-                return -1;
-            }
+            good = PyUnicode_Check(word) && PyUnicode_READY(word) == 0;
+        }
+        if (!good) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "stop_words: a tuple of tuples of str is needed");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* The most words that the text has of one list; `lists` is a tuple of tuples of str. */
+static uint64_t stop_words(PyObject *lists, Arena *a)
+{
+    uint64_t most = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(lists); i++) {
+        PyObject *list = PyTuple_GET_ITEM(lists, i);
+        uint64_t hits = 0;
+        for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(list); j++) {
+            PyObject *word = PyTuple_GET_ITEM(list, j);
             uint64_t hash = HASH_SEED;
             for (Py_ssize_t c = 0; c < PyUnicode_GET_LENGTH(word); c++)
                 hash = (hash ^ PyUnicode_READ_CHAR(word, c)) * WORD_PRIME;
-            hits += table_has(&a->words, hash);
+            hits += (uint64_t)table_has(&a->words, hash);
         }
         most = hits > most ? hits : most;
     }
@@ -120,14 +140,16 @@ static PyTypeObject *Features;
 
 static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *text, *lists, *features = NULL, *kept = NULL;
-    Py_ssize_t max_ngram, short_line_chars, min_line_words, max_word_chars, hits = -1;
-    unsigned flags;
-    if (!PyArg_ParseTuple(args, "UO!nnnnI:measure", &text, &PyTuple_Type, &lists, &max_ngram, &short_line_chars,
-                          &min_line_words, &max_word_chars, &flags) || PyUnicode_READY(text) < 0)
+    PyObject *text, *lists, *numbers[5], *features = NULL, *kept = NULL;
+    int64_t max_ngram, short_line_chars, min_line_words, max_word_chars, flags;
+    if (!PyArg_ParseTuple(args, "UO!OOOOO:measure", &text, &PyTuple_Type, &lists, &numbers[0], &numbers[1], &numbers[2],
+                          &numbers[3], &numbers[4])
+        || PyUnicode_READY(text) < 0 || read_integer(numbers[0], "max_ngram", 0, MAX_NGRAM, &max_ngram) < 0
+        || read_integer(numbers[1], "short_line_chars", 0, PY_SSIZE_T_MAX, &short_line_chars) < 0
+        || read_integer(numbers[2], "min_line_words", 0, PY_SSIZE_T_MAX, &min_line_words) < 0
+        || read_integer(numbers[3], "max_word_chars", 0, PY_SSIZE_T_MAX, &max_word_chars) < 0
+        || read_integer(numbers[4], "flags", 0, ALL_FLAGS, &flags) < 0 || check_stop_words(lists) < 0)
         return NULL;
-    if (max_ngram < 0 || max_ngram > MAX_NGRAM || short_line_chars < 0 || min_line_words < 0 || max_word_chars < 0)
-        return PyErr_Format(PyExc_ValueError, "measure: a limit is negative, or max_ngram above %d", MAX_NGRAM);
     size_t n = (size_t)PyUnicode_GET_LENGTH(text);
     if (n >= SPACED)
         return PyErr_Format(PyExc_ValueError, "text: %zu characters given, fewer than 2**31 are allowed", n);
@@ -135,7 +157,7 @@ static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
     spare = NULL;
     if (!a)
         return PyErr_NoMemory();
-    Options o = {(size_t)max_ngram, (size_t)short_line_chars, (size_t)min_line_words, (size_t)max_word_chars, flags};
+    Options o = {(size_t)max_ngram, (size_t)short_line_chars, (size_t)min_line_words, (size_t)max_word_chars, (unsigned)flags};
     Counts k = {0};
     State s = {.paragraph_hash = HASH_SEED};
     int status;
@@ -148,9 +170,8 @@ static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (status < 0) {
         PyErr_NoMemory();
-    } else if ((hits = stop_words(lists, a)) >= 0 && (kept = kept_text(text, n, &s, a))
-               && (features = PyStructSequence_New(Features))) {
-        k.stop_words = (uint64_t)hits;
+    } else if ((kept = kept_text(text, n, &s, a)) && (features = PyStructSequence_New(Features))) {
+        k.stop_words = stop_words(lists, a);
         for (size_t i = 0; i < N_COUNTS; i++) {
             PyObject *count = PyLong_FromUnsignedLongLong(((const uint64_t *)&k)[i]);
             if (!count) {
@@ -165,8 +186,14 @@ static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
         }
     }
     Py_XDECREF(kept);
+    last_steps = a->words.steps + a->lines.steps + a->paragraphs.steps + a->ngram_steps;
     give_back(a);
     return features;
+}
+
+static PyObject *probe_steps(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyLong_FromSize_t(last_steps);
 }
 
 #define DESCRIBE(name) {#name, NULL},
@@ -177,6 +204,8 @@ static PyStructSequence_Desc FEATURES = {
 
 static PyMethodDef methods[] = {
     {"measure", measure, METH_VARARGS, "All counts of `text` that the heuristics compare; see heuristics.pyi."},
+    {"probe_steps", probe_steps, METH_NOARGS,
+     "probe_steps() -> int: slots that the last measure() of this process passed over in all its tables; for tests."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -185,7 +214,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "heuristics", NULL, -
 PyMODINIT_FUNC PyInit_heuristics(void)
 {
     PyObject *self = PyModule_Create(&module);
-    if (!self || (!Features && !(Features = PyStructSequence_NewType(&FEATURES))) || fill_classes() < 0
+    if (!self || (!Features && !(Features = PyStructSequence_NewType(&FEATURES))) || fill_classes() < 0 || draw_key(&slot_key) < 0
         || PyModule_AddObjectRef(self, "Features", (PyObject *)Features) < 0
         || PyModule_AddIntMacro(self, WORDS) < 0 || PyModule_AddIntMacro(self, LINES) < 0
         || PyModule_AddIntMacro(self, PARAGRAPHS) < 0 || PyModule_AddIntMacro(self, NEED_TERMINAL) < 0

@@ -4,13 +4,13 @@
  * <div>, a tag with 100,000 attributes, unclosed <font> elements that are opened again in each later paragraph. This
  * scanner follows the tokenizer and the stack of open elements of the HTML standard (section 13.2) closely enough that
  * what it reports is never far below the truth; where a rule would need the whole tree builder, it counts too much.
- * Its own cost is bounded: it stops when a limit is passed, so each tag costs at most max_depth steps.
+ *
+ * Cost: linear in the page: it stops when a limit is passed, so each tag costs at most max_depth steps. Memory: 64 bytes
+ * per level of max_depth. Safety: arguments are checked at entry; the bytes are read through pointers that are compared
+ * with the end before each read, the stack has two places more than the depth at which scanning stops. Long names and
+ * attributes are compared by keyed hashes (include/htmlscan_names.h), so no page can choose two that look the same. The
+ * GIL is released.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "htmlscan_names.h"
 #include "htmlscan_tokens.h"
 #include "htmlscan_stack.h"
@@ -181,14 +181,6 @@ static int holds_html(State *s, uint64_t key, uint32_t flags, const uint8_t *att
     return (flags & MATH_INTEGRATION) != 0;
 }
 
-static uint64_t hash_of(const uint8_t *p, const uint8_t *end)
-{
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a */
-    for (; p < end; p++)
-        hash = (hash ^ *p) * 0x100000001b3u;
-    return hash;
-}
-
 static void scan(State *s, const uint8_t *p, const uint8_t *end, Py_ssize_t max_depth, Py_ssize_t max_elements)
 {
     while (s->deepest <= max_depth && s->elements <= max_elements) {
@@ -263,7 +255,7 @@ static void scan(State *s, const uint8_t *p, const uint8_t *end, Py_ssize_t max_
             if (!closed)
                 push(s, key, flags, 0, 1);
         } else if (!(flags & (VOID | SILENT)) && (key != K_FORM || s->templates || find(s, K_FORM, 0) < 0)) {
-            push(s, key, flags, flags & FORMAT ? hash_of(after_name, p) : 0, 0);
+            push(s, key, flags, flags & FORMAT ? siphash(&name_key, after_name, (size_t)(p - after_name), 0) : 0, 0);
         }
     }
 }
@@ -271,14 +263,13 @@ static void scan(State *s, const uint8_t *p, const uint8_t *end, Py_ssize_t max_
 static PyObject *cost(PyObject *self, PyObject *args)
 {
     (void)self;
-    PyObject *html;
-    Py_ssize_t max_depth, max_elements, size;
-    if (!PyArg_ParseTuple(args, "Unn:cost", &html, &max_depth, &max_elements))
+    PyObject *html, *depth, *elements;
+    int64_t max_depth, max_elements;
+    Py_ssize_t size;
+    if (!PyArg_ParseTuple(args, "UOO:cost", &html, &depth, &elements)
+        || read_integer(depth, "max_depth", 1, 1000000, &max_depth) < 0
+        || read_integer(elements, "max_elements", 1, PY_SSIZE_T_MAX, &max_elements) < 0)
         return NULL;
-    if (max_depth < 1 || max_depth > 1000000 || max_elements < 1)
-        return PyErr_Format(PyExc_ValueError,
-                            "max_depth %zd and max_elements %zd given, 1 to 1000000 and 1 or more are allowed",
-                            max_depth, max_elements);
     const char *bytes = PyUnicode_AsUTF8AndSize(html, &size); /* kept in the str: the parser uses the same bytes */
     if (bytes == NULL)
         return NULL;
@@ -308,6 +299,11 @@ static struct PyModuleDef module = {
 
 PyMODINIT_FUNC PyInit_htmlscan(void)
 {
+    if (draw_key(&name_key) < 0)
+        return NULL;
     fill_tables();
-    return PyModule_Create(&module);
+    PyObject *self = PyModule_Create(&module);
+    if (self && PyModule_AddIntConstant(self, "MOST_PROBES", (long)most_probes) < 0)
+        Py_CLEAR(self);
+    return self;
 }

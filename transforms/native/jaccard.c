@@ -1,23 +1,23 @@
-/* Leader clustering inside groups of sets by their exact Jaccard similarity.
+/* Clusters inside groups of sets by their exact Jaccard similarity: each set joins the first representative of its group
+ * that is similar enough, or becomes one.
  *
  * A set is a run of strictly ascending uint32. Three exact tests come before a pair costs time: the sizes, a bitmap of
  * BITMAP_BITS parities (sets whose bitmaps differ in d bits differ in at least d elements), and while both are merged,
- * what is left of them. transforms/exact_jaccard.py documents the use. The GIL is released. */
+ * what is left of them. transforms/exact_jaccard.py documents the use.
+ *
+ * Cost: one comparison of bitmaps per set and representative of its group, and a merge, linear in both sets, where they may
+ * be similar. Which bit stands for a value is a keyed hash (include/keyed_hash.h), so that no text can choose shingles
+ * that make bitmaps useless; a bitmap spares time and decides nothing. Memory: 512 bytes per set of the largest group.
+ * Safety: arguments are checked at entry, bounds are ascending and within `values`; sets that do not ascend give wrong
+ * counts and nothing worse. The GIL is released. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define WITH_POPCNT __attribute__((target_clones("popcnt", "default")))
-#else
-#define WITH_POPCNT
-#endif
+#include "keyed_hash.h"
 
-#define BITMAP_BITS 4096
+#define BITMAP_LOG 12
+#define BITMAP_BITS (1 << BITMAP_LOG)
 #define BITMAP_WORDS (BITMAP_BITS / 64)
 #define STRIDE 64 /* steps of a merge between two looks at what is left */
 
@@ -27,11 +27,16 @@ typedef struct {
     const uint64_t *bitmap;
 } Set;
 
+static HashKey bit_key; /* drawn when the module is loaded */
+static size_t last_steps; /* of the last call's merges, for tests; set under the GIL */
+
 static void fill_bitmap(const uint32_t *values, size_t size, uint64_t *bitmap)
 {
     memset(bitmap, 0, BITMAP_WORDS * sizeof(uint64_t));
-    for (size_t i = 0; i < size; i++)
-        bitmap[values[i] % BITMAP_WORDS] ^= (uint64_t)1 << (values[i] >> 26);
+    for (size_t i = 0; i < size; i++) {
+        const uint64_t bit = (values[i] * bit_key.b + bit_key.a) >> (64 - BITMAP_LOG); /* multiply-shift: universal */
+        bitmap[bit / 64] ^= (uint64_t)1 << (bit % 64);
+    }
 }
 
 WITH_POPCNT static size_t different_bits(const uint64_t *x, const uint64_t *y)
@@ -43,7 +48,7 @@ WITH_POPCNT static size_t different_bits(const uint64_t *x, const uint64_t *y)
 }
 
 /* Common values of two sets; stops early, with less than `needed`, when `needed` can no longer be reached. */
-static size_t intersect(const Set *a, const Set *b, size_t needed)
+static size_t intersect(const Set *a, const Set *b, size_t needed, size_t *steps)
 {
     const uint32_t *x = a->values, *y = b->values;
     size_t i = 0, j = 0, shared = 0;
@@ -58,11 +63,12 @@ static size_t intersect(const Set *a, const Set *b, size_t needed)
             j += q <= p;
         }
     }
+    *steps += i + j;
     return shared;
 }
 
 /* Whether two sets are as similar as the threshold; two empty ones are. Fills `shared` if so. */
-static int similar(const Set *a, const Set *b, double threshold, uint32_t *shared)
+static int similar(const Set *a, const Set *b, double threshold, uint32_t *shared, size_t *steps)
 {
     const double both = (double)a->size + (double)b->size;
     /* shared >= threshold * (both - shared), a little lower because of rounding; the quotient decides below */
@@ -74,98 +80,109 @@ static int similar(const Set *a, const Set *b, double threshold, uint32_t *share
         return 1;
     if (smaller < needed || a->size + b->size < 2 * needed + different_bits(a->bitmap, b->bitmap))
         return 0;
-    *shared = (uint32_t)intersect(a, b, needed);
+    *shared = (uint32_t)intersect(a, b, needed, steps);
     return *shared / (both - *shared) >= threshold;
 }
 
-/* cluster(values, offsets, starts, threshold, leader, shared): fills two uint32 arrays, one per set. */
+/* The clusters of one group, sets `first` to before `stop`. `representatives` and `bitmaps` have room for each. */
+static void cluster_group(const uint32_t *values, const int64_t *offsets, int64_t first, int64_t stop, double threshold,
+                          uint32_t *representative, uint32_t *shared, uint32_t *representatives, uint64_t *bitmaps,
+                          size_t *steps)
+{
+    size_t count = 0;
+    for (int64_t i = first; i < stop; i++) {
+        uint64_t *bitmap = bitmaps + count * BITMAP_WORDS; /* stays there if the set becomes a representative */
+        const Set set = {values + offsets[i], (size_t)(offsets[i + 1] - offsets[i]), bitmap};
+        size_t r = 0;
+        fill_bitmap(set.values, set.size, bitmap);
+        for (; r < count; r++) {
+            const int64_t *at = offsets + representatives[r];
+            const Set other = {values + at[0], (size_t)(at[1] - at[0]), bitmaps + r * BITMAP_WORDS};
+            if (similar(&set, &other, threshold, &shared[i], steps))
+                break;
+        }
+        if (r == count) {
+            representatives[count++] = (uint32_t)i;
+            shared[i] = (uint32_t)set.size;
+        }
+        representative[i] = representatives[r];
+    }
+}
+
+/* cluster(values, offsets, starts, threshold, representative, shared): fills two uint32 arrays, one per set. */
 static PyObject *cluster(PyObject *module, PyObject *args)
 {
-    Py_buffer values = {0}, offsets = {0}, starts = {0}, leader = {0}, shared = {0};
+    enum { VALUES, OFFSETS, STARTS, REPRESENTATIVE, SHARED, BUFFERS };
+    static const Array arrays[] = {
+        {"values", UINT32, 0}, {"offsets", INT64, 0}, {"starts", INT64, 0}, {"representative", UINT32, WRITTEN},
+        {"shared", UINT32, WRITTEN},
+    };
+    PyObject *given[BUFFERS], *result = NULL;
+    Py_buffer b[BUFFERS];
     double threshold;
-    PyObject *result = NULL;
     uint64_t *bitmaps = NULL;
-    uint32_t *leads = NULL;
-    size_t largest = 0;
+    uint32_t *representatives = NULL;
+    size_t largest = 0, steps = 0;
     (void)module;
-    if (!PyArg_ParseTuple(args, "y*y*y*dw*w*", &values, &offsets, &starts, &threshold, &leader, &shared))
+    if (!PyArg_ParseTuple(args, "OOOdOO", &given[VALUES], &given[OFFSETS], &given[STARTS], &threshold,
+                          &given[REPRESENTATIVE], &given[SHARED])
+        || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
-    const int64_t *offset = offsets.buf, *start = starts.buf;
-    const Py_ssize_t sets = offsets.len / 8 - 1, groups = starts.len / 8 - 1;
+    const int64_t *offsets = b[OFFSETS].buf, *starts = b[STARTS].buf;
+    const Py_ssize_t sets = b[OFFSETS].len / 8 - 1, groups = b[STARTS].len / 8 - 1;
     if (!(threshold > 0 && threshold <= 1)) {
         PyErr_SetString(PyExc_ValueError, "threshold: a number above 0 and up to 1 is allowed");
         goto done;
     }
-    if (offsets.len % 8 || starts.len % 8 || sets < 0 || groups < 0 || values.len % 4 ||
-        leader.len != 4 * sets || shared.len != 4 * sets ||
-        ((uintptr_t)values.buf | (uintptr_t)leader.buf | (uintptr_t)shared.buf) % 4 ||
-        ((uintptr_t)offsets.buf | (uintptr_t)starts.buf) % 8) {
-        PyErr_SetString(PyExc_ValueError, "aligned uint32 values, int64 bounds and one uint32 per set are needed");
+    if (sets < 0 || groups < 0 || sets >= UINT32_MAX || b[REPRESENTATIVE].len != 4 * sets || b[SHARED].len != 4 * sets) {
+        PyErr_SetString(PyExc_ValueError, "offsets and starts: int64 bounds, one more than sets or groups, and one uint32 "
+                                          "per set in representative and shared are needed");
         goto done;
     }
-    int ascending = offset[0] == 0 && offset[sets] == values.len / 4 && start[0] == 0 && start[groups] == sets;
-    for (Py_ssize_t i = 0; ascending && i < sets; i++) /* none below 0, so their differences do not overflow */
-        ascending = offset[i] <= offset[i + 1] && offset[i + 1] - offset[i] < UINT32_MAX;
-    for (Py_ssize_t g = 0; ascending && g < groups; g++) {
-        ascending = start[g] <= start[g + 1];
-        if (ascending && (size_t)(start[g + 1] - start[g]) > largest)
-            largest = (size_t)(start[g + 1] - start[g]);
-    }
-    if (!ascending) {
-        PyErr_SetString(PyExc_ValueError, "offsets and starts: ascending values from 0 to the end are needed");
+    if (check_ascending("offsets", offsets, sets + 1, b[VALUES].len / 4, UINT32_MAX - 1) < 0
+        || check_ascending("starts", starts, groups + 1, sets, sets) < 0)
         goto done;
-    }
+    for (Py_ssize_t g = 0; g < groups; g++)
+        if ((size_t)(starts[g + 1] - starts[g]) > largest)
+            largest = (size_t)(starts[g + 1] - starts[g]);
     bitmaps = malloc((largest + 1) * BITMAP_WORDS * sizeof(uint64_t));
-    leads = malloc((largest + 1) * sizeof(uint32_t));
-    if (!bitmaps || !leads) {
+    representatives = malloc((largest + 1) * sizeof(uint32_t));
+    if (!bitmaps || !representatives) {
         PyErr_NoMemory();
         goto done;
     }
     Py_BEGIN_ALLOW_THREADS
-    uint32_t *leader_of = leader.buf, *shared_of = shared.buf;
-    for (Py_ssize_t g = 0; g < groups; g++) {
-        size_t count = 0;
-        for (int64_t i = start[g]; i < start[g + 1]; i++) {
-            uint64_t *bitmap = bitmaps + count * BITMAP_WORDS; /* stays there if the set leads */
-            const Set set = {(const uint32_t *)values.buf + offset[i], (size_t)(offset[i + 1] - offset[i]), bitmap};
-            fill_bitmap(set.values, set.size, bitmap);
-            leader_of[i] = (uint32_t)i;
-            shared_of[i] = (uint32_t)set.size;
-            for (size_t l = 0; l < count; l++) {
-                const int64_t *at = offset + leads[l];
-                const Set other = {(const uint32_t *)values.buf + at[0], (size_t)(at[1] - at[0]),
-                                   bitmaps + l * BITMAP_WORDS};
-                uint32_t equal;
-                if (similar(&set, &other, threshold, &equal)) {
-                    leader_of[i] = leads[l];
-                    shared_of[i] = equal;
-                    break;
-                }
-            }
-            if (leader_of[i] == (uint32_t)i)
-                leads[count++] = (uint32_t)i;
-        }
-    }
+    for (Py_ssize_t g = 0; g < groups; g++)
+        cluster_group(b[VALUES].buf, offsets, starts[g], starts[g + 1], threshold, b[REPRESENTATIVE].buf,
+                      b[SHARED].buf, representatives, bitmaps, &steps);
     Py_END_ALLOW_THREADS
+    last_steps = steps;
     result = Py_NewRef(Py_None);
 done:
     free(bitmaps);
-    free(leads);
-    PyBuffer_Release(&values);
-    PyBuffer_Release(&offsets);
-    PyBuffer_Release(&starts);
-    PyBuffer_Release(&leader);
-    PyBuffer_Release(&shared);
+    free(representatives);
+    release_arrays(b, BUFFERS);
     return result;
 }
 
+static PyObject *merge_steps(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyLong_FromSize_t(last_steps);
+}
+
 static PyMethodDef methods[] = {
-    {"cluster", cluster, METH_VARARGS, "cluster(values, offsets, starts, threshold, leader, shared) -> None"},
+    {"cluster", cluster, METH_VARARGS, "cluster(values, offsets, starts, threshold, representative, shared) -> None"},
+    {"merge_steps", merge_steps, METH_NOARGS,
+     "merge_steps() -> int: values that the last cluster() of this process passed over in merges; for tests."},
     {NULL, NULL, 0, NULL},
 };
 
+static int module_exec(PyObject *Py_UNUSED(module)) { return draw_key(&bit_key); }
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "jaccard", "Leader clustering of sets.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "jaccard", "Clusters of similar sets.", 0, methods, module_slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_jaccard(void) { return PyModuleDef_Init(&module); }

@@ -6,6 +6,7 @@ def cluster(
     offsets: NDArray[np.int64],
     starts: NDArray[np.int64],
     threshold: float,
-    leader: NDArray[np.uint32],
+    representative: NDArray[np.uint32],
     shared: NDArray[np.uint32],
 ) -> None: ...
+def merge_steps() -> int: ...

@@ -7,7 +7,7 @@ def link(
     permutations: int,
     minimum: int,
     always: int,
-    protected: NDArray[np.uint8] = ...,
+    protected: NDArray[np.uint8] | None = None,
 ) -> bytes: ...
 def assign(
     signatures: NDArray[np.uint32],
@@ -17,6 +17,7 @@ def assign(
     certain: int,
     always: int,
     protected: NDArray[np.uint8],
-    leader: NDArray[np.uint32],
+    representative: NDArray[np.uint32],
     matches: NDArray[np.uint32],
 ) -> None: ...
+def comparisons() -> int: ...

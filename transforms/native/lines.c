@@ -1,12 +1,11 @@
 /* A 64-bit hash of every line of Python strings, straight from their characters.
  *
  * line -> lower-cased words -> 64-bit word hashes -> rolling hash of them all -> fmix64, with the number of words in
- * the lowest bits. transforms/line_hashes.py documents every step. The GIL is released while characters are read. */
-
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
+ * the lowest bits. transforms/line_hashes.py documents every step.
+ *
+ * Cost: two passes, linear in the characters whatever they are (there is no table of words); 8 bytes per line of memory.
+ * Safety: arguments are checked at entry; the entries of `table` may be any numbers. The GIL is released while
+ * characters are read. The hash is fixed, since it is stored. */
 
 #include "words.h"
 
@@ -92,10 +91,11 @@ static int64_t count_lines(PyObject *text)
  * lines of each text begin, with the end as one more. */
 static PyObject *hash_lines(PyObject *module, PyObject *args)
 {
-    PyObject *given, *texts = NULL, *hashes = NULL, *offsets = NULL, *result = NULL;
-    Py_buffer table = {0};
+    static const Array arrays[] = {{"table", UINT32, 0}};
+    PyObject *given, *buffer, *texts = NULL, *hashes = NULL, *offsets = NULL, *result = NULL;
+    Py_buffer table;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Oy*", &given, &table))
+    if (!PyArg_ParseTuple(args, "OO", &given, &buffer) || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
     if (check_table(&table) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
         goto done;

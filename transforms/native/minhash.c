@@ -2,25 +2,20 @@
  *
  * text -> lower-cased words -> 64-bit word hashes -> rolling hash of n words -> 32-bit shingle hash -> minimum of
  * a[k] * fmix32(shingle) + b[k] mod 2^32 over all shingles, for every permutation k ("affine32" of datasketch 2).
- * transforms/signatures.py documents every step and owns the tables. Memory is constant; the GIL is released. */
+ * transforms/signatures.py documents every step and owns the tables.
+ *
+ * Cost: linear in characters and permutations whatever the text is (there is no table of words); constant memory but for
+ * shingles(), which returns 4 bytes per word. Safety: arguments are checked at entry; entries of `table` may be any
+ * numbers. The GIL is released. The hashes are fixed, since signatures are stored and compared between runs. */
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "words.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
-#define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define VECTORISED
-#endif
 
 #define BLOCK 512                      /* shingles between two folds into the signature: 2 KB, stays in L1 */
 #define STEP 8                         /* shingles per pass over the permutations */
 #define MAX_NGRAM 256
+#define MAX_PERMUTATIONS 65536
 
 typedef struct {
     const uint32_t *table; /* code point -> kind << 24 | lower-case code point */
@@ -215,16 +210,13 @@ static void digest(State *s, PyObject *text)
     }
 }
 
-static int prepare(State *s, const Py_buffer *table, int ngram, int characters)
+static int prepare(State *s, const Py_buffer *table, PyObject *given, int characters)
 {
-    if (check_table(table) < 0)
+    int64_t ngram;
+    if (check_table(table) < 0 || read_integer(given, "ngram", 1, MAX_NGRAM, &ngram) < 0)
         return -1;
-    if (ngram < 1 || ngram > MAX_NGRAM) {
-        PyErr_Format(PyExc_ValueError, "ngram: %d given, 1 to %d is allowed", ngram, MAX_NGRAM);
-        return -1;
-    }
     s->table = table->buf;
-    s->ngram = ngram;
+    s->ngram = (int)ngram;
     s->characters = characters;
     s->leave = 1;
     for (int i = 0; i < ngram; i++)
@@ -235,24 +227,31 @@ static int prepare(State *s, const Py_buffer *table, int ngram, int characters)
 /* signatures(texts, table, ngram, characters, a, b, out): fills out, uint32 of shape (len(texts), len(a)). */
 static PyObject *signatures(PyObject *module, PyObject *args)
 {
-    PyObject *given, *texts = NULL, *result = NULL;
-    Py_buffer table = {0}, a = {0}, b = {0}, out = {0};
-    int ngram, characters;
+    enum { TABLE, A, B, OUT, BUFFERS };
+    static const Array arrays[] = {{"table", UINT32, 0}, {"a", UINT32, 0}, {"b", UINT32, 0}, {"out", UINT32, WRITTEN}};
+    PyObject *given, *buffers[BUFFERS], *size, *texts = NULL, *result = NULL;
+    Py_buffer views[BUFFERS];
+    int characters;
     uint32_t *lanes = NULL;
     State *s = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Oy*ipy*y*w*", &given, &table, &ngram, &characters, &a, &b, &out))
+    if (!PyArg_ParseTuple(args, "OOOpOOO", &given, &buffers[TABLE], &size, &characters, &buffers[A], &buffers[B],
+                          &buffers[OUT])
+        || take_arrays(arrays, buffers, views, BUFFERS) < 0)
         return NULL;
+    const Py_buffer *a = &views[A], *b = &views[B], *out = &views[OUT];
     if (!(s = calloc(1, sizeof(State)))) {
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &table, ngram, characters) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
+    if (prepare(s, &views[TABLE], size, characters) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
         goto done;
     const Py_ssize_t count = PyTuple_GET_SIZE(texts);
-    const size_t permutations = (size_t)a.len / sizeof(uint32_t);
-    if (permutations == 0 || a.len % sizeof(uint32_t) || a.len != b.len || out.len / a.len != count || out.len % a.len) {
-        PyErr_SetString(PyExc_ValueError, "a and b must be uint32 of one length, out of shape (texts, len(a))");
+    const size_t permutations = (size_t)a->len / sizeof(uint32_t);
+    if (permutations == 0 || permutations > MAX_PERMUTATIONS || a->len != b->len || out->len / a->len != count
+        || out->len % a->len) {
+        PyErr_Format(PyExc_ValueError, "a, b and out: 1 to %d uint32 in a, as many in b, out of shape (texts, len(a)) are "
+                     "needed", MAX_PERMUTATIONS);
         goto done;
     }
     s->lanes = (permutations + 15) / 16 * 16;
@@ -260,8 +259,8 @@ static PyObject *signatures(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    memcpy(lanes, a.buf, (size_t)a.len);
-    memcpy(lanes + s->lanes, b.buf, (size_t)b.len);
+    memcpy(lanes, a->buf, (size_t)a->len);
+    memcpy(lanes + s->lanes, b->buf, (size_t)b->len);
     s->a = lanes;
     s->b = lanes + s->lanes;
     s->minima = lanes + 2 * s->lanes;
@@ -269,7 +268,7 @@ static PyObject *signatures(PyObject *module, PyObject *args)
     for (Py_ssize_t i = 0; i < count; i++) {
         memset(s->minima, 0xFF, s->lanes * sizeof(uint32_t));
         digest(s, PyTuple_GET_ITEM(texts, i));
-        memcpy((char *)out.buf + i * a.len, s->minima, (size_t)a.len);
+        memcpy((char *)out->buf + i * a->len, s->minima, (size_t)a->len);
     }
     Py_END_ALLOW_THREADS
     result = Py_NewRef(Py_None);
@@ -277,28 +276,27 @@ done:
     free(lanes);
     free(s);
     Py_XDECREF(texts);
-    PyBuffer_Release(&table);
-    PyBuffer_Release(&a);
-    PyBuffer_Release(&b);
-    PyBuffer_Release(&out);
+    release_arrays(views, BUFFERS);
     return result;
 }
 
 /* shingles(text, table, ngram, characters) -> bytes: the uint32 shingle hashes in text order, repeats included. */
 static PyObject *shingles(PyObject *module, PyObject *args)
 {
-    PyObject *text, *result = NULL;
-    Py_buffer table = {0};
-    int ngram, characters;
+    static const Array arrays[] = {{"table", UINT32, 0}};
+    PyObject *text, *buffer, *size, *result = NULL;
+    Py_buffer table;
+    int characters;
     State *s = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "Uy*ip", &text, &table, &ngram, &characters))
+    if (!PyArg_ParseTuple(args, "UOOp", &text, &buffer, &size, &characters)
+        || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
     if (!(s = calloc(1, sizeof(State)))) {
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &table, ngram, characters) < 0 || PyUnicode_READY(text) < 0)
+    if (prepare(s, &table, size, characters) < 0 || PyUnicode_READY(text) < 0)
         goto done;
     Py_BEGIN_ALLOW_THREADS
     digest(s, text);

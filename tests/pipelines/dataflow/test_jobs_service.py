@@ -161,7 +161,8 @@ def test_totals_take_the_users_counters_alone(server: FakeDataflow, spec: JobSpe
         ),
         ("Traceback (most recent call last):\n SECRET", "an exception without a name"),
         (
-            "Traceback (most recent call last):\nx\nrefinery.transforms.errors.Unreadable: gs://x: bad [while running 's']",
+            "Traceback (most recent call last):\nx\n"
+            "refinery.transforms.errors.Unreadable: gs://x: bad [while running 's']",
             "refinery.transforms.errors.Unreadable: gs://x: bad [while running 's']",
         ),
         ("\x1b[2Jclear", "\\x1b[2Jclear"),

@@ -93,7 +93,7 @@ def test_elements_attributes_and_steps() -> None:
 def test_it_stops_where_a_limit_is_passed() -> None:
     assert htmlscan.cost("<div>" * 1_000_000, 512, FAR)[0] == 513
     assert htmlscan.cost("<br>" * 1_000_000, 512, 1000)[1] == 1001
-    with pytest.raises(ValueError, match="max_depth 0 and max_elements 1 given"):
+    with pytest.raises(ValueError, match="max_depth: 0 given, 1 to 1000000 is allowed"):
         htmlscan.cost("", 0, 1)
     with pytest.raises(UnicodeEncodeError):
         htmlscan.cost("\ud800", 1, 1)

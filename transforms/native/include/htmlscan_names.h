@@ -1,5 +1,10 @@
-/* The elements that the HTML standard treats in some special way, by name. Included by htmlscan.c alone. */
-#include <stdint.h>
+/* The elements that the HTML standard treats in some special way, by name. Included by htmlscan.c alone.
+ *
+ * A name is a number from here on. Two names that shared one would let a page close in this scanner what stays open in
+ * the parser, so names of up to eight bytes are exact and longer ones are hashed with a random key: chance alone makes
+ * two equal, once in 2^63. The table never grows: a look-up passes over most_probes slots at most. */
+
+#include "keyed_hash.h"
 
 enum {
     VOID = 1,          /* no content, never on the stack */
@@ -69,25 +74,40 @@ static const Known KNOWN[] = {
 #define SLOTS 512 /* a power of two, several times the number of names */
 static uint64_t slot_keys[SLOTS];
 static uint32_t slot_flags[SLOTS];
+static size_t most_probes; /* slots that any look-up passes over, at most */
+static HashKey name_key;   /* drawn when the module is loaded */
 
 static inline uint8_t lower(uint8_t c)
 {
     return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
 }
 
-/* A name as a number: its lower-case bytes up to eight, a hash beyond. */
+/* A name as a number: its lower-case bytes up to eight (the first is a letter, so the highest bit is 0), a hash beyond. */
 static uint64_t key_of(const uint8_t *name, size_t size)
 {
-    uint64_t key = size <= 8 ? 0 : 0xcbf29ce484222325u;
+    uint64_t key = 0;
+    if (size > 8)
+        return siphash(&name_key, name, size, 1) | (uint64_t)1 << 63;
     for (size_t i = 0; i < size; i++)
-        key = size <= 8 ? key << 8 | lower(name[i]) : (key ^ lower(name[i])) * 0x100000001b3u;
-    return size <= 8 ? key : key | (uint64_t)1 << 63;
+        key = key << 8 | lower(name[i]);
+    return key;
 }
 
 static size_t slot_of(uint64_t key)
 {
-    size_t slot = (size_t)((key * 0x9e3779b97f4a7c15u) >> 55);
+    size_t slot = (size_t)(slot_hash(&name_key, key) % SLOTS);
     while (slot_keys[slot] != 0 && slot_keys[slot] != key)
         slot = (slot + 1) & (SLOTS - 1);
     return slot;
+}
+
+/* The longest run of slots that are taken. */
+static size_t longest_run(void)
+{
+    size_t longest = 0, run = 0;
+    for (size_t i = 0; i < 2 * SLOTS; i++) { /* twice round, for a run over the end */
+        run = slot_keys[i % SLOTS] ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest;
 }

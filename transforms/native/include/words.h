@@ -4,14 +4,7 @@
 #ifndef REFINERY_WORDS_H
 #define REFINERY_WORDS_H
 
-#include <Python.h>
-#include <stdint.h>
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "kernel.h"
 
 #define CODE_POINTS 0x110000
 #define WORD_SEED 0x243F6A8885A308D3u  /* first 64 bits of the fraction of pi */
@@ -38,12 +31,12 @@ INLINE uint32_t code_point(int kind, const void *data, Py_ssize_t i)
     return ((const Py_UCS4 *)data)[i];
 }
 
-/* -1 and a Python error unless `table` has one aligned uint32 entry per code point. */
+/* -1 and a Python error unless `table`, uint32, has one entry per code point. */
 INLINE int check_table(const Py_buffer *table)
 {
-    if (table->len == CODE_POINTS * (Py_ssize_t)sizeof(uint32_t) && (uintptr_t)table->buf % sizeof(uint32_t) == 0)
+    if (table->len == CODE_POINTS * (Py_ssize_t)sizeof(uint32_t))
         return 0;
-    PyErr_SetString(PyExc_ValueError, "table: 0x110000 uint32 entries are needed, aligned");
+    PyErr_Format(PyExc_ValueError, "table: 0x110000 uint32 entries are needed, %zd given", table->len / 4);
     return -1;
 }
 

@@ -4,7 +4,7 @@
 
 #include "heuristics_characters.h"
 
-enum { WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32 }; /* flags */
+enum { WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32, ALL_FLAGS = 63 }; /* flags */
 enum { WINDOW_WORDS = 1000, MAX_NGRAM = 10 };
 
 #define SPACED 0x80000000u /* in an id: whitespace stands before the word. In a count: the walk has met the n-gram */
@@ -29,6 +29,7 @@ typedef struct { uint32_t start, end, breaks; } Segment; /* text[start:end] of t
 typedef struct {
     Table words, lines, paragraphs, ngrams;
     Vector info, ids, positions, ngram_ids, counts, segments;
+    size_t ngram_steps; /* of the table of n-grams, which is emptied for every n */
 } Arena;
 typedef struct { size_t max_ngram, short_line_chars, min_line_words, max_word_chars; unsigned flags; } Options;
 
@@ -328,6 +329,7 @@ static int count_ngrams(Arena *a, const Options *o, Counts *k)
             kept += (*count & ~SPACED) > 1;
         }
         candidates = kept;
+        a->ngram_steps += a->ngrams.steps;
     }
     return 0;
 }

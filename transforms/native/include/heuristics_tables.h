@@ -1,16 +1,9 @@
 /* Growing arrays and a hash table that hands out dense ids. Keys are 64-bit hashes, taken as identity.
 
-   Open addressing with linear probing at most half full; the seed is fixed, so results never depend on the process. */
+   Open addressing with linear probing at most half full. A key's slot is its keyed hash (keyed_hash.h), so that no text
+   can choose words that meet in a slot; ids are given in order of insertion and never depend on slots. */
 
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
-
-#if defined(__GNUC__)
-#define INLINE static inline __attribute__((always_inline))
-#else
-#define INLINE static inline
-#endif
+#include "keyed_hash.h"
 
 enum { MIN_SLOTS = 16, MAX_FIRST_SLOTS = 1 << 14 };
 
@@ -19,8 +12,10 @@ enum { MIN_SLOTS = 16, MAX_FIRST_SLOTS = 1 << 14 };
 #define LINE_PRIME UINT64_C(0xD6E8FEB86659FD93)
 
 typedef struct { uint64_t key; uint32_t id, unused; } Slot; /* id 0: free */
-typedef struct { Slot *slots; size_t mask, used, allocated; } Table;
+typedef struct { Slot *slots; size_t mask, used, allocated, steps; } Table; /* steps: slots passed over since reset */
 typedef struct { void *items; size_t capacity; } Vector;
+
+static HashKey slot_key; /* drawn when the module is loaded */
 
 static int reserve(Vector *vector, size_t needed, size_t size)
 {
@@ -35,6 +30,7 @@ static int reserve(Vector *vector, size_t needed, size_t size)
     return 0;
 }
 
+/* A fixed mixer: part of the identity of a paragraph, of no slot. */
 INLINE uint64_t mix(uint64_t key)
 {
     key = (key ^ (key >> 32)) * LINE_PRIME;
@@ -56,7 +52,7 @@ static int table_reset(Table *table, size_t expected)
     }
     memset(table->slots, 0, size * sizeof(Slot));
     table->mask = size - 1;
-    table->used = 0;
+    table->used = table->steps = 0;
     return 0;
 }
 
@@ -69,8 +65,8 @@ static int table_grow(Table *table)
     for (size_t i = 0; i <= table->mask; i++) {
         if (!table->slots[i].id)
             continue;
-        size_t at = mix(table->slots[i].key) & (size - 1);
-        while (slots[at].id)
+        size_t at = slot_hash(&slot_key, table->slots[i].key) & (size - 1);
+        for (; slots[at].id; table->steps++)
             at = (at + 1) & (size - 1);
         slots[at] = table->slots[i];
     }
@@ -84,8 +80,8 @@ static int table_grow(Table *table)
 /* The id of `key`, 0, 1, … in order of first insertion; -1: no memory. Compare `used` to see whether it was new. */
 INLINE int64_t table_insert(Table *table, uint64_t key)
 {
-    size_t at = mix(key) & table->mask;
-    while (table->slots[at].id) {
+    size_t at = slot_hash(&slot_key, key) & table->mask;
+    for (; table->slots[at].id; table->steps++) {
         if (table->slots[at].key == key)
             return (int64_t)table->slots[at].id - 1;
         at = (at + 1) & table->mask;
@@ -96,10 +92,10 @@ INLINE int64_t table_insert(Table *table, uint64_t key)
     return 2 * table->used > table->mask && table_grow(table) < 0 ? -1 : id;
 }
 
-static int table_has(const Table *table, uint64_t key)
+static int table_has(Table *table, uint64_t key)
 {
-    size_t at = mix(key) & table->mask;
-    while (table->slots[at].id) {
+    size_t at = slot_hash(&slot_key, key) & table->mask;
+    for (; table->slots[at].id; table->steps++) {
         if (table->slots[at].key == key)
             return 1;
         at = (at + 1) & table->mask;

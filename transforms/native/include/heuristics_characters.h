@@ -1,5 +1,7 @@
 /* What the scan asks of a character, and the phrases it looks for. Include after heuristics_tables.h. */
 
+#include "scripts.h"
+
 enum { /* classes of a character */
     SPACE = 1, BREAK = 2, ALPHA = 4, NUMERIC = 8, LOWER = 16, MARK = 32, SPACELESS = 64, PUNCT = 128, TERMINAL = 256,
     CLOSER = 512, BULLET = 1024, CODE = 2048, TRIGGER = 4096
@@ -27,11 +29,6 @@ static const uint32_t TERMINALS[][2] = {
     {0x11944, 0x11944}, {0x11946, 0x11946}, {0x11A42, 0x11A43}, {0x11A9B, 0x11A9C}, {0x11C41, 0x11C42},
     {0x11EF7, 0x11EF8}, {0x11F43, 0x11F44}, {0x16A6E, 0x16A6F}, {0x16AF5, 0x16AF5}, {0x16B37, 0x16B38},
     {0x16B44, 0x16B44}, {0x16D6E, 0x16D6F}, {0x16E98, 0x16E98}, {0x1BC9F, 0x1BC9F}, {0x1DA88, 0x1DA88},
-};
-/* Blocks whose letters stand without spaces: Thai and Lao, Myanmar, Khmer, CJK marks and kana, Han, half-width kana. */
-static const uint32_t SPACELESS_BLOCKS[][2] = {
-    {0xE00, 0xEFF}, {0x1000, 0x109F}, {0x1780, 0x17FF}, {0x3000, 0x30FF}, {0x31F0, 0x31FF}, {0x3400, 0x4DBF},
-    {0x4E00, 0x9FFF}, {0xA9E0, 0xA9FF}, {0xAA60, 0xAA7F}, {0xF900, 0xFAFF}, {0xFF66, 0xFF9F}, {0x1AFF0, 0x1B16F},
 };
 static const struct { uint32_t chars[12]; uint16_t class; } SETS[] = {
     {{'"', '\'', ')', ']', '}', 0x2019, 0x201D, 0xBB}, CLOSER},
@@ -99,8 +96,8 @@ static int fill_classes(void)
             class |= major == 'M' ? MARK : major == 'P' || major == 'S' ? PUNCT : 0;
             Py_DECREF(category);
         }
-        for (size_t i = 0; (class & ALPHA) && i < sizeof(SPACELESS_BLOCKS) / sizeof(*SPACELESS_BLOCKS); i++)
-            class |= c >= SPACELESS_BLOCKS[i][0] && c <= SPACELESS_BLOCKS[i][1] ? SPACELESS : 0;
+        for (size_t i = 0; (class & ALPHA) && i < UNSPACED_RANGES; i++)
+            class |= c >= UNSPACED[i][0] && c <= UNSPACED[i][1] ? SPACELESS : 0;
         classes[c] = (uint16_t)class;
     }
     Py_DECREF(unicodedata);

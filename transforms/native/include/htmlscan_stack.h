@@ -16,6 +16,7 @@ static void fill_tables(void)
         slot_keys[slot] = named(KNOWN[i].name);
         slot_flags[slot] = KNOWN[i].flags;
     }
+    most_probes = longest_run();
     K_A = named("a"), K_P = named("p"), K_LI = named("li"), K_DD = named("dd");
     K_DT = named("dt"), K_TD = named("td"), K_TH = named("th"), K_TR = named("tr"), K_TABLE = named("table");
     K_TEMPLATE = named("template"), K_FORM = named("form"), K_BUTTON = named("button"), K_OPTION = named("option");
@@ -27,7 +28,7 @@ static void fill_tables(void)
 }
 
 typedef struct {
-    uint64_t key, attributes; /* name; hash of the raw attributes of a formatting element */
+    uint64_t key, attributes; /* name; keyed hash of the raw attributes of a formatting element */
     uint32_t flags;
     uint8_t listed;  /* in the standard's list of active formatting elements */
     uint8_t waiting; /* closed with its block, to be opened again by the next text or inline element */
