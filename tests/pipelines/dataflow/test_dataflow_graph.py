@@ -62,7 +62,7 @@ STEPS = {
     },
     "shards": {
         *EVERY,
-        *(f"representatives/{step}" for step in (*LIST, "read")),
+        *(f"kept-documents/{step}" for step in (*LIST, "read")),
         *(f"{stage}/judge/each" for stage in ("lines", "quality", "toxicity", "pii", "encode")),
         *(f"shuffle/{step}" for step in ("start", "every shard", "batch", "merge", "by shard")),
         "write-shards/write",
