@@ -1,5 +1,4 @@
 """Characters of scripts written without spaces, by their Unicode properties: what include/scripts.h lists."""
-lists."""
 
 import regex
 
