@@ -145,7 +145,7 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
     check_beam_flags(flags)
     flags = launch_flags(args.runner, flags, args.output, args.work or f"{args.output.rstrip('/')}/work")
     with Runner(args.runner, args.workers, flags, args.quiet, args.traceback, say).open() as runner:
-        from refinery.pipelines.run.load_recipe import load_recipe
+        from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.refine import Refinement
 
         recipe = load_recipe(args.recipe, args.set, args.input)
@@ -215,7 +215,7 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
         from refinery.pipelines.commands.sample import sample_texts
         from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
-        from refinery.pipelines.run.load_recipe import load_recipe
+        from refinery.pipelines.recipe.load_recipe import load_recipe
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)
