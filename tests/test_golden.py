@@ -51,4 +51,4 @@ def test_most_reasons_of_the_text_stages_are_met(tmp_path: Path) -> None:
     answers = [answer for stage in stages for answer in golden.outputs(find_lane("web"), stage, tmp_path)]
     met = {answer.reason for answer in answers if isinstance(answer, Drop)}
     declared = {reason.name for stage in stages for reason in stage.reasons}
-    assert met <= declared and len(met) > 0.7 * len(declared), sorted(declared - met)
+    assert met <= declared and len(met) > 0.6 * len(declared), sorted(declared - met)
