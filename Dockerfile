@@ -27,7 +27,7 @@ COPY loader refinery/loader
 # The package of the workers is made from an installed one, with these very versions.
 RUN pip install --no-index --no-deps wheels/*.whl \
     && pip install --no-index --no-deps --no-build-isolation . \
-    && mkdir package && cd / && python -m refinery.pipelines.runners.worker_package /build/package \
+    && mkdir package && cd / && python -m refinery.pipelines.dataflow.worker_package /build/package \
     && pip wheel --no-index --no-deps --no-build-isolation /build/package/*.tar.gz --wheel-dir /build/worker
 
 FROM python:3.11-slim-bookworm

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from refinery.pipelines.run.load_recipe import load_recipe
+from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.transforms.core.document import Drop, RawDocument
 from refinery.transforms.extract.extract import extract_document
 from refinery.transforms.filter.heuristics import judge_heuristics

@@ -10,9 +10,9 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from refinery.pipelines.run.load_recipe import parse_recipe
-from refinery.pipelines.run.params import load_yaml
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.params import load_yaml
+from refinery.pipelines.recipe.recipe import PHASE_SECTIONS, Recipe
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.dedup.signatures import signature_table

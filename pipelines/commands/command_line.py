@@ -40,6 +40,14 @@ It reads small files alone, and writes nothing.
 exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command is wrong, or there is no run."""
 
 
+STAGES_EXAMPLES = """examples:
+  refinery stages                          all stages of the web lane
+  refinery stages language                 one of them
+  refinery stages new too-many-digits      writes too_many_digits.py, a stage of your own, and its test
+  refinery stages --recipe my.yaml         with the stages of your own that the recipe uses
+  refinery stages --schema > recipe.schema.json     for completion and warnings in an editor"""
+
+
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of every command that reads the sources of a recipe."""
     parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
@@ -121,6 +129,23 @@ def build_parser() -> argparse.ArgumentParser:
     trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     trace.set_defaults(run=run_trace)
 
+    stages = commands.add_parser(
+        "stages",
+        help="all stages with their parameters, reasons and versions; `stages new NAME` writes an example",
+        epilog=STAGES_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    stages.add_argument(
+        "words", nargs="*", metavar="NAME | new NAME", help="one stage alone; or a new one of that name"
+    )
+    stages.add_argument(
+        "--recipe", default="", metavar="FILE", help="with the stages of your own that this recipe uses"
+    )
+    stages.add_argument("--lane", default="web", help="of this lane (default: web)")
+    stages.add_argument("--folder", default=".", metavar="DIR", help="where `new` writes (default: here)")
+    stages.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
+    stages.set_defaults(run=run_stages)
+
     tokenizer = commands.add_parser("train-tokenizer", help="train a BPE tokenizer on a sample of a recipe's sources")
     add_recipe_arguments(tokenizer)
     tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
@@ -140,15 +165,17 @@ def build_parser() -> argparse.ArgumentParser:
 
 def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
-    from refinery.pipelines.runners.runner import Runner, launch_flags
+    from refinery.pipelines.runners.runner import Runner
 
     check_beam_flags(flags)
-    flags = launch_flags(args.runner, flags, args.output, args.work or f"{args.output.rstrip('/')}/work")
-    with Runner(args.runner, args.workers, flags, args.quiet, args.traceback, say).open() as runner:
-        from refinery.pipelines.run.load_recipe import load_recipe
+    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    with runner.open():
+        from refinery.pipelines.recipe.load_recipe import load_recipe
+        from refinery.pipelines.run.api import runner_flags
         from refinery.pipelines.run.refine import Refinement
 
         recipe = load_recipe(args.recipe, args.set, args.input)
+        runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
         run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
         totals = run.run().totals
     say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
@@ -207,6 +234,28 @@ def read_lines(path: str) -> list[str]:
         return [line for line in lines if line]
 
 
+def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what stages there are, or write a new one."""
+    from refinery.pipelines.commands.stages import list_stages, new_stage
+    from refinery.pipelines.recipe.load_recipe import load_recipe
+    from refinery.pipelines.recipe.recipe import find_lane, recipe_class
+    from refinery.pipelines.recipe.schema import schema_text
+
+    refuse_flags(flags)
+    if args.words[:1] == ["new"]:
+        if len(args.words) != 2:
+            raise ValueError("stages new: one name is needed, such as `refinery stages new too-many-digits`")
+        lines = new_stage(args.words[1], args.folder)
+    else:
+        lane = load_recipe(args.recipe).LANE if args.recipe else find_lane(args.lane)
+        if len(args.words) > 1:
+            raise ValueError(f"stages: {' '.join(args.words)} given, one name is allowed")
+        lines = [schema_text(recipe_class(lane))] if args.schema else list(list_stages(lane, *args.words))
+    for line in lines:
+        say(line)
+    return 0
+
+
 def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Train on a sample of the documents that the recipe's phase 1 keeps."""
     from refinery.pipelines.runners.runner import Runner
@@ -215,7 +264,7 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
         from refinery.pipelines.commands.sample import sample_texts
         from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
-        from refinery.pipelines.run.load_recipe import load_recipe
+        from refinery.pipelines.recipe.load_recipe import load_recipe
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from refinery.pipelines.commands.inspection import PHASES, Inspection, PhaseState
-from refinery.pipelines.commands.trace_text import safe
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
+from refinery.transforms.core.safe_text import safe
 
 LINE = 2_000  # characters of a line that are shown
 SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed jobs are always shown

@@ -14,11 +14,11 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.format.manifest import unseal
+from refinery.pipelines.recipe.graphs import clean_documents
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.funnel import check_budget
-from refinery.pipelines.run.graphs import clean_documents
-from refinery.pipelines.run.plain_yaml import RecipeError
 from refinery.pipelines.run.prefix import RefineError
-from refinery.pipelines.run.recipe import Recipe
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
 from refinery.transforms.core.report import WriteReport

@@ -21,6 +21,7 @@ from refinery.pipelines.commands.trace_documents import (
     Step,
     Trace,
 )
+from refinery.transforms.core.safe_text import safe
 
 NAMES = {
     Kept: "kept",
@@ -33,15 +34,6 @@ NAMES = {
     Missing: "missing",
 }
 SHOWN_FILES = 5  # files listed per source
-
-
-def safe(text: str) -> str:
-    """`text` with unprintable characters escaped: line breaks, terminal codes, marks that change the direction of text.
-
-    >>> safe("a\\x1b[2J")
-    'a\\\\x1b[2J'
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------

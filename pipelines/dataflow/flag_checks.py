@@ -12,8 +12,8 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.pipelines.run.plain_yaml import RecipeError
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
 
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")

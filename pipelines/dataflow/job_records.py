@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import seal, unseal
+from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store
-from refinery.pipelines.run.phases import JOB, SCHEMA_VERSION
+
+# Names of the records in a work location.
+JOB = re.compile(r"jobs/(?P<key>clean-[0-9]{5}|dedup|shards)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json")
 
 NAME_CHARS = 63  # Dataflow: [a-z]([-a-z0-9]{0,61}[a-z0-9])?
 DIGEST_CHARS = 10

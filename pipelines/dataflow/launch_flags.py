@@ -14,7 +14,7 @@ from apache_beam.internal import cloudpickle_pickler
 
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.dataflow.flag_checks import check_bucket, check_flags, read_options
-from refinery.pipelines.runners.worker_package import PACKAGE_FILE, build_package
+from refinery.pipelines.dataflow.worker_package import PACKAGE_FILE, build_package
 
 # Used where the user says nothing, with the reason.
 DEFAULTS: Mapping[str, str] = {

@@ -21,8 +21,8 @@ from google.auth.exceptions import GoogleAuthError, TransportError
 from google.cloud import dataflow
 from google.protobuf.json_format import ParseError
 
-from refinery.pipelines.commands.trace_text import safe
 from refinery.pipelines.dataflow.jobs import JobState, NameTaken, ServiceRefusal, ServiceTrouble
+from refinery.transforms.core.safe_text import safe
 
 OUTCOMES = ("in", "kept", "dropped", "dead")  # the names of the counters in transforms/core/per_document.py
 TIMEOUT = 60.0  # seconds of one request

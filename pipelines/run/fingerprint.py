@@ -18,9 +18,9 @@ from apache_beam.io.filesystems import FileSystems
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.gcs_store import GcsStore
-from refinery.pipelines.run.params import fingerprint
-from refinery.pipelines.run.plain_yaml import RecipeError
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.recipe.params import fingerprint
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Sink, Stage

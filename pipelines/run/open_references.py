@@ -5,9 +5,9 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase, read_phase
-from refinery.pipelines.run.plain_yaml import RecipeError
-from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, seal, unseal
+from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError, Store
-
-SCHEMA_VERSION = 1
+from refinery.pipelines.dataflow.job_records import JOB
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
@@ -119,7 +118,6 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 # Every name that a run writes into a work location. Nothing else there is ever removed.
 PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
 LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
-JOB = re.compile(r"jobs/(?P<key>clean-[0-9]{5}|dedup|shards)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json")
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
     rf"|{LIST.pattern}|{JOB.pattern}"

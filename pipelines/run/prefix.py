@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, Store
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_stages
-from refinery.pipelines.run.phases import SCHEMA_VERSION, read_phase, reuse_phase
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.run.phases import read_phase, reuse_phase
 from refinery.transforms.core.lane import PHASES
 
 

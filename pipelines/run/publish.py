@@ -24,8 +24,8 @@ from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase
-from refinery.pipelines.run.recipe import Recipe
 from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.encode import TokenizerInfo

@@ -19,8 +19,9 @@ from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, u
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
-from refinery.pipelines.run import graphs
-from refinery.pipelines.run.checks import check_files
+from refinery.pipelines.recipe import graphs
+from refinery.pipelines.recipe.checks import check_files
+from refinery.pipelines.recipe.recipe import Recipe, RunParams
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
@@ -35,7 +36,6 @@ from refinery.pipelines.run.phases import (
 )
 from refinery.pipelines.run.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from refinery.pipelines.run.publish import publish_corpus
-from refinery.pipelines.run.recipe import Recipe, RunParams
 from refinery.pipelines.runners.runner import Build, Runner
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.task_list import TaskList

@@ -13,6 +13,7 @@ from apache_beam.runners.runner import create_runner
 
 from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec
 from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, PollingPolicy, Watch, no_show
+from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
 from refinery.pipelines.runners.progress import Progress, live_totals
 
@@ -37,10 +38,13 @@ def runner_name(name: str) -> str:
     return DATAFLOW if name.lower() in ("dataflow", "dataflowrunner") else name
 
 
-def launch_flags(runner: str, flags: Sequence[str], output: str, work: str) -> tuple[str, ...]:
+def launch_flags(
+    runner: str, flags: Sequence[str], output: str, work: str, build: Callable[[], bytes] = build_package
+) -> tuple[str, ...]:
     """Beam's flags for a run: completed for Dataflow, unchanged for other runners.
 
-    Raises ValueError, one line, for what is missing and for what a run cannot use.
+    build: makes the package that workers install. Raises ValueError, one line, for what is missing and for what a run
+    cannot use.
     """
     if runner_name(runner) != DATAFLOW:
         return tuple(flags)
@@ -49,7 +53,7 @@ def launch_flags(runner: str, flags: Sequence[str], output: str, work: str) -> t
             raise ValueError(f"{flag.partition('=')[0]}: {why}; leave it out")
     from refinery.pipelines.dataflow.launch_flags import fill_in
 
-    return tuple(fill_in(flags, output=output, work=work))
+    return tuple(fill_in(flags, output=output, work=work, build=build))
 
 
 def ask_dataflow(flags: Sequence[str]) -> Callable[[JobRecord], JobState | None]:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import apache_beam as beam
 
-from refinery.pipelines.run.recipe import find_lane, lane_names
-from refinery.pipelines.runners.worker_package import package_digest
+from refinery.pipelines.dataflow.worker_package import package_digest
+from refinery.pipelines.recipe.recipe import find_lane, lane_names
 
 
 class StaleWorker(RuntimeError):

@@ -18,7 +18,7 @@ from typing import Any
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.lanes.web
-import refinery.pipelines.run.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
+import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.transforms.core.per_document import LIVE
 
 REPORT_SECONDS = 0.1

@@ -170,7 +170,7 @@ class Sink:
 class Writer(Sink):
     """The end of a lane: encoded documents in, published files out.
 
-    transform: called as transform(docs, job) with the lane's `ShardsJob` (pipelines/run/graphs.py); it emits one
+    transform: called as transform(docs, job) with the lane's `ShardsJob` (pipelines/recipe/graphs.py); it emits one
     "shard" side-output record per shard, with its files by kind. kinds: of those files, in the order of listings.
     """
 

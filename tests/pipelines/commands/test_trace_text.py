@@ -11,7 +11,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.trace_documents import Rejected, Removed
-from refinery.pipelines.commands.trace_text import json_lines, safe, text_lines
+from refinery.pipelines.commands.trace_text import json_lines, text_lines
+from refinery.transforms.core.safe_text import safe
 from tests.corpus_factory import REJECTS, reject_row
 from tests.pipelines.commands.test_trace_documents import LOST, add_rejects, ask
 from tests.pipelines.removals_factory import (

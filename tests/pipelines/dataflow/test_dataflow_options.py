@@ -14,7 +14,7 @@ from refinery.pipelines.commands import sample
 from refinery.pipelines.dataflow import launch_flags as dataflow
 from refinery.pipelines.dataflow.flag_checks import check_reach, named_files
 from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in, hidden_path, without
-from refinery.pipelines.run.plain_yaml import RecipeError
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.transforms.core import memory
 from tests.pipelines.dataflow_graphs import NEEDED, OUTPUT, WORK, demo_recipe
 

@@ -21,9 +21,9 @@ from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.dataflow.job_records import read_jobs
 from refinery.pipelines.lanes import web
+from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run import fingerprint, phases, prefix
 from refinery.pipelines.run import refine as refine_module
-from refinery.pipelines.run.load_recipe import load_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.read.sources import ReadTask

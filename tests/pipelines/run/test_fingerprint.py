@@ -6,6 +6,9 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.params import RecipeError
+from refinery.pipelines.recipe.recipe import PHASE_SECTIONS, Recipe
 from refinery.pipelines.run import fingerprint as module
 from refinery.pipelines.run.fingerprint import (
     code_digest,
@@ -16,9 +19,6 @@ from refinery.pipelines.run.fingerprint import (
     phase_fingerprints,
     phase_modules,
 )
-from refinery.pipelines.run.load_recipe import parse_recipe
-from refinery.pipelines.run.params import RecipeError
-from refinery.pipelines.run.recipe import PHASE_SECTIONS, Recipe
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
 

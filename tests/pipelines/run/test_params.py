@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.run.params import RecipeError, fingerprint, load_yaml, override, parse, to_plain
+from refinery.pipelines.recipe.params import RecipeError, fingerprint, load_yaml, override, parse, to_plain
 
 
 @dataclass(frozen=True)
@@ -375,9 +375,7 @@ def test_fingerprint_is_pinned() -> None:
 
 
 def test_fingerprint_does_not_depend_on_the_hash_seed() -> None:
-    code = (
-        "from refinery.pipelines.run.params import fingerprint as f; print(f({k: {k: 1.5} for k in set('abcdefgh')}))"
-    )
+    code = "from refinery.pipelines.recipe.params import fingerprint as f; print(f({k: {k: 1.5} for k in set('abcdefgh')}))"
     found = {
         subprocess.run(
             [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True

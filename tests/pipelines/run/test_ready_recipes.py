@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.run.load_recipe import load_recipe, parse_recipe
-from refinery.pipelines.run.params import fingerprint, to_plain
+from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
+from refinery.pipelines.recipe.params import fingerprint, to_plain
 
 RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
 

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 from apache_beam.portability.api import beam_runner_api_pb2 as api
 
-from refinery.pipelines.runners.same_code import CheckWorkers, StaleWorker, own_state, refuse_difference
-from refinery.pipelines.runners.worker_package import (
+from refinery.pipelines.dataflow.worker_package import (
     COMPILE_ARGS,
     PACKAGE_FILE,
     PYTHON,
@@ -24,6 +23,7 @@ from refinery.pipelines.runners.worker_package import (
     pinned_requirements,
     worker_files,
 )
+from refinery.pipelines.runners.same_code import CheckWorkers, StaleWorker, own_state, refuse_difference
 from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
@@ -103,7 +103,7 @@ def test_names_that_no_worker_could_import_are_refused(names: list[str], message
 
 def test_the_same_sources_give_the_same_bytes() -> None:
     command = (
-        "import sys; from refinery.pipelines.runners.worker_package import build_package; "
+        "import sys; from refinery.pipelines.dataflow.worker_package import build_package; "
         "sys.stdout.buffer.write(build_package())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"}

@@ -19,7 +19,7 @@ import yaml
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.run.load_recipe import parse_recipe
+from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, band_hashes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.run.load_recipe import parse_recipe
+from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import document_id

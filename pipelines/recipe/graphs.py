@@ -7,7 +7,7 @@ from typing import Any
 
 import apache_beam as beam
 
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from refinery.pipelines.run.params import parse
-from refinery.pipelines.run.plain_yaml import RecipeError, load_yaml, override
-from refinery.pipelines.run.recipe import Recipe, UsedStage, find_lane, recipe_class
-from refinery.pipelines.run.user_stages import UserCode, load_stage, merge_code
+from refinery.pipelines.recipe.params import parse
+from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
+from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recipe_class
+from refinery.pipelines.recipe.user_stages import UserCode, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import given
 

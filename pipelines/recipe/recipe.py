@@ -13,7 +13,7 @@ from pydantic import Field, create_model, model_validator
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.pipelines import lanes
-from refinery.pipelines.run.user_stages import NO_CODE, UserCode
+from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.per_document import RejectParams

@@ -32,7 +32,7 @@ PROVIDED = "apache-beam"  # by every worker's image, with what it needs
 TAKEN = {"refinery", "setup"}  # at the top of the package: no module of a user can have these names
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
-SETUP = '''"""Written by pipelines/runners/worker_package.py: what workers run, and no more."""
+SETUP = '''"""Written by pipelines/dataflow/worker_package.py: what workers run, and no more."""
 
 from setuptools import Extension, setup
 

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from refinery.pipelines.run.plain_yaml import RecipeError
-from refinery.pipelines.run.recipe import Recipe
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
 

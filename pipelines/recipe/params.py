@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any, TypeVar
 
-from refinery.pipelines.run.plain_yaml import RecipeError
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.transforms.core.params import Params, ParamsError, allowed, given
 
 MAX_PROBLEMS = 20

@@ -1,0 +1,138 @@
+"""Tables of the pages, from the declarations: `python -m refinery.pipelines.commands.pages` writes them anew.
+
+A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A test holds the pages
+equal to what this module makes of them.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from refinery.pipelines.commands.stages import show_default
+from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.schema import schema_text
+from refinery.transforms.core.lane import PHASES, Lane
+from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
+
+BLOCK = re.compile(
+    r"(<!-- (keys|reasons|rules|stages|notes|phases)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
+)
+
+
+def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
+    """A table of a page."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in line) + " |\n" for line in lines
+    )
+
+
+def keys(lane: Lane, section: str) -> str:
+    """Every key of a section of the recipe, "" for its top level."""
+    cls: type[Params] = recipe_class(lane)
+    for name in filter(None, section.split(".")):
+        cls = sections_of(cls.model_fields[name].annotation)[0]
+    docs = field_docs(cls)
+    summaries = {stage.key: stage.summary.rstrip(".") for stage in lane.stages} if issubclass(cls, Recipe) else {}
+    rows = (
+        (
+            f"`{name}`",
+            "required" if field.is_required() else f"`{show_default(field)}`",
+            f"section [{name}](#{name})"
+            if sections_of(field.annotation)
+            else allowed(field.annotation, field.metadata),
+            docs.get(name) or summaries.get(name, ""),
+        )
+        for name, field in cls.model_fields.items()
+    )
+    return table(("key", "default", "allowed", "meaning"), rows)
+
+
+def reasons(lane: Lane, name: str) -> str:
+    """Every reason of a stage, or of all stages with a heading each."""
+    text = ""
+    for stage in lane.stages:
+        if stage.reasons and name in ("", stage.name):
+            text += "" if name else f"### {stage.name}\n\n{stage.summary}\n\n"
+            rows = ((f"`{r.name}`", r.meaning, r.advice, r.source) for r in stage.reasons)
+            text += table(("reason", "dropped when", "what to do", "source"), rows) + ("" if name else "\n")
+    return text
+
+
+def rules(lane: Lane, section: str) -> str:
+    """Reasons of a set of rules, each with the parameter that its meaning names and that parameter's default."""
+    stage_key, _, group = section.partition(".")
+    stage = next(stage for stage in lane.stages if stage.key == stage_key)
+    cls = sections_of(recipe_class(lane).model_fields[stage_key].annotation)[0]
+    cls = sections_of(cls.model_fields[group].annotation)[0]
+
+    def rows() -> Iterator[Sequence[str]]:
+        for reason in stage.reasons:
+            if reason.name.startswith(f"{group}-"):
+                named = [key for key in re.findall(r"`(\w+)`", reason.meaning) if key in cls.model_fields]
+                defaults = ", ".join(show_default(cls.model_fields[key]) for key in named)
+                yield (
+                    f"`{reason.name}`",
+                    ", ".join(f"`{key}`" for key in named),
+                    defaults,
+                    reason.meaning,
+                    reason.source,
+                )
+
+    return table(("reason", "key", "default", "dropped when", "source"), rows())
+
+
+def stages(lane: Lane, _: str) -> str:
+    """The funnel: every stage with its phase, version and section."""
+    rows = (
+        (stage.name, lane.phase_of(stage), str(stage.version), f"`{stage.key}`" if stage.key else "", stage.summary)
+        for stage in lane.stages
+    )
+    return table(("stage", "phase", "version", "section", "what it does"), rows)
+
+
+def notes(lane: Lane, _: str) -> str:
+    """What stages note about a document."""
+    rows = (
+        (f"`{note.name}`", note.type.__name__, stage.name, "column" if note.column else "in `meta`", note.meaning)
+        for stage in lane.stages
+        for note in stage.notes
+    )
+    return table(("name", "type", "stage", "in provenance", "meaning"), rows)
+
+
+def phases(lane: Lane, _: str) -> str:
+    """Which sections decide which phase."""
+    rows = [(phase, ", ".join(f"`{name}`" for name in lane.sections(phase))) for phase in PHASES]
+    return table(("phase", "sections"), iter([*rows, ("none", ", ".join(f"`{name}`" for name in UNDECIDING))]))
+
+
+MAKERS: dict[str, Callable[[Lane, str], str]] = {
+    "keys": keys,
+    "reasons": reasons,
+    "rules": rules,
+    "stages": stages,
+    "notes": notes,
+    "phases": phases,
+}
+
+
+def render(text: str) -> str:
+    """A page with its tables made anew."""
+    lane = find_lane("web")
+    return BLOCK.sub(lambda found: f"{found[1]}{MAKERS[found[2]](lane, found[3] or '')}{found[5]}", text)
+
+
+def main() -> None:
+    """Write all tables of docs/ and the schemas of recipes/ anew. To be run in a checkout."""
+    for path in sorted(Path("docs").glob("*.md")):
+        before = path.read_text()
+        if (after := render(before)) != before:
+            path.write_text(after)
+            print(path)
+    for lane in lane_names():
+        Path(f"recipes/{lane}.schema.json").write_text(schema_text(recipe_class(find_lane(lane))))
+
+
+if __name__ == "__main__":
+    main()

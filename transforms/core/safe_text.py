@@ -1,0 +1,10 @@
+"""Text from inputs, made fit for a terminal."""
+
+
+def safe(text: str) -> str:
+    """`text` with unprintable characters escaped: line breaks, terminal codes, marks that change the direction of text.
+
+    >>> safe("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
