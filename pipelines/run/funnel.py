@@ -87,9 +87,7 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
         size = sum(row["kept"]["bytes"] for row in rows)
         rate = f"{entered / seconds[stage]:,.0f}" if seconds.get(stage) else ""
         share = f"{kept / read:.1%}" if read else ""
-        lines.append(
-            f"{stage:<28}{entered:>12,}{kept:>12,}{lost:>10,}{human_bytes(size):>12}{share:>9}{rate:>13}"
-        )
+        lines.append(f"{stage:<28}{entered:>12,}{kept:>12,}{lost:>10,}{human_bytes(size):>12}{share:>9}{rate:>13}")
         if created:
             lines.append(f"  + {'created':<24}{created:>12,}")
         for outcome, sign in (("dropped", "-"), ("dead", "!")):
