@@ -22,6 +22,8 @@ from refinery.loader.format.manifest import (
     RUN,
     SCHEMA_VERSION,
     SUFFIXES,
+    WRITER,
+    Column,
     IndexedWriter,
     dtype_for,
     seal,
@@ -39,6 +41,19 @@ TOKENIZER = "tokenizer/tokenizer.json"
 REJECTS, DEAD = "rejects/part-00000.parquet", "dead_letters/part-00000.parquet"
 SEED, VALIDATION = 1, 0.25
 SOURCES = {"web": "crawl", "code": "code"}  # domain -> its source
+COLUMNS = (Column("language", "string"), Column("language_score", "float"), Column("quality", "float"))
+STAGES = (
+    *(("clean", name) for name in ("read", "extract", "url", "language", "heuristics")),
+    *(("dedup", name) for name in ("exact-duplicates", "near-duplicates-in-source", "near-duplicates")),
+    *(("shards", name) for name in ("lines", "quality", "toxicity", "pii", "encode")),
+)
+# What every manifest says of the lane that made it.
+LANE: Mapping[str, Any] = {
+    "lane": "web",
+    "stages": [{"name": name, "phase": phase, "version": 1} for phase, name in STAGES],
+    "columns": [{"name": column.name, "type": column.type} for column in COLUMNS],
+    "writer": WRITER,
+}
 RECIPE: Mapping[str, Any] = {
     "name": "tiny",
     "shards": {"seed": SEED, "target_bytes": 1 << 20, "validation": VALIDATION},
@@ -215,7 +230,7 @@ def build_corpus(
                     writer.add(tokens)
                     rows.append(provenance_row(text, name, offset, len(tokens), id_, source))
                     offset += len(tokens)
-            write_provenance(root / f"{name}.provenance.parquet", rows)
+            write_provenance(root / f"{name}.provenance.parquet", rows, COLUMNS)
             files = {key: file_entry(root, name + suffix) for key, suffix in SUFFIXES.items()}
             files["bin"]["block_crc32c"] = block_checksums(root / f"{name}.bin")
             entry = {"split": split, "domain": domain, "index": index, "count": len(contents)}
@@ -229,6 +244,7 @@ def build_corpus(
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": "tiny",
+        **LANE,
         "fingerprint": fingerprint,
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],

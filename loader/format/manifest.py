@@ -256,6 +256,9 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     top = Fields(payload, what)
     tokenizer = top.inner("tokenizer")
     shards = tuple(_shard(entry) for entry in top.list("shards"))
+    columns = tuple(_column(entry) for entry in top.list("columns"))
+    if twice := sorted({c.name for i, c in enumerate(columns) if c.name in {other.name for other in columns[:i]}}):
+        raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
     tokens = sum(shard.tokens for shard in shards)
     if tokens >= MOST:
         raise FormatError(f"{what}: shards: tokens come to {tokens}, less than {MOST} expected")
@@ -270,7 +273,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         name=top.text("name"),
         lane=top.text("lane"),
         stages=tuple(StageEntry(e.text("name"), e.text("phase"), e.count("version")) for e in top.list("stages")),
-        columns=tuple(_column(entry) for entry in top.list("columns")),
+        columns=columns,
         fingerprint=top.text("fingerprint"),
         dtype=top.text("dtype"),
         dtype_code=code,

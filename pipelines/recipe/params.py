@@ -5,7 +5,7 @@ import json
 from typing import Any, TypeVar
 
 from refinery.pipelines.recipe.plain_yaml import RecipeError
-from refinery.transforms.core.params import Params, ParamsError, allowed, given
+from refinery.transforms.core.params import Params, ParamsError, allowed, below, given
 
 MAX_PROBLEMS = 20
 
@@ -24,7 +24,7 @@ def parse(cls: type[T], data: Any, path: str = "") -> T:
     try:
         return cls(**data)
     except ParamsError as error:
-        problems = [f"{path}.{problem}" if path else problem for problem in error.problems]
+        problems = [below(path, problem) for problem in error.problems]
     more = len(problems) - MAX_PROBLEMS
     raise RecipeError("\n".join(problems[:MAX_PROBLEMS] + [f"and {more} problems more"] * (more > 0)))
 

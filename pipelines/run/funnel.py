@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-CounterEntry = Mapping[str, Any]  # {"stage", "source", "outcome": in|kept|dropped|dead, "reason", "documents", "bytes"}
+# {"stage", "source", "outcome": in|kept|created|dropped|dead, "reason", "documents", "bytes"}
+CounterEntry = Mapping[str, Any]
 
 
 def build_funnel(
     counters: Iterable[CounterEntry], stages: Sequence[str], sources: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """One entry per stage and source, in the order of the funnel and of the recipe."""
+    """One entry per stage and source, in the order of the funnel and of the recipe. Only where a stage made several
+    documents of one does an entry have "created": how many there were beyond the first of each."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     nothing = {"stage": stages[0], "outcome": "in", "reason": "", "documents": 0, "bytes": 0}
-    counters = [*counters, *({**nothing, "source": source} for source in sources)]  # an empty source is told, too
+    counters = [*counters, *({**nothing, "source": source} for source in sources)]  # an empty source is reported, too
     for counter in sorted(counters, key=lambda t: (t["outcome"], t["reason"])):
         row = rows.setdefault(
             (counter["stage"], counter["source"]),
@@ -25,7 +27,11 @@ def build_funnel(
                 "dead": {},
             },
         )
-        if counter["outcome"] in ("in", "kept"):
+        if counter["outcome"] == "created":
+            if not counter["documents"]:
+                continue
+            entry = row.setdefault("created", {"documents": 0, "bytes": 0})
+        elif counter["outcome"] in ("in", "kept"):
             entry = row[counter["outcome"]]
         else:
             entry = row[counter["outcome"]].setdefault(counter["reason"], {"documents": 0, "bytes": 0})
@@ -76,12 +82,14 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
     for stage, rows in stages.items():
         entered = sum(row["in"]["documents"] for row in rows)
         kept = sum(row["kept"]["documents"] for row in rows)
+        created = sum(row["created"]["documents"] for row in rows if "created" in row)
+        lost = entered + created - kept
         size = sum(row["kept"]["bytes"] for row in rows)
         rate = f"{entered / seconds[stage]:,.0f}" if seconds.get(stage) else ""
         share = f"{kept / read:.1%}" if read else ""
-        lines.append(
-            f"{stage:<28}{entered:>12,}{kept:>12,}{entered - kept:>10,}{human_bytes(size):>12}{share:>9}{rate:>13}"
-        )
+        lines.append(f"{stage:<28}{entered:>12,}{kept:>12,}{lost:>10,}{human_bytes(size):>12}{share:>9}{rate:>13}")
+        if created:
+            lines.append(f"  + {'created':<24}{created:>12,}")
         for outcome, sign in (("dropped", "-"), ("dead", "!")):
             reasons: dict[str, int] = {}
             for row in rows:
@@ -90,5 +98,6 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
     lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
-    lines.append("(- dropped for a reason, ! dead letters; per source in manifest.json)")
+    parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
+    lines.append(f"({parts}- dropped for a reason, ! dead letters; per source in manifest.json)")
     return lines

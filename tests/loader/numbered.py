@@ -22,7 +22,7 @@ from refinery.loader.format.manifest import (
     shard_name,
 )
 from refinery.loader.storage.open_store import open_store
-from tests.corpus_factory import file_entry
+from tests.corpus_factory import LANE, file_entry
 
 # domain -> shards -> lengths of documents
 Lengths = Mapping[str, Sequence[Sequence[int]]]
@@ -51,6 +51,7 @@ def build_numbered(root: Path, lengths: Lengths, vocab_size: int = 60_000, name:
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": name,
+        **LANE,
         "fingerprint": "",
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],

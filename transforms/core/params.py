@@ -66,23 +66,20 @@ class Params(BaseModel):
             return {}
         if not isinstance(data, dict):
             return data
-        return {key: cls._read_value(key, value) for key, value in data.items()}
+        return {_utf8(key): cls._read_value(key, value) for key, value in data.items()}
 
     @classmethod
     def _read_value(cls, key: str, value: Any) -> Any:
         field = cls.model_fields.get(key)
         if field is None:
             return value
-        hint = field.annotation
-        if value is False and is_optional(hint) and bool not in get_args(hint):
-            return None
-        if isinstance(value, bool) and get_origin(hint) is Literal:  # YAML reads off as False
-            return {True: "on", False: "off"}[value]
         default = field.get_default(call_default_factory=True)
-        if isinstance(value, Mapping) and isinstance(default, Params):
-            given = {name: getattr(default, name) for name in type(default).model_fields} | dict(value)
-            return given
-        return _normalise(value)
+        if isinstance(default, Params):
+            if value is True or (value is None and not is_optional(field.annotation)):
+                return default
+            if isinstance(value, Mapping):
+                return {name: getattr(default, name) for name in type(default).model_fields} | dict(value)
+        return _read(field.annotation, value)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with other values, checked like a new one."""
@@ -93,11 +90,30 @@ class Params(BaseModel):
         return self.model_dump(mode="json")
 
 
-def _normalise(value: Any) -> Any:
+def _utf8(key: Any) -> Any:
+    """A key as pydantic can name it in an error: lone surrogates escaped."""
+    return key.encode("utf-8", "backslashreplace").decode() if isinstance(key, str) else key
+
+
+def _read(hint: Any, value: Any) -> Any:
+    """A value as its type takes it, at any depth: off as null where null is allowed, lists as tuples, keys sorted."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _read(args[0], value)
+    if origin in (Union, types.UnionType):
+        if value is False and type(None) in args and bool not in args:
+            return None
+        rest = [arg for arg in args if arg is not type(None)]
+        return _read(rest[0] if len(rest) == 1 else None, value)
+    if origin is Literal and isinstance(value, bool):  # YAML reads off as False
+        word = {True: "on", False: "off"}[value]
+        return word if word in args else value
     if isinstance(value, (list, tuple)):
-        return tuple(_normalise(item) for item in value)
+        inner = args[0] if origin is tuple and args[-1] is Ellipsis else None
+        return tuple(_read(inner, item) for item in value)
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _normalise(value[key]) for key in sorted(value)}
+        inner = args[-1] if inspect.isclass(origin) and issubclass(origin, Mapping) else None
+        return {key: _read(inner, value[key]) for key in sorted(value)}
     return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0: equal values, equal fingerprints
 
 
@@ -152,8 +168,8 @@ def allowed(hint: Any, metadata: Iterable[Any] = ()) -> str:
         return f"a list of {one}" if one else f"a list, each {allowed(args[0])},"
     if origin is not None and issubclass(origin, Mapping):
         return f"a mapping of names to {_PLURALS.get(args[1]) or allowed(args[1])}"
-    if hint is str and "min_length" in _limits(metadata):
-        return "text that is not empty"
+    if hint is str and (least := _limits(metadata).get("min_length")):
+        return "text that is not empty" if least == 1 else f"text of {least} characters or more"
     return _number(hint, metadata) if hint in (int, float) else _WORDS.get(hint, str(hint))
 
 
@@ -178,15 +194,13 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
 
 def _number(hint: Any, metadata: Iterable[Any]) -> str:
     found = _limits(metadata)
-    word = _WORDS[hint]
-    low = f"{found['ge']}" if "ge" in found else f"above {found['gt']}" if "gt" in found else ""
-    high = f"{found['le']}" if "le" in found else f"below {found['lt']}" if "lt" in found else ""
-    if low and high:
-        joint = " to " if "ge" in found and "le" in found else " to " if "ge" in found else " and up to "
-        return f"{word} {'from ' if 'ge' in found else ''}{low}{joint}{high}"
-    if low:
-        return f"{low} or more" if "ge" in found else f"{word} {low}"
-    return f"{word} up to {high}" if "le" in found else f"{word} {high}" if high else word
+    if "ge" in found and "le" in found:
+        return f"{_WORDS[hint]} from {found['ge']} to {found['le']}"
+    if "ge" in found and not {"le", "lt"} & found.keys():
+        return f"{_WORDS[hint]} of {found['ge']} or more"
+    said = {"ge": "from {}", "gt": "above {}", "le": "up to {}", "lt": "below {}"}
+    limits = " and ".join(words.format(found[name]) for name, words in said.items() if name in found)
+    return f"{_WORDS[hint]} {limits}".rstrip()
 
 
 # --- mistakes -------------------------------------------------------------------------------------------------------
@@ -221,7 +235,8 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             )
             problem = f"{given(value)} given, {bound} are allowed"
         elif kind in _LIMITS:
-            problem = f"{value} given, {what} is allowed"
+            number = "a huge integer" if isinstance(value, int) and abs(value) >= 10**20 else value
+            problem = f"{number} given, {re.sub('^an? (integer|number) of ', '', what)} is allowed"
         else:
             options = (
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
@@ -234,13 +249,22 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
 def _own_problems(cls: type[Params], path: tuple[int | str, ...], error: Exception) -> Iterator[str]:
     """What a class's own check says ("field: …"), or the problems of a section, behind the path to it."""
     where = dotted(path)
-    for line in error.problems if isinstance(error, ParamsError) else (" ".join(str(error).split()),):
-        named = re.match(r"\w[\w.\[\]]*(?=: )", line)
-        inside = named is not None and (isinstance(error, ParamsError) or named[0].split(".")[0] in cls.model_fields)
-        if where and isinstance(error, ParamsError):
-            yield f"{where}{'.' if inside else ': '}{line}"
-        else:
-            yield line if inside or not where else f"{where}: {line}"
+    if isinstance(error, ParamsError):
+        yield from (below(where, problem) for problem in error.problems)
+        return
+    line = " ".join(str(error).split())
+    named = _PATH.match(line)
+    inside = named is not None and re.split(r"[.\[]", named[0])[0] in cls.model_fields
+    yield line if inside or not where else f"{where}: {line}"
+
+
+# What `dotted` makes, in front of a problem.
+_PATH = re.compile(r"""(?:[\w.\[\]-]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")+(?=: )""")
+
+
+def below(where: str, problem: str) -> str:
+    """A problem of a section, behind the path to the section."""
+    return f"{where}{'.' if _PATH.match(problem) else ': '}{problem}" if where else problem
 
 
 def _type_at(cls: type[Params], path: tuple[int | str, ...]) -> tuple[Any, list[Any]]:

@@ -14,10 +14,11 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.manifest import (
     MANIFEST,
-    PROVENANCE_SCHEMA,
+    Column,
     check_domain,
     check_funnel,
     parse_manifest,
+    provenance_schema,
     read_manifest,
     seal,
     shard_name,
@@ -26,7 +27,7 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from tests.corpus_factory import BOS, FINGERPRINT, build_corpus, counts, provenance_row
+from tests.corpus_factory import BOS, COLUMNS, FINGERPRINT, STAGES, build_corpus, counts, provenance_row
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 JSON = st.recursive(
@@ -125,20 +126,20 @@ def rows(n: int) -> list[dict[str, Any]]:
 def test_provenance_round_trip_and_same_bytes(tmp_path: Path) -> None:
     given = rows(70_000)  # two row groups
     given[0] |= {"language_score": None, "quality": 0.5, "sources": [], "url": "", "meta": '{"a": "\u2028\\u0000"}'}
-    write_provenance(tmp_path / "a", given)
-    write_provenance(tmp_path / "b", iter(given))
+    write_provenance(tmp_path / "a", given, COLUMNS)
+    write_provenance(tmp_path / "b", iter(given), COLUMNS)
     assert checksums(tmp_path / "a") == checksums(tmp_path / "b")
     table = pq.read_table(tmp_path / "a")
-    assert table.schema.equals(PROVENANCE_SCHEMA)
+    assert table.schema.equals(provenance_schema(COLUMNS))
     assert table.slice(0, 2).to_pylist() == [given[0], given[1] | {"language_score": pytest.approx(0.9)}]
     assert [pq.ParquetFile(tmp_path / "a").metadata.row_group(i).num_rows for i in range(2)] == [65_536, 4_464]
 
 
 def test_empty_provenance(tmp_path: Path) -> None:
-    write_provenance(tmp_path / "a", [])
+    write_provenance(tmp_path / "a", [], COLUMNS)
     table = pq.read_table(tmp_path / "a")
     assert table.num_rows == 0
-    assert table.schema.equals(PROVENANCE_SCHEMA)
+    assert table.schema.equals(provenance_schema(COLUMNS))
 
 
 @pytest.mark.parametrize(
@@ -148,20 +149,34 @@ def test_empty_provenance(tmp_path: Path) -> None:
 )
 def test_provenance_refuses(tmp_path: Path, change: dict[str, Any]) -> None:
     with pytest.raises((ValueError, OverflowError, pa.ArrowException)):
-        write_provenance(tmp_path / "a", [rows(1)[0] | change])
+        write_provenance(tmp_path / "a", [rows(1)[0] | change], COLUMNS)
+
+
+def test_columns_are_those_of_the_lane(tmp_path: Path) -> None:
+    columns = (Column("topic", "string"), Column("edits", "integer"))
+    row = {key: value for key, value in rows(1)[0].items() if key not in {column.name for column in COLUMNS}}
+    given = [row | {"topic": "", "edits": None}, row | {"topic": "rivers", "edits": 2**40}]
+    write_provenance(tmp_path / "a", given, columns)
+    table = pq.read_table(tmp_path / "a")
+    assert table.schema.names[4:6] == ["topic", "edits"]
+    assert table.to_pylist() == given
+    with pytest.raises((ValueError, pa.ArrowException)):
+        write_provenance(tmp_path / "b", [row | {"topic": None, "edits": 1}], columns)
 
 
 def test_provenance_refuses_a_missing_field(tmp_path: Path) -> None:
     row = rows(1)[0]
     del row["quality"]
     with pytest.raises(ValueError, match="provenance: fields"):
-        write_provenance(tmp_path / "a", [row])
+        write_provenance(tmp_path / "a", [row], COLUMNS)
 
 
 def test_manifest_round_trip(tmp_path: Path) -> None:
     manifest = read_manifest(open_store(build_corpus(tmp_path)))
     assert (manifest.fingerprint, manifest.dtype, manifest.dtype_code) == (FINGERPRINT, "uint16", 8)
     assert manifest.tokenizer.bos_id == BOS
+    assert (manifest.lane, manifest.columns) == ("web", COLUMNS)
+    assert [(stage.phase, stage.name) for stage in manifest.stages] == list(STAGES)
     assert [(s.split, s.domain, s.index, s.documents) for s in manifest.shards] == [
         ("train", "web", 0, 3),
         ("train", "web", 1, 3),
@@ -221,6 +236,15 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
         (set_in("totals")({}), "totals: documents is None"),
         (set_in("funnel", 0, "kept")({"documents": 1}), r"funnel\[0\]: kept: bytes is None"),
         (set_in("funnel", 0, "dead")({"E": 3}), r"funnel\[0\]: dead: E is 3, an object expected"),
+        (set_in("funnel", 0, "created")({"documents": -1, "bytes": 0}), r"funnel\[0\]: created: documents is -1"),
+        (set_in("funnel", 0, "created")(None), r"funnel\[0\]: created is None, an object expected"),
+        (set_in("lane")(7), "lane is 7, a string expected"),
+        (set_in("writer")("packed"), "writer is 'packed', this reader knows 'megatron'"),
+        (set_in("stages", 1, "version")("1"), r"stages\[1\]: version is '1', an integer expected"),
+        (set_in("columns", 0, "type")("list"), r"columns\[0\]: type is 'list', string, float, integer expected"),
+        (set_in("columns", 0, "name")("Language"), r"columns\[0\]: name is 'Language', a lower-case name of its own"),
+        (set_in("columns", 0, "name")("url"), r"columns\[0\]: name is 'url', a lower-case name of its own expected"),
+        (set_in("columns", 0, "name")("quality"), "columns: 'quality' found twice, once expected"),
     ],
 )
 def test_wrong_manifest_is_named(tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
@@ -251,6 +275,14 @@ def test_funnel_that_reconciles() -> None:
     assert check_funnel(GOOD) == []
     lanes = [*GOOD[:2], stage("read", "c", 3, 3), *GOOD[2:], stage("encode", "c", 3, 2, short=1)]
     assert check_funnel(lanes) == []  # source c passes by "language"
+
+
+def test_created_documents_reconcile() -> None:
+    split = stage("split", "a", 9, 14, empty=2) | {"created": counts(7)}
+    assert check_funnel([GOOD[0], split]) == []
+    split["created"] = counts(6)
+    (problem,) = check_funnel([GOOD[0], split])
+    assert "9 documents entered and 6 were created, but 14 kept + 2 dropped + 0 dead = 16" in problem
 
 
 @pytest.mark.parametrize(

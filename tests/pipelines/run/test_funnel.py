@@ -46,6 +46,28 @@ def test_a_document_lost_between_stages_is_found() -> None:
     assert check_funnel(build_funnel(lost, ("read", "url"), ("s",)))
 
 
+def test_created_documents_are_counted_where_there_are_any() -> None:
+    counters = [
+        *COUNTERS,
+        counter("split", "in", 6, size=60),
+        counter("split", "kept", 9, size=55),
+        counter("split", "created", 4),
+        counter("split", "dropped", 1, "empty"),
+    ]
+    funnel = build_funnel(counters, ("read", "url", "split"), ("s",))
+    assert ["created" in row for row in funnel] == [False, False, True]
+    assert funnel[2]["created"] == {"documents": 4, "bytes": 0}
+    assert check_funnel(funnel) == []
+    nothing = build_funnel([*COUNTERS, counter("url", "created", 0)], ("read", "url"), ("s",))
+    assert nothing == build_funnel(COUNTERS, ("read", "url"), ("s",))
+    lines = funnel_table(funnel, {}, 1)
+    at = next(i for i, line in enumerate(lines) if line.startswith("split"))
+    assert lines[at].split()[:4] == ["split", "6", "9", "1"]  # lost: the one that was dropped
+    assert lines[at + 1].split() == ["+", "created", "4"]
+    assert lines[-1].startswith("(+ made by splitting")
+    assert not any("created" in line or "splitting" in line for line in funnel_table(nothing, {}, 1))
+
+
 def test_table_shows_stages_reasons_and_retention() -> None:
     lines = funnel_table(build_funnel(COUNTERS, ("read", "url"), ("s",)), {"url": 2.0}, 1234)
     text = "\n".join(lines)

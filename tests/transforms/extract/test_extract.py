@@ -254,12 +254,12 @@ def test_limits_are_the_recipe_s() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"engine": "lynx"}, "engine: 'lynx' given, resiliparse or trafilatura is allowed"),
-        ({"mode": "slow"}, "mode: 'slow' given"),
+        ({"engine": "lynx"}, "engine: 'lynx' \\(text\\) given, one of resiliparse, trafilatura is allowed"),
+        ({"mode": "slow"}, "mode: 'slow' \\(text\\) given, one of fast, standard, precision, recall is allowed"),
         ({"link_density": 0}, "link_density: 0 given"),
         ({"min_chars": 0}, "min_chars: 0 given, 1 or more is allowed"),
         ({"max_raw_bytes": 0}, "max_raw_bytes: 0 given, 1 or more is allowed"),
-        ({"max_depth": 5000}, "max_depth: 5000 given, 1 to 2048 is allowed"),
+        ({"max_depth": 5000}, "max_depth: 5000 given, an integer from 1 to 2048 is allowed"),
         ({"seconds": 0}, "seconds: 0 given, a number above 0 is allowed"),
     ],
 )

@@ -1,4 +1,3 @@
-import dataclasses
 import pickle
 import re
 from collections.abc import Callable
@@ -10,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from refinery.transforms.core.document import Document, Drop, document_id
+from refinery.transforms.core.params import Params
 from refinery.transforms.filter.heuristics import (
     HEURISTICS,
     BasicParams,
@@ -129,7 +129,7 @@ CASES: list[tuple[str, str, str, str, dict[str, Any]]] = [
     ("fineweb-duplicate-line-chars", PROSE + "\n" + PROSE[-99:], "fineweb", "max_duplicate_line_chars", {}),
     ("fineweb-newline-ratio", PROSE.replace("\n", "\n" * 9), "fineweb", "max_newline_ratio", {}),
 ]
-SETS: dict[str, Callable[..., Any]] = {
+SETS: dict[str, type[Params]] = {
     "basic": BasicParams,
     "gopher": GopherParams,
     "repetition": RepetitionParams,
@@ -142,7 +142,7 @@ SETS: dict[str, Callable[..., Any]] = {
 def test_each_reason_is_one_rule(reason: str, text: str, group: str, name: str, others: dict[str, Any]) -> None:
     on = SETS[group](**others)
     assert judge_heuristics(document(text), only(**{group: on})) == Drop(reason)
-    off = dataclasses.replace(on, **{name: False if isinstance(getattr(on, name), bool) else None})
+    off = on.replace(**{name: False if isinstance(getattr(on, name), bool) else None})
     assert isinstance(judge_heuristics(document(text), only(**{group: off})), Document)
 
 
@@ -153,7 +153,7 @@ def test_every_reason_is_tested_and_documented() -> None:
     assert reasons == {case[0] for case in CASES}
     table = (ROOT / "docs" / "heuristics.md").read_text()
     assert [reason for reason in sorted(reasons) if f"`{reason}`" not in table] == []
-    names = {f.name for params in SETS.values() for f in dataclasses.fields(params)}  # type: ignore[arg-type]
+    names = {name for params in SETS.values() for name in params.model_fields}
     assert [name for name in sorted(names) if f"`{name}`" not in table] == []
 
 
@@ -164,13 +164,19 @@ def test_good_text_passes_untouched() -> None:
 
 def gopher(**fields: Any) -> GopherParams:
     """Gopher's rules, all off but the given ones."""
-    off = {f.name: None for f in dataclasses.fields(GopherParams) if f.name != "stop_words"}
+    off = {name: None for name in GopherParams.model_fields if name != "stop_words"}
     return GopherParams(**off | fields)
 
 
 def repetition(**fields: Any) -> RepetitionParams:
     """The repetition rules, all off but the given ones."""
-    return RepetitionParams(**{f.name: None for f in dataclasses.fields(RepetitionParams)} | fields)
+    return RepetitionParams(**dict.fromkeys(RepetitionParams.model_fields) | fields)
+
+
+def fineweb(**fields: Any) -> FineWebParams:
+    """FineWeb's rules, all off but the given ones."""
+    off = {name: None for name in FineWebParams.model_fields if name != "short_line_chars"}
+    return FineWebParams(**off | fields)
 
 
 # --- thresholds: at the threshold a document passes, one step beyond it does not
@@ -232,10 +238,10 @@ def repetition(**fields: Any) -> RepetitionParams:
         (only(repetition=repetition(max_top_2_gram=0.6)), "a b c a b ", "a b c a b"),
         (only(repetition=repetition(max_duplicate_5_grams=0.25)), "ab c d e f ab c d e f   ", "ab c d e f ab c d e f"),
         (only(c4=C4Params(min_sentences=2)), "It is so. It was.", "It is so, it was."),
-        (only(fineweb=FineWebParams(0.5, None)), "It is.\nIt is", "It is.\nIt is\nIt was"),
-        (only(fineweb=FineWebParams(None, 0.5, 3, None, 9)), "aaa\naaaa", "aaa\nbbb\naaaa"),
-        (only(fineweb=FineWebParams(None, None, 3, 0.5, 9)), "aa\naa", "aa\naa\naa"),
-        (only(fineweb=FineWebParams(None, None, 3, None, 0.5)), "a b\n", "a\n"),
+        (only(fineweb=fineweb(min_terminal_lines=0.5)), "It is.\nIt is", "It is.\nIt is\nIt was"),
+        (only(fineweb=fineweb(max_short_lines=0.5, short_line_chars=3)), "aaa\naaaa", "aaa\nbbb\naaaa"),
+        (only(fineweb=fineweb(max_duplicate_line_chars=0.5)), "aa\naa", "aa\naa\naa"),
+        (only(fineweb=fineweb(max_newline_ratio=0.5)), "a b\n", "a\n"),
     ],
 )
 def test_thresholds_are_inclusive(params: HeuristicsParams, passes: str, fails: str) -> None:
@@ -245,7 +251,7 @@ def test_thresholds_are_inclusive(params: HeuristicsParams, passes: str, fails: 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n "])
 def test_a_share_of_nothing_is_zero(text: str) -> None:
-    off = HeuristicsParams(None, None, None, None, None)
+    off = only()
     assert judge_heuristics(document(text), off) == document(text)
     assert judge_heuristics(document(text), only(repetition=RepetitionParams())) == document(text)
     assert judge_heuristics(document(text), only(gopher=GopherParams())) == Drop("gopher-too-few-words")
@@ -307,7 +313,8 @@ def test_c4_options_change_lines() -> None:
     cited = only(c4=C4Params(remove_citations=True, min_sentences=None))
     text = "The mill[12] is old[citation needed] and[edit] small.[]\nMenu"
     assert judge_heuristics(document(text), cited) == document("The mill is old and small.")
-    lax = C4Params(False, None, None, False, False, False, False, False, None)
+    hints = {name: field.annotation for name, field in C4Params.model_fields.items()}
+    lax = C4Params(**{name: False if hint is bool else None for name, hint in hints.items()})
     odd = "x\nlorem ipsum\njavascript {cookie policy}\n" + "y" * 2000
     assert judge_heuristics(document(odd), only(c4=lax)) == document(odd)
 
@@ -367,7 +374,7 @@ def test_lines_with_a_long_word_keep_their_citations_until_they_go() -> None:
     cited = C4Params(remove_citations=True, max_word_chars=9, min_words_per_line=None, min_sentences=None)
     text = "A b[1] c.\u2028Its words[123] are long.\r\n\nD[edit] e f.\n的的的的的的的的的的[3]的。"
     assert judge_heuristics(document(text), only(c4=cited)) == document("A b c.\n\nD e f.\n的的的的的的的的的的的。")
-    anything = dataclasses.replace(cited, max_word_chars=None)
+    anything = cited.replace(max_word_chars=None)
     whole = document("A b c.\u2028Its words are long.\r\n\nD e f.\n的的的的的的的的的的的。")
     assert judge_heuristics(document(text), only(c4=anything)) == whole
 
@@ -403,7 +410,7 @@ def test_judging_never_fails_and_is_stable(text: str) -> None:
     [
         (lambda: BasicParams(min_chars=-1), "min_chars: -1 given"),
         (lambda: BasicParams(max_punctuation_ratio=1.5), "max_punctuation_ratio: 1.5 given"),
-        (lambda: GopherParams(max_hash_ratio=float("nan")), "max_hash_ratio: nan given"),
+        (lambda: GopherParams(max_hash_ratio=float("nan")), "max_hash_ratio: nan (a number) given, a finite"),
         (lambda: GopherParams(min_words=9, max_words=8), "min_words: 9 given, at most max_words"),
         (lambda: GopherParams(stop_words={"en": ("of the",)}), "stop_words.en: 'of the' given"),
         (lambda: GopherParams(stop_words={"en": ("",)}), "stop_words.en: '' given"),

@@ -99,8 +99,8 @@ def test_the_launchers_check(model_path: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model": ""}, "model: '' given"),
-        ({"label": ""}, "label: '' given"),
+        ({"model": ""}, r"model: '' \(empty text\) given, text that is not empty is allowed"),
+        ({"label": ""}, r"label: '' \(empty text\) given, text that is not empty is allowed"),
         ({"threshold": 1.5}, "threshold: 1.5 given, a number from 0 to 1 is allowed"),
         ({"max_chars": 0}, "max_chars: 0 given, 1 or more is allowed"),
     ],
@@ -108,7 +108,10 @@ def test_the_launchers_check(model_path: str, tmp_path: Path) -> None:
 def test_impossible_parameters(values: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         QualityParams(**{"model": "m", **values})  # type: ignore[arg-type]
-    assert QualityParams(model="m").files() == ("m",)
+
+
+def test_its_model_is_its_file() -> None:
+    assert tuple(QUALITY.files(QualityParams(model="m"))) == ("m",)
 
 
 def test_a_pipeline_keeps_the_good_ones(model_path: str) -> None:

@@ -151,7 +151,7 @@ def test_lists_come_from_files(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(b"worse.com\n"))
     patterns.write_text("# comment\n/trap/\n/page#7\n")
     params = UrlParams(domain_lists=(str(plain), str(packed)), pattern_lists=(str(patterns),))
-    assert params.files() == (str(plain), str(packed), str(patterns))
+    assert tuple(URL.files(params)) == (str(plain), str(packed), str(patterns))
     rules = load_rules(params)
     assert load_rules(UrlParams(**vars(params))) is rules  # once per process
     reasons = {}
