@@ -201,7 +201,7 @@ def test_without_an_image_a_package_is_published_by_its_content(monkeypatch: pyt
     assert [flag for flag in filled if "setup" in flag or "package" in flag] == [
         f"--extra_package=gs://staging/temporary/staging/{name}"
     ]
-    assert name.endswith("/refinery-0.1.0.tar.gz")
+    assert name.endswith(f"/{dataflow.PACKAGE_FILE}")
 
 
 def test_flags_are_taken_out_with_their_values() -> None:
