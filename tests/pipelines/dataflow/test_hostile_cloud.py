@@ -1,4 +1,4 @@
-"""Records, services and flags that lie: every lie is told in a line, none is waited for without end."""
+"""Hostile records, services and flags: each is reported in one line, none is waited for indefinitely."""
 
 import json
 import shutil
@@ -80,7 +80,7 @@ def test_what_only_looks_so_is_taken(flag: str) -> None:
 
 
 def test_only_the_pickler_that_hides_paths_is_taken() -> None:
-    with pytest.raises(ValueError, match=r"^--pickle_library: others than Beam's own choice store where the code lies"):
+    with pytest.raises(ValueError, match=r"^--pickle_library: others than Beam's default store paths of this machine"):
         fill_in([*NEEDED, "--pickle_library=dill"], output=OUTPUT, work=WORK, environment={})
 
 
@@ -106,7 +106,7 @@ def test_a_forged_record_reaches_no_command_line(tmp_path: Path, field: str, val
     path.write_bytes(seal(payload | {"link": "\x1b]8;;https://evil.example\x07"}))
     assert read_jobs(store) == [job]  # its link is computed, not believed
     path.write_bytes(seal(payload | {field: value}))
-    with pytest.raises(FormatError, match=r"found, which is none|it tells of another job"):
+    with pytest.raises(FormatError, match=r"found, which is not valid|it describes another job"):
         read_jobs(store)
 
 
@@ -158,7 +158,7 @@ LIES: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "lie"), LIES)
-def test_inspect_tells_of_numbers_that_cannot_be(run: Path, name: str, lie: Callable[[dict[str, Any]], Any]) -> None:
+def test_inspect_reports_numbers_that_cannot_be(run: Path, name: str, lie: Callable[[dict[str, Any]], Any]) -> None:
     assert inspect(str(run)).state == "started"
     change(run / name, lie)
     found = inspect(str(run))
@@ -209,7 +209,7 @@ def test_what_is_no_answer_about_the_job_is_trouble(server: LyingServer, name: s
 @pytest.mark.parametrize("method", ["list", "errors"])
 def test_lists_have_an_end(server: LyingServer, method: str) -> None:
     server.act = lambda request: answer({"jobs": [], "jobMessages": [], "nextPageToken": "again"})
-    with pytest.raises(ServiceTrouble, match=r"^it gives the same page of a list again and again$"):
+    with pytest.raises(ServiceTrouble, match=r"^it returns the same page of a list again and again$"):
         list(getattr(service(server), method)("job"))
     assert len(server.requests) == 2
 

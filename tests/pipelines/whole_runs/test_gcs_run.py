@@ -76,7 +76,7 @@ def test_nothing_is_deleted_from_the_corpus(server: FakeGcs, recipe: Path, local
     assert server.read("corpus", "demo/") == published(local)
     assert {(what, bucket) for what, bucket, _ in server.changes} == {("create", "corpus"), ("create", "work")}
     done = run("verify", "gs://corpus/demo", environment=server.environment)
-    assert "everything holds" in done.stdout
+    assert "all checks passed" in done.stdout
 
 
 def test_bad_weather(server: FakeGcs, recipe: Path, local: Path) -> None:
