@@ -1,4 +1,4 @@
-"""Fill-in-the-middle: an un-reordering that knows nothing of the code, rates, and that everything else stays."""
+"""Fill-in-the-middle: an independent inverse, rates, and that everything else is unchanged."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -271,9 +271,9 @@ def test_ids_outside_the_vocabulary() -> None:
         ({"min_tokens": 0}, "min_tokens: 0 given"),
         ({"middle_id": 1000}, "middle_id: 1000 given, 0 to 999"),
         ({"eos_id": -1}, "eos_id: -1 given"),
-        ({"suffix_id": PRE}, "given, four others"),
-        ({"end_id": MID}, "given, four others"),
-        ({"eos_id": PRE}, "given, four others"),
+        ({"suffix_id": PRE}, "given, distinct ids"),
+        ({"end_id": MID}, "given, distinct ids"),
+        ({"eos_id": PRE}, "given, distinct ids"),
     ],
 )
 def test_parameters_that_cannot_be(changes: dict[str, Any], message: str) -> None:

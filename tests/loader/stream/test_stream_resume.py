@@ -81,7 +81,7 @@ def test_state_advances_with_delivery_alone(corpus: Path) -> None:
         assert rows([next(other)]) == following
 
 
-def test_loading_replaces_what_was_made_ahead(corpus: Path) -> None:
+def test_loading_discards_prefetched_batches(corpus: Path) -> None:
     with stream(corpus, prefetch=2) as batches:
         begin = batches.state_dict()
         first = rows([next(batches), next(batches)])
@@ -96,7 +96,7 @@ def test_a_state_can_be_continued_for_more_epochs(corpus: Path) -> None:
     assert first + rows(long) == rows(stream(corpus, epochs=2))
 
 
-def test_leaving_a_loop_and_starting_another_goes_on(corpus: Path) -> None:
+def test_a_second_loop_continues(corpus: Path) -> None:
     batches = stream(corpus, epochs=1)
     found = []
     for batch in batches:
@@ -195,7 +195,7 @@ def test_a_limit_can_be_an_error(corpus: Path) -> None:
     assert found >= -(-len(tokens_of(corpus, "code")) // S)
 
 
-def test_stages_ahead_may_change_but_not_the_past(corpus: Path) -> None:
+def test_later_stages_may_change_but_not_the_past(corpus: Path) -> None:
     first, second = MixStage({"web": 1, "code": 1}, 20 * S), MixStage({"web": 1})
     state_at = {}
     batches = stream(corpus, weights=[first, second], batch_size=1)

@@ -15,7 +15,7 @@ from refinery.loader.stream.telemetry import (
     ELSEWHERE,
     FOLD,
     KEPT_STALLS,
-    STAGES,
+    STEP_STAGES,
     Telemetry,
     TelemetryParams,
     buckets,
@@ -40,14 +40,14 @@ def test_buckets_ascend_and_fit() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, FOLD - 1, FOLD, FOLD + 1, 3 * FOLD + 5])
-def test_a_snapshot_counts_every_step_wherever_it_lies(steps: int) -> None:
+def test_a_snapshot_counts_pending_and_folded_steps(steps: int) -> None:
     telemetry = Telemetry()
     for i in range(steps):
         telemetry.record(100, 1 * MS, 2 * MS, 3 * MS, 4 * MS, i, 6 * MS)
-    for _ in range(2):  # looking changes nothing
+    for _ in range(2):  # a snapshot changes nothing
         seen = telemetry.snapshot()
         assert (seen["steps"], seen["tokens"]) == (steps, 100 * steps)
-        for name, ms in zip((*STAGES[:4], "lead"), (1, 2, 3, 4, 6), strict=True):
+        for name, ms in zip((*STEP_STAGES[:4], "lead"), (1, 2, 3, 4, 6), strict=True):
             track = seen["stages"][name]
             assert track["p50_ms"] == pytest.approx(ms, rel=1 / 32) and track["max_ms"] == ms
             assert track["total_s"] == pytest.approx(ms * steps / 1000)
@@ -110,7 +110,7 @@ def test_what_counts_as_a_stall(wait: int, params: TelemetryParams, stalls: bool
     assert (Telemetry(params).record(1, wait=wait * MS) is not None) == stalls
 
 
-def test_the_median_wait_raises_the_bar() -> None:
+def test_the_median_wait_raises_the_limit() -> None:
     telemetry = Telemetry()
     for _ in range(FOLD):
         telemetry.record(1, wait=20 * MS)
@@ -138,7 +138,7 @@ def test_counters_and_cache_share() -> None:
     assert "cache hits 75.0%" in telemetry.summary() and "\n" not in telemetry.summary()
 
 
-def test_copies_may_be_told_later_and_none_is_not_a_fast_one() -> None:
+def test_copies_may_be_recorded_later_and_none_is_not_a_fast_one() -> None:
     telemetry = Telemetry()
     for i in range(FOLD + 3):
         telemetry.record(1)
@@ -161,7 +161,7 @@ def test_counters_kept_elsewhere_are_added_by_their_growth() -> None:
     assert telemetry.snapshot()["counters"] == {"cache_hits": 1}
 
 
-def test_one_thread_records_while_others_look() -> None:
+def test_snapshots_during_recording() -> None:
     telemetry, wrong, over = Telemetry(), [], threading.Event()
 
     def look() -> None:
@@ -185,6 +185,6 @@ def test_one_thread_records_while_others_look() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"stall_ms": -1}, {"stall_ratio": float("nan")}, {"stall_ms": float("inf")}])
-def test_parameters_that_cannot_be(bad: dict[str, Any]) -> None:
+def test_invalid_parameters(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="0 or more is allowed"):
         TelemetryParams(**bad)
