@@ -116,13 +116,11 @@ class Telemetry:
             self._maxima[i] = max(int(self._maxima[i]), ns)
         return self._stall(0, 0, 0, ns, ns) if ns > self._limit else None
 
-    def count(self, name: str, n: int = 1) -> None:
-        """Add n to a counter. `cache_hits` and `cache_misses` are shown in the summary. Cost: a lock."""
-        with self._lock:
-            self._counters[name] = self._counters.get(name, 0) + n
-
     def total(self, totals: Mapping[str, int]) -> None:
-        """Add the increase, since the last call, of counters that are kept elsewhere. Cost: a lock."""
+        """Add the increase, since the last call, of counters that are kept elsewhere. Cost: a lock.
+
+        `cache_hits` and `cache_misses` are shown in the summary.
+        """
         with self._lock:
             for name, value in totals.items():
                 grown = value - self._totals.get(name, 0)

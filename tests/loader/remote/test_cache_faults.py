@@ -226,6 +226,7 @@ def test_the_folder_is_removed_during_use(cache: BlockCache) -> None:
     assert (cache._counters.cache_errors, cache._counters.repairs) == (0, 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
 def test_a_read_only_folder() -> None:
     """In a child that is not root: cached blocks are served and verified, nothing is stored, nothing fails."""
     with tempfile.TemporaryDirectory() as name:  # readable for other users, unlike pytest's folder

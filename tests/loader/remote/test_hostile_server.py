@@ -105,7 +105,7 @@ BAD: dict[str, tuple[RangeResponse, str]] = {
     "a negative length": (says(partial(RANGE, "Content-Length: -1")), "Content-Length -1"),
     "another range than requested": (says(partial("Content-Range: bytes 5-9/10") + b"01234"), "Content-Range"),
     "a reversed range": (says(partial("Content-Range: bytes 9-0/10") + b"01234"), "Content-Range"),
-    "a range behind the end": (says(partial("Content-Range: bytes 0-99/10") + b"01234"), "Content-Range"),
+    "a range beyond the end": (says(partial("Content-Range: bytes 0-99/10") + b"01234"), "Content-Range"),
     "gzip": (says(partial(RANGE, "Content-Encoding: gzip") + b"\x1f\x8b"), "Content-Encoding 'gzip', identity"),
     "gzip twice": (says(partial(RANGE, "Content-Encoding: gzip, gzip")), "Content-Encoding"),
     "nothing but a status": (says(b"206\r\n\r\n"), "BadStatusLine"),
@@ -151,18 +151,18 @@ def test_an_answer_without_end_ends(hostile: HostileServer, name: str) -> None:
 @pytest.mark.parametrize("head", [b"", partial()[:-2], partial(RANGE), partial(RANGE, "Content-Length: 10")])
 def test_what_stalls_can_be_stopped(hostile: HostileServer, head: bytes) -> None:
     """Before, inside and after the headers; also in a body that ends with its connection."""
-    begun = threading.Event()
+    started = threading.Event()
 
     def answer(path: str, connection: socket.socket, stopping: threading.Event) -> None:
         connection.sendall(head)
-        begun.set()
+        started.set()
         stopping.wait(600)
 
     hostile.answer = answer
     store, stop = HttpStore(hostile.url, replace(FETCH, read_timeout=300, deadline=900)), Stop()
 
     def interrupt() -> None:
-        begun.wait()
+        started.wait()
         time.sleep(0.05)  # the reader may be parsing headers or waiting for more: both are tested
         stop.set()
 

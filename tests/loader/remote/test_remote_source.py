@@ -221,6 +221,7 @@ def test_ranks_of_a_host_fetch_a_block_once(server: RangeServer, tmp_path: Path)
     results.join_thread()
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
 def test_in_a_forked_child(server: RangeServer, tmp_path: Path) -> None:
     """Like a DataLoader worker: the parent's threads, locks and connections are not used, and its locks stay locked."""
     with source_of(server, tmp_path) as source:

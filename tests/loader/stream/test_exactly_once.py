@@ -131,9 +131,9 @@ def test_resuming_anywhere_under_any_shape(corpora: dict[str, Path], options: di
         second, state = world(corpus, ranks, workers, position % 4, state, batch_size=batch_size, **options)
         ranks, workers, batch_size = (64, 0, 1) if position == 10 else shapes[-1 - position % 6]
         third, _ = world(corpus, ranks, workers, None, state, batch_size=batch_size, **options)
-        begun = whole[:position] + list(chain.from_iterable(second))
-        assert sorted(begun) == sorted(whole[: len(begun)])
-        assert sorted([*begun, *chain.from_iterable(third)]) == sorted(whole)
+        delivered = whole[:position] + list(chain.from_iterable(second))
+        assert sorted(delivered) == sorted(whole[: len(delivered)])
+        assert sorted([*delivered, *chain.from_iterable(third)]) == sorted(whole)
 
 
 class Flaky:
@@ -176,6 +176,7 @@ def test_errors_and_interrupts_lose_nothing_and_repeat_nothing(
             assert (found, errors) == (whole[worker::workers], 1 if flaky.left < 0 else 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
 def test_a_forked_child_continues_independently(corpora: dict[str, Path], prefetch: int) -> None:
     corpus = corpora["shards"]

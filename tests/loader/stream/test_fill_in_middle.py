@@ -27,7 +27,7 @@ Parts = tuple[list[int], list[int], list[int]]
 
 
 def parts_of(document: list[int]) -> tuple[Parts, bool] | None:
-    """prefix, middle (in SPM behind its prefix), suffix, and whether it is SPM or a PSM without prefix."""
+    """prefix, middle (in SPM after its prefix), suffix, and whether it is SPM or a PSM without prefix."""
     body = [token for token in document if token not in (BOS, EOS, END)]
     if not SENTINELS & set(body):
         return None
@@ -37,7 +37,7 @@ def parts_of(document: list[int]) -> tuple[Parts, bool] | None:
 
 
 def restore(document: list[int]) -> list[int] | None:
-    """The content; None where it was not reordered. One rule for both forms: between PRE and SUF, then behind MID,
+    """The content; None if it was not reordered. One rule for both forms: between PRE and SUF, then after MID,
     then between SUF and MID."""
     found = parts_of(document)
     return None if found is None else found[0][0] + found[0][1] + found[0][2]

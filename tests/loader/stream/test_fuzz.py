@@ -57,7 +57,7 @@ class Place:
                 row for batch in stream for row in zip(*(batch[name].tolist() for name in sorted(batch)), strict=True)
             ]
 
-    def refused(self, damage: dict[str, bytes | None]) -> bool:
+    def rejected(self, damage: dict[str, bytes | None]) -> bool:
         """Whether a stream of the damaged corpus raises FormatError or a subclass. The damage is undone."""
         for name, data in damage.items():
             self.write(name, data)
@@ -116,21 +116,21 @@ def flip(data: bytes, byte: int, bits: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sound(corpus: Path) -> Rows:
+def undamaged(corpus: Path) -> Rows:
     """The rows of the undamaged corpus."""
     return Place(str(corpus), {}, lambda name, data: None, 1).rows()
 
 
-def test_sound(place: Place, sound: Rows) -> None:
-    assert len(sound) > 10
-    assert place.rows() == sound
+def test_undamaged(place: Place, undamaged: Rows) -> None:
+    assert len(undamaged) > 10
+    assert place.rows() == undamaged
 
 
 def test_every_byte_of_an_index_header(place: Place) -> None:
     name = SHARD.format(0, "idx")
     for byte in range(0, IDX_HEADER.size, 1 if place.cost <= 10 else 3):
         for bits in (255, 1 << byte % 8) if place.cost == 1 else (1 << byte % 8,):
-            assert place.refused({name: flip(place.files[name], byte, bits)}), (byte, bits)
+            assert place.rejected({name: flip(place.files[name], byte, bits)}), (byte, bits)
 
 
 def test_random_bits(place: Place) -> None:
@@ -140,7 +140,7 @@ def test_random_bits(place: Place) -> None:
     for _ in range(1000 // place.cost):
         name = rng.choices(list(sizes), list(sizes.values()))[0] if rng.random() < 0.3 else rng.choice(list(sizes))
         byte, bit = rng.randrange(sizes[name]), 1 << rng.randrange(8)
-        assert place.refused({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
+        assert place.rejected({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
 
 
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
@@ -149,22 +149,22 @@ def test_other_lengths(place: Place, suffix: str) -> None:
     data = place.files[name]
     some = [0, 1, 2, 8, IDX_HEADER.size, len(data) // 2, len(data) - 8, len(data) - 2, len(data) - 1]
     for length in range(len(data)) if place.cost == 1 else some[:: 1 if place.cost <= 10 else 2]:
-        assert place.refused({name: data[:length]}), length
+        assert place.rejected({name: data[:length]}), length
     for more in (1, 2, 8, 4096) if place.cost <= 10 else (2,):
-        assert place.refused({name: data + bytes(more)}), more
-        assert place.refused({name: data + data[:more]}), more
+        assert place.rejected({name: data + bytes(more)}), more
+        assert place.rejected({name: data + data[:more]}), more
 
 
 def test_other_manifests(place: Place) -> None:
     data = place.files[MANIFEST]
     for other in (b"", b"{}", data[:-1], data + b"\n", data[: len(data) // 2], b"\xff\xfe" + data, b"[" * 100_000):
-        assert place.refused({MANIFEST: other})
+        assert place.rejected({MANIFEST: other})
 
 
 @pytest.mark.parametrize("name", [SHARD.format(0, "bin"), SHARD.format(0, "idx"), UNREAD, MANIFEST])
 def test_missing(place: Place, name: str) -> None:
     # Local files are all checked when opening; remote files only when they are read.
-    assert place.refused({name: None}) or (name == UNREAD and place.cost > 1)
+    assert place.rejected({name: None}) or (name == UNREAD and place.cost > 1)
 
 
 @pytest.mark.parametrize(
@@ -175,42 +175,42 @@ def test_swapped(place: Place, one: str, other: str) -> None:
     names = [SHARD.format(*which.split(".")) for which in (one, other)]
     same = place.files[names[0]] == place.files[names[1]]
     assert same == (one == "0.idx" and other == "1.idx")
-    assert place.refused({names[0]: place.files[names[1]], names[1]: place.files[names[0]]}) != same
+    assert place.rejected({names[0]: place.files[names[1]], names[1]: place.files[names[0]]}) != same
 
 
-def test_damage_behind_a_warm_cache(place: Place, sound: Rows, tmp_path: Path) -> None:
+def test_damage_with_a_warm_cache(place: Place, undamaged: Rows, tmp_path: Path) -> None:
     """Blocks that were verified before are served from the cache; blocks that are read again are rejected."""
     if place.cost == 1:
         pytest.skip("nothing is cached of a local corpus")
     name = SHARD.format(0, "bin")
     warm = RemoteParams(cache=tmp_path / "warm", threads=2, stagger=0, fetch=SOURCE.fetch)
-    assert place.rows(warm) == sound
+    assert place.rows(warm) == undamaged
     place.write(name, flip(place.files[name], 9, 1))
     try:
-        assert place.rows(warm) == sound
+        assert place.rows(warm) == undamaged
         with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin"):
             place.rows(RemoteParams(cache=tmp_path / "cold", threads=2, stagger=0, fetch=SOURCE.fetch))
     finally:
         place.write(name, place.files[name])
 
 
-def test_another_corpus_under_the_same_prefix(place: Place, sound: Rows, tmp_path: Path) -> None:
+def test_another_corpus_under_the_same_prefix(place: Place, undamaged: Rows, tmp_path: Path) -> None:
     """Republished with the same names and sizes: its own tokens, none of the old ones from the cache."""
     texts = {key: [[text.swapcase() for text in shard] for shard in shards] for key, shards in TEXTS.items()}
     other = open_store(build_corpus(tmp_path / "other", texts))
     new = {name: other.read(name) for name in place.files}
     assert {name: len(data) for name, data in new.items()} == {name: len(data) for name, data in place.files.items()}
     params = RemoteParams(cache=tmp_path / "cache", threads=2, stagger=0, fetch=SOURCE.fetch)
-    assert place.rows(params) == sound
+    assert place.rows(params) == undamaged
     try:
         for name, data in new.items():
             place.write(name, data)
         expected = Place(other.root, {}, place.write, 1).rows()
-        assert place.rows(params) == expected != sound
+        assert place.rows(params) == expected != undamaged
         place.write(MANIFEST, place.files[MANIFEST])  # the old one again, with the new files
         with pytest.raises(FormatError):
             place.rows()
     finally:
         for name, data in place.files.items():
             place.write(name, data)
-    assert place.rows(params) == sound
+    assert place.rows(params) == undamaged

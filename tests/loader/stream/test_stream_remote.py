@@ -221,7 +221,7 @@ def test_dropped_streams_leave_no_threads(server: RangeServer, tmp_path: Path, p
 def _rank(url: str, cache: Path, answer: Path) -> None:
     with stream(url, cache) as batches:
         first = inputs([next(batches)])
-        answer.with_suffix(".begun").touch()
+        answer.with_suffix(".started").touch()
         answer.write_text(json.dumps(first + inputs(batches)))
 
 
@@ -235,7 +235,7 @@ def test_processes_share_a_cache_and_some_are_killed(server: RangeServer, sound:
             rank.start()
         for rank, answer in zip(ranks[:2], answers, strict=False):
             if round_:
-                wait_for(answer.with_suffix(".begun").exists)
+                wait_for(answer.with_suffix(".started").exists)
             else:
                 wait_for(lambda: len(server.requests) > 3)
             rank.kill()
@@ -278,7 +278,7 @@ def test_a_corpus_replaced_during_reading(server: RangeServer, sound: Any, tmp_p
 
 def test_fetch_params_apply_to_indexes_and_the_manifest(server: RangeServer, tmp_path: Path) -> None:
     server.script = deque(["503"] * 10_000)
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(FetchError, match=MANIFEST):
         stream(server.url, tmp_path, replace(FETCH, deadline=0.2))
-    assert time.monotonic() - begun < 60  # the default is twice that
+    assert time.monotonic() - started < 60  # the default is twice that

@@ -1,4 +1,4 @@
-"""Resume at any position under other shapes, states that are refused, mixtures over time, usage counters."""
+"""Resume at any position under other shapes, rejected states, mixtures over time, usage counters."""
 
 import json
 from pathlib import Path
@@ -116,13 +116,13 @@ def test_a_second_loop_continues(corpus: Path) -> None:
         ({"weights": {"web": 1}}, "made with the mixture None"),
     ],
 )
-def test_states_of_other_streams_are_refused(corpus: Path, change: dict[str, Any], message: str) -> None:
+def test_states_of_other_streams_are_rejected(corpus: Path, change: dict[str, Any], message: str) -> None:
     state = stream(corpus).state_dict()
     with pytest.raises(StateError, match=message):
         stream(corpus, **change).load_state_dict(state)
 
 
-def test_a_state_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -> None:
+def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> None:
     other = build_corpus(tmp_path, {("train", "web"): [["other"]]})
     with pytest.raises(StateError, match=r"state: corpus '[0-9a-f]{64}' given, this stream has '[0-9a-f]{64}'"):
         stream(other).load_state_dict(stream(corpus).state_dict())
@@ -141,7 +141,7 @@ def test_a_state_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -> N
         ({"usage": 7}, "usage"),
     ],
 )
-def test_broken_states_are_refused(corpus: Path, change: dict[str, Any], message: str) -> None:
+def test_broken_states_are_rejected(corpus: Path, change: dict[str, Any], message: str) -> None:
     batches = stream(corpus)
     first = rows([next(batches)])
     with pytest.raises(StateError, match=message):

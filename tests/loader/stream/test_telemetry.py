@@ -130,9 +130,7 @@ def test_stalls_are_all_counted_and_the_latest_kept() -> None:
 def test_counters_and_cache_share() -> None:
     telemetry = Telemetry()
     assert telemetry.snapshot()["cache_hit_share"] is None and "cache" not in telemetry.summary()
-    telemetry.count("cache_hits", 3)
-    telemetry.count("cache_misses")
-    telemetry.count("retries", 2)
+    telemetry.total({"cache_hits": 3, "cache_misses": 1, "retries": 2})
     seen = telemetry.snapshot()
     assert seen["counters"] == {"cache_hits": 3, "cache_misses": 1, "retries": 2} and seen["cache_hit_share"] == 0.75
     assert "cache hits 75.0%" in telemetry.summary() and "\n" not in telemetry.summary()
@@ -152,12 +150,12 @@ def test_copies_may_be_recorded_later_and_none_is_not_a_fast_one() -> None:
 
 def test_counters_kept_elsewhere_are_added_by_their_growth() -> None:
     telemetry = Telemetry()
-    telemetry.count("cache_hits", 2)
     telemetry.total({"cache_hits": 3, "retries": 0})
-    telemetry.total({"cache_hits": 3, "retries": 1})
+    telemetry.total({"cache_hits": 5, "retries": 0})
+    telemetry.total({"cache_hits": 5, "retries": 1})
     assert telemetry.snapshot()["counters"] == {"cache_hits": 5, "retries": 1}
     telemetry.reset()
-    telemetry.total({"cache_hits": 4, "retries": 1})
+    telemetry.total({"cache_hits": 6, "retries": 1})
     assert telemetry.snapshot()["counters"] == {"cache_hits": 1}
 
 
@@ -165,13 +163,13 @@ def test_snapshots_during_recording() -> None:
     telemetry, wrong, over = Telemetry(), [], threading.Event()
 
     def look() -> None:
-        before = 0
+        before = looks = 0
         while not over.is_set():
             seen = telemetry.snapshot()
             if seen["tokens"] != 3 * seen["steps"] or seen["steps"] < before:
                 wrong.append(seen)
-            before = seen["steps"]
-            telemetry.count("looks")
+            before, looks = seen["steps"], looks + 1
+            telemetry.total({"looks": looks})
 
     lookers = [threading.Thread(target=look) for _ in range(2)]
     for thread in lookers:
