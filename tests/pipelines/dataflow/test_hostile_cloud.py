@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptObject, FormatError
 from refinery.loader.format.manifest import seal, unseal
 from refinery.loader.storage.fetch import FetchParams, Permanent
 from refinery.loader.storage.gcs_store import GcsStore
-from refinery.loader.storage.gcs_upload import CHUNK, check_session
+from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK, check_session
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.remote_store import CorruptObject
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
@@ -225,7 +224,7 @@ def test_a_job_is_never_asked_for_at_another_path(server: LyingServer) -> None:
 # --- a bucket that lies ---------------------------------------------------------------------------------------------
 
 HASTY = FetchParams(deadline=0.3, first_delay=0.01, max_delay=0.02, hedge_after=0)
-LARGE = bytes(CHUNK) * 2 + b"tail"
+LARGE = bytes(UPLOAD_CHUNK) * 2 + b"tail"
 
 
 @pytest.fixture
@@ -259,7 +258,7 @@ def test_what_is_no_answer_about_an_object_is_an_error_of_storage(
 
 def test_a_listing_has_an_end(server: LyingServer, store: GcsStore) -> None:
     server.act = lambda request: answer({"items": [{"name": "p/a", "crc32c": "AAAAAA=="}], "nextPageToken": "again"})
-    with pytest.raises(StorageError, match=r"gs://bucket/p: cannot be listed: the service gives the same page again"):
+    with pytest.raises(StorageError, match=r"gs://bucket/p: cannot be listed: the service repeats a page"):
         store.list()
 
 
@@ -271,12 +270,12 @@ def session(server: LyingServer, location: str, answers: Iterator[Answer]) -> Ca
     ("kept", "said"),
     [
         (
-            (f"bytes=0-{CHUNK - 1}", f"bytes=0-{CHUNK // 2 - 1}"),
-            r"3 uploads were broken off; the last: \d+ bytes are kept",
+            (f"bytes=0-{UPLOAD_CHUNK - 1}", f"bytes=0-{UPLOAD_CHUNK // 2 - 1}"),
+            r"3 upload sessions were lost; last: the service reports \d+ bytes, after",
         ),
-        ((f"bytes=0-{CHUNK}",), r"3 uploads were broken off; the last: 8388609 bytes are kept, it says, after 0 were"),
-        ((f"bytes=0-{10**15}",), "3 uploads were broken off"),
-        (("bytes=0--1",), "nothing of the bytes from 0 on was kept"),
+        ((f"bytes=0-{UPLOAD_CHUNK}",), "3 upload sessions were lost; last: the service reports 8388609 bytes"),
+        ((f"bytes=0-{10**15}",), "3 upload sessions were lost"),
+        (("bytes=0--1",), "none of the bytes from 0 on was stored"),
     ],
     ids=["back and forth", "more than was sent", "more than there is", "never"],
 )

@@ -10,7 +10,7 @@ import yaml
 
 from refinery.loader import TokenStream
 from refinery.loader.format.manifest import MANIFEST, read_manifest, unseal
-from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import hash64
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
@@ -115,7 +115,7 @@ def test_the_loader_reads_all_of_it(
         server.put("corpus", f"read/{name}", data)
     options: dict[str, Any] = {"sequence_length": 256, "batch_size": 4, "seed": 3, "epochs": 1}
     with (
-        TokenStream("gs://corpus/read", source=SourceParams(cache=tmp_path), **options) as remote,
+        TokenStream("gs://corpus/read", remote=RemoteParams(cache=tmp_path), **options) as remote,
         TokenStream(str(local), **options) as near,
     ):
         rows = 0
