@@ -18,7 +18,7 @@ import transforms
 from loader.gcs_store import GcsStore
 from pipelines.params import fingerprint
 from pipelines.recipe import PHASE_SECTIONS, Recipe, file_digest, plain_sections
-from pipelines.worker_package import imported_names
+from pipelines.worker_package import imported_names, kernel_headers
 from transforms.read import ReadTask
 
 ROOT = Path(transforms.__file__).parent.parent
@@ -67,7 +67,7 @@ def module_files(modules: Iterable[str]) -> list[Path]:
         name = todo.pop()
         path = ROOT / (name.replace(".", "/") + ".py")
         if ".native." in name:  # a kernel, and the headers, which kernels share
-            seen.update(file for file in (path.with_suffix(".c"), *path.parent.glob("*.h")) if file.is_file())
+            seen.update(file for file in (path.with_suffix(".c"), *kernel_headers()) if file.is_file())
         if not path.is_file() or path in seen:
             continue
         seen.add(path)

@@ -34,9 +34,15 @@ setup(
     version={version!r},
     python_requires={python!r},
     packages={packages!r},
-    package_data={{"": ["*.c", "*.h"]}},
+    package_data={{"": ["*.c", "include/*.h"]}},
     ext_modules=[
-        Extension(module, sources=[source], depends={headers!r}, extra_compile_args={compile_args!r})
+        Extension(
+            module,
+            sources=[source],
+            depends={headers!r},
+            include_dirs={include_dirs!r},
+            extra_compile_args={compile_args!r},
+        )
         for module, source in {kernels!r}
     ],
     install_requires={requires!r},
@@ -47,9 +53,15 @@ COMPILE_ARGS = ["-O3", "-std=c11", "-ffp-contract=off", "-Wall", "-Wextra"]
 PYTHON = ">=3.11,<3.12"
 
 
+def kernel_headers() -> list[Path]:
+    """The headers of all kernels: those of transforms/ include those of loader/."""
+    return sorted(ROOT.glob("*/native/include/*.h"))
+
+
 def worker_files() -> dict[str, bytes]:
     """Name -> bytes of every source file that workers run, sorted by name."""
     files = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
+    files.update(kernel_headers())
     todo = sorted(path for path in files if path.suffix == ".py")
     while todo:
         for needed in imported(todo.pop()):
@@ -120,12 +132,14 @@ def build_package() -> bytes:
     """The package as a .tar.gz that pip installs. The same sources give the same bytes, on any day and machine."""
     files = worker_files()
     sources = [name for name in files if name.endswith(".c")]
+    headers = [name for name in files if name.endswith(".h")]
     setup = SETUP.format(
         name=NAME,
         version=version(NAME),
         python=PYTHON,
         packages=sorted({name.rpartition("/")[0].replace("/", ".") for name in files if name.endswith(".py")}),
-        headers=[name for name in files if name.endswith(".h")],
+        headers=headers,
+        include_dirs=sorted({name.rpartition("/")[0] for name in headers}),
         compile_args=COMPILE_ARGS,
         kernels=[(name.removesuffix(".c").replace("/", "."), name) for name in sources],
         requires=pinned_requirements(),
