@@ -34,7 +34,7 @@ setup(
     version={version!r},
     python_requires={python!r},
     packages={packages!r},
-    package_data={{"": ["*.c", "include/*.h"]}},
+    package_data={{"": ["*.c", "include/*.h", "native/include/*.h"]}},
     ext_modules=[
         Extension(
             module,
