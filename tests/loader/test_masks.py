@@ -238,7 +238,7 @@ def test_the_kernel_takes_no_other_sizes(name: str, size: int) -> None:
     ],
 )
 def test_the_kernel_takes_no_other_arrays(changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="(is|are) needed"):
+    with pytest.raises(ValueError, match=r"(is|are) needed"):
         kernel.fill(*arguments(**changed))
 
 

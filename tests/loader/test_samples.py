@@ -113,10 +113,10 @@ def test_the_kernel_takes_no_other_arrays() -> None:
         (one, one, one, two),
         (np.zeros(2, np.int32), *[one] * 3),
     ):
-        with pytest.raises(ValueError, match="(is|are) needed"):
+        with pytest.raises(ValueError, match=r"(is|are) needed"):
             kernel.find(*given_)
     misaligned = np.zeros(17, np.uint8)[1:].view(np.int64)
-    with pytest.raises(ValueError, match="(is|are) needed"):
+    with pytest.raises(ValueError, match=r"(is|are) needed"):
         kernel.find(misaligned, two, two, two)
     starts, counts = kernel.find(np.array([9, 0, 9, 0]), np.array([0, -(2**63)]), np.array([5, 2**63 - 1]), two)
     assert len(starts) <= 8 * 8 and len(counts) == 16  # offsets that do not ascend: nonsense, but of their memory

@@ -76,7 +76,7 @@ def steps_of_one_slot(keys: int) -> int:
 
 
 def quadruples_in_one_slot(count: int, bits: int, generator: np.random.Generator) -> NDArray[Any]:
-    """uint32 [count, 4] of values whose hash, as the index of the cluster representatives computes it, begins with zeros."""
+    """uint32 [count, 4] of values whose hash in the index of cluster representatives begins with `bits` zeros."""
     found = np.empty((0, 4), np.uint32)
     while len(found) < count:
         values = generator.integers(0, 2**32, (1 << 16, 4), np.uint32)

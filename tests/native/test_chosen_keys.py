@@ -119,7 +119,7 @@ def cluster(values: Any, offsets: Any, threshold: float = 0.5) -> tuple[list[int
 
 
 def test_values_of_one_bit_are_told_apart_by_bitmaps() -> None:
-    """Multiples of 64 below 2^26 all had the same bit: bitmaps of different sets were equal, and every pair was merged."""
+    """Multiples of 64 below 2^26 all had the same bit: bitmaps of different sets were equal, each pair was merged."""
     sets, size = 60, 500
     values = np.arange(sets * size, dtype=np.uint32).reshape(size, sets).T.ravel() * 64  # sets that alternate
     assert values.max() < 2**26
