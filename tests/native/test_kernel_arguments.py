@@ -189,7 +189,7 @@ def test_outputs_that_share_memory_are_refused(function: Callable[..., Any], one
 def test_offsets_may_not_be_written_over() -> None:
     """The results of jaccard.cluster, laid over its offsets and starts by a view of another type."""
     offsets = i8(0, 1, 2, 3)
-    with pytest.raises(ValueError, match="^offsets and shared: arrays that share memory"):
+    with pytest.raises(ValueError, match=r"^offsets and shared: arrays that share memory"):
         jaccard.cluster(u4(3), offsets, i8(0, 3), 0.5, u4(3), offsets.view(np.uint32)[:3])
     batch = np.zeros(8, np.int64)
     with pytest.raises(ValueError, match="inside out"):

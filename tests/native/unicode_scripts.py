@@ -1,4 +1,4 @@
-"""Which characters belong to scripts written without spaces, by their Unicode properties: what include/scripts.h lists."""
+"""Which characters belong to scripts written without spaces, by Unicode's properties: what include/scripts.h lists."""
 
 import regex
 
