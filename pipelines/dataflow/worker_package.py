@@ -44,7 +44,13 @@ setup(
     py_modules={modules!r},
     package_data={{"": ["**/*.c", "**/*.h"]}},
     ext_modules=[
-        Extension(module, sources=[source], depends={headers!r}, extra_compile_args={compile_args!r})
+        Extension(
+            module,
+            sources=[source],
+            depends={headers!r},
+            include_dirs={include_dirs!r},
+            extra_compile_args={compile_args!r},
+        )
         for module, source in {kernels!r}
     ],
     install_requires={requires!r},
@@ -64,6 +70,7 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     """
     check_names(extra)
     paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
+    paths |= set(ROOT.glob("refinery/*/native/include/*.h"))  # kernels of transforms/ include headers of loader/
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
     todo = sorted(name for name in files if name.endswith(".py"))
     while todo:
@@ -175,13 +182,15 @@ def build_package(extra: Mapping[str, bytes] = NOTHING) -> bytes:
     """
     files = worker_files(extra)
     python = [name for name in files if name.endswith(".py")]
+    headers = [name for name in files if name.endswith(".h")]
     setup = SETUP.format(
         name=NAME,
         version=version(NAME),
         python=PYTHON,
         packages=sorted({dotted(name.rpartition("/")[0]) for name in python if "/" in name}),
         modules=[dotted(name) for name in python if "/" not in name],
-        headers=[name for name in files if name.endswith(".h")],
+        headers=headers,
+        include_dirs=sorted({name.rpartition("/")[0] for name in headers}),
         compile_args=COMPILE_ARGS,
         kernels=[(dotted(name), name) for name in files if name.endswith(".c")],
         requires=pinned_requirements(),
