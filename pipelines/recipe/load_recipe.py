@@ -46,7 +46,8 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
         raise RecipeError(str(error)) from None
     lane, data, code = _place_stages(lane, data, (folder or Path()).resolve())
     cls = recipe_class(lane)
-    cls.CODE = code
+    if code.files:  # the class of this recipe alone: files may change before the next one is read
+        cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
     return parse(cls, data)
 
 
