@@ -1,11 +1,11 @@
-"""The funnel as a datatrove pipeline: what `benchmarks/funnel.py` runs beside ours. Needs the extra [bench].
+"""The funnel as a datatrove pipeline: the peer in `benchmarks/funnel.py`. Needs the extra [bench].
 
     python benchmarks/datatrove_peer.py --input DIR --work DIR --tokenizer tokenizer.json --lid lid.176.ftz --form split
 
-Three jobs of worker processes, the fewest its design allows (each MinHash step waits for the whole one before it):
-read, filter and sign; buckets and clusters; read again, drop copies and encode. Blocks and thresholds are datatrove's
-own; the intermediate files are not compressed, which is faster. The last line of output is JSON:
-{"blocks": [{"job", "name", "seconds", "in", "kept", "dropped"}], "tokens": n}; seconds are summed over processes.
+Three jobs of worker processes, the fewest that its design allows (each MinHash step waits for the previous one to
+finish): read, filter and sign; buckets and clusters; read again, drop copies and encode. Blocks and thresholds are
+datatrove's own; the intermediate files are not compressed, which is faster. The last line of output is JSON: {"blocks":
+[{"job", "name", "seconds", "in", "kept", "dropped"}], "tokens": n}; seconds are summed over processes.
 
 Form `default` takes words and sentences from spaCy, as datatrove does for English. Form `split` hands every block that
 takes words a tokenizer of our own, by its parameter `language`: words between spaces, sentences by one expression.
@@ -42,7 +42,7 @@ EOS = "<|endoftext|>"
 
 
 class SplitWords(WordTokenizer):  # type: ignore[misc, unused-ignore]
-    """Words between spaces. Instances are equal, so that the blocks share datatrove's cache of split texts."""
+    """Split at spaces. Instances compare equal, so that the blocks share datatrove's cache of split texts."""
 
     sentence_end = re.compile(r"[.!?]+[\"')\]]*(?:\s+|$)")
 
@@ -71,7 +71,7 @@ def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
     work = args.work
     minhash = MinhashConfig(n_grams=5, num_buckets=14, hashes_per_bucket=8)
     language = LanguageFilter("en", language_threshold=0.65)
-    language.model.MODEL_URL = f"file://{args.lid.resolve()}"  # else it downloads lid.176.bin
+    language.model.MODEL_URL = f"file://{args.lid.resolve()}"  # otherwise it downloads lid.176.bin
     tasks = len(list(args.input.glob("*.jsonl.gz")))
 
     def job(name: str, pipeline: list[Any], tasks: int) -> LocalPipelineExecutor:
@@ -111,7 +111,7 @@ def build(args: argparse.Namespace) -> dict[str, LocalPipelineExecutor]:
 
 
 def block_name(title: str) -> str:
-    """ "READER: <picture> Jsonl" -> "Jsonl reader"; other names lose their kind, and all their pictures."""
+    """ "READER: <picture> Jsonl" -> "Jsonl reader"; other names lose their kind; emoji are removed from all."""
     kind, _, name = title.rpartition(": ")
     kind, name = (re.sub(r"^\W+", "", part) for part in (kind.split(" - ")[-1], name))
     return f"{name} {kind.lower()}" if name in ("Jsonl", "Writer") else name
@@ -138,7 +138,7 @@ def describe(job: str, stats: Any) -> list[dict[str, Any]]:
             }
         )
     signing = next((entry for entry in found if entry["name"] == "MinHash stage 1"), None)
-    if signing:  # the one block whose clock also runs while it waits for those before it
+    if signing:  # the one block whose time includes waiting for the blocks before it
         signing["seconds"] = round(signing["seconds"] - sum(e["seconds"] for e in found if e is not signing), 3)
     return found
 
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     os.environ["HF_HUB_OFFLINE"] = "1"
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism, here as in ours
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # parallelism is by processes, as in ours
     blocks = [entry for name, job in build(args).items() for entry in describe(name, job.run())]
     print(json.dumps({"blocks": blocks, "tokens": sum(block["tokens"] for block in blocks)}))
 

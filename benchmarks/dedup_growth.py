@@ -3,12 +3,12 @@
     python -m benchmarks.dedup_growth [--documents 250000] [--scales 1 2 4] [--workers 2]
     python -m benchmarks.dedup_growth --scales 1 --members 1000000 [--input docs.jsonl.gz]
 
-The input are made signatures: of all documents 5 % are exact copies, 10 % near copies, 0.5 % copies of one and the same
-document, and 1 % share one band and nothing else (a hot bucket that grows with the input). The whole of `Deduplicate`
-runs on the local runner, verdicts written. Memory is PSS, sampled: the launcher, which holds the shuffles, and all
-workers. Bytes are those of the batches that enter each GroupByKey.
+The input is generated signatures: of all documents 5 % are exact copies, 10 % near copies, 0.5 % copies of one and the
+same document, and 1 % share one band and nothing else (a hot bucket that grows with the input). The whole of
+`Deduplicate` runs on the local runner, verdicts written. Memory is PSS, sampled: the launcher, which holds the
+shuffles, and all workers. Bytes are those of the batches that enter each GroupByKey.
 
-Then comes benchmarks/large_bucket.py with --members documents.
+Then benchmarks/large_bucket.py runs with --members documents.
 
 The cost of a terabyte of text on Dataflow follows from the largest scale, the prices and the assumptions printed.
 """
@@ -64,12 +64,12 @@ class _CountBytes(beam.DoFn):
 
 
 def count_shuffles(folder: str) -> list[str]:
-    """From now on every `beam.GroupByKey` of this process' pipelines counts what enters it. Returns their labels."""
+    """Make every `beam.GroupByKey` of this process' pipelines count its input bytes. Returns their labels."""
     plain = beam.GroupByKey
     labels: list[str] = []  # fills while pipelines are built
 
     class CountedGroupByKey(beam.PTransform):
-        """A runner takes GroupByKey for a primitive and ignores what is inside it, so the count stands before it."""
+        """Runners treat GroupByKey as a primitive and ignore what is inside it, so the counting step goes before it."""
 
         def expand(self, pcoll: Any) -> Any:
             label = pcoll.pipeline.transforms_stack[-1].full_label
@@ -106,7 +106,7 @@ class Growth:
 
 
 def run_scale(documents: int, workers: int, counts: str, labels: Sequence[str]) -> Growth:
-    """Phase 2 over that many made documents, on worker processes of its own."""
+    """Phase 2 over that many generated documents, with new worker processes."""
     with TemporaryDirectory(prefix="growth-") as scratch, Runner(workers=workers, quiet=True).open() as runner:
         lists = list_parts(scratch, write_signatures(Path(scratch), documents, MIXTURE))
 
@@ -155,7 +155,7 @@ class Prices:
     gb_hour: float = 0.003557
     gb_per_vcpu: float = 3.75  # n1-standard machines
     shuffle_gb: float = 0.011
-    shuffle_passes: float = 2.0  # billed is what is written and what is read
+    shuffle_passes: float = 2.0  # written and read bytes are both billed
 
 
 def cost_of_terabyte(
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=250_000, help="documents at scale 1 (default 250,000)")
     parser.add_argument("--scales", type=int, nargs="+", default=[1, 2, 4])
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--members", type=int, default=1_000_000, help="members of the large bucket, 0: leave it out")
+    parser.add_argument("--members", type=int, default=1_000_000, help="members of the large bucket, 0: skip it")
     parser.add_argument("--input", type=Path, help="JSONL with a field text, for the size of a document and the speed")
     for name, value in asdict(Prices()).items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=float, default=value, help=f"default {value}")

@@ -3,16 +3,16 @@
     python -m benchmarks.funnel --input docs.jsonl.gz [--cut 8000] [--workers 2] [--peer both] [--work DIR]
     python -m benchmarks.funnel --input docs.jsonl.gz --peer-python OTHER_VENV/bin/python
 
-Every document is cut into consecutive pieces of at most --cut characters, and dealt to plain .jsonl.gz files that both
-sides read; a byte-level BPE of 16,000 entries is trained on a part of them. Neither is timed. Each side is then a
-process of its own with --workers worker processes, timed by the wall from its start to its end, start-up included.
+Every document is cut into consecutive pieces of at most --cut characters, and distributed over plain .jsonl.gz files
+that both sides read; a byte-level BPE of 16,000 entries is trained on a part of them. Neither is timed. Each side then
+runs as a process with --workers worker processes; its wall time is measured from start to end, start-up included.
 
 Both sides: language (lid.176.ftz, English at 0.65) -> Gopher repetition and quality, C4, FineWeb -> MinHash of word
 5-grams in 14 bands of 8 -> the same tokenizer.json -> shuffled documents of 16-bit tokens, with datatrove's thresholds
 and line rules on both sides. What differs by design: datatrove's default form counts punctuation as words (so its rules
-keep other documents; its split form is the one to compare counts with); it gives the language model the whole text,
-ours 1,000 characters; it does not verify MinHash candidates; it shuffles inside each of its files only; ours cleans
-text, keeps provenance and writes a manifest.
+keep different documents; compare counts with its split form); it gives the language model the whole text, ours 1,000
+characters; it does not verify MinHash candidates; it shuffles inside each of its files only; ours cleans text, keeps
+provenance and writes a manifest.
 
 Process-seconds of a stage are summed over the workers. Memory is the peak of all processes of a side together, sampled
 four times a second (Linux only).
@@ -41,7 +41,7 @@ MARKER = ".funnel-benchmark"  # only a folder with this file in it is ever remov
 VOCABULARY = 16_000
 TRAINING_CHARACTERS = 20_000_000
 
-# Stages of both sides that do the same work. A name that is not here is shown under itself.
+# Stages of both sides that do the same work. Other stages are shown under their own names.
 GROUPS = {
     "Jsonl reader": "read",
     "Language ID": "language",
@@ -58,7 +58,7 @@ GROUPS = {
     "near-duplicates": "duplicates",
 }
 
-# datatrove's defaults where ours differ, and nothing that it does not do.
+# datatrove's defaults where ours differ, and no stage that it does not have.
 RECIPE: dict[str, Any] = {
     "name": "funnel-benchmark",
     "url": None,
@@ -176,7 +176,7 @@ def session_memory(session: int) -> int:
     """
     total = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # gone, or not ours to see
+        with contextlib.suppress(OSError):  # exited, or not accessible
             if int(stat.read_text().rpartition(")")[2].split()[3]) == session:
                 rollup = (stat.parent / "smaps_rollup").read_text()
                 total += int(rollup.partition("\nPss:")[2].split()[0]) * 1024
@@ -200,7 +200,7 @@ def run_ours(args: argparse.Namespace) -> Result:
 
 
 def read_ours(output: Path) -> tuple[dict[str, Stage], int, int]:
-    """Stages from the reports that the phases leave, totals from the manifest."""
+    """Stages from the phases' reports, totals from the manifest."""
     stages: dict[str, Stage] = {}
     for phase in ("clean", "dedup", "shards"):
         report = json.loads((output / "work" / f"{phase}.json").read_bytes())
@@ -225,7 +225,7 @@ def run_peer(args: argparse.Namespace, form: str) -> Result:
     command = [args.peer_python, str(ROOT / "benchmarks" / "datatrove_peer.py"), "--form", form]
     command += ["--input", str(args.work / "input"), "--tokenizer", str(args.work / "tokenizer.json")]
     command += ["--work", str(work), "--lid", str(lid_model()), "--workers", str(args.workers)]
-    # Its model cache goes into the work folder too, so that no run profits from, or litters, the home folder.
+    # Its model cache goes into the work folder too, so that runs neither use nor fill one in the home folder.
     wall, memory = timed(command, work / "log", {**os.environ, "HF_HOME": str(args.work / "cache")})
     report = json.loads((work / "log").read_text().strip().splitlines()[-1])
     stages: dict[str, Stage] = {}
@@ -256,7 +256,8 @@ def print_result(result: Result, documents: int, size: int) -> None:
     print(f"{result.kept:,} documents and {result.tokens:,} tokens kept")
     print(f"  {'stage':<22}{'process-s':>10}{'in':>9}{'kept':>9}{'documents/s':>13}{'MB/s':>8}  dropped")
     for name, stage in result.stages.items():
-        # The bytes that entered a stage are not known on both sides: all of them, in the proportion of the documents.
+        # The bytes that entered a stage are not known on both sides: estimated from all bytes, in proportion to the
+        # documents.
         share = stage.entered / documents * size / 1e6
         speed = (f"{stage.entered / stage.seconds:,.0f}", f"{share / stage.seconds:.1f}") if stage.seconds else ("", "")
         reasons = sorted(stage.dropped.items(), key=lambda item: (-item[1], item[0]))[:3]
@@ -273,7 +274,7 @@ def grouped(result: Result) -> dict[str, float]:
 
 
 def print_ratios(ours: list[Result], peers: list[Result]) -> None:
-    """Medians over the runs of each side; a ratio above 1 says that ours is faster."""
+    """Medians over the runs of each side; above 1, ours is faster."""
     mine = grouped(ours[0])
     wall = statistics.median(result.wall for result in ours)
     for name in sorted({peer.name for peer in peers}):
@@ -292,7 +293,9 @@ def main() -> None:
     parser.add_argument("--input", type=Path, required=True, help="JSONL, plain or .gz, with a field text")
     parser.add_argument("--cut", type=int, default=8000, help="characters of a piece (default 8000)")
     parser.add_argument("--limit", type=int, default=0, help="only the first N pieces")
-    parser.add_argument("--files", type=int, default=8, help="input files to deal the pieces to (default 8)")
+    parser.add_argument(
+        "--files", type=int, default=8, help="input files over which the pieces are distributed (default 8)"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=1, help="runs of each side, in turn; medians are compared")
     parser.add_argument("--peer", choices=["default", "split", "both", "none"], default="both")

@@ -1,4 +1,4 @@
-"""The largest bucket: what one band hash shared by a million documents costs, step by step.
+"""The largest bucket: the cost of one band hash that a million documents share, step by step.
 
     python -m benchmarks.large_bucket [--members 1000000]
 
@@ -41,7 +41,7 @@ GOAL_BYTES, GOAL_SECONDS = 512 << 20, 60.0
 
 
 def made_chunks(members: int, alike: bool) -> Iterator[Any]:
-    """Signatures of a bucket's members, CHUNK at a time: copies of one document, or alike in the first band alone."""
+    """Signatures of a bucket's members, CHUNK at a time: copies of one document, or equal in the first band alone."""
     generator = np.random.default_rng(3)
     base = generator.integers(0, 2**32, (1, PERMUTATIONS), np.uint32)
     band = PARAMS.layout(PERMUTATIONS)[1]
@@ -84,7 +84,7 @@ def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
         scope = Scope(NEAR, CORPUS, (0,), apart=False)
         sum(1 for _ in verify_batches(0, batches, PARAMS, scope, Parts(own=1), PERMUTATIONS))
     seconds = time.process_time() - start
-    status = Path("/proc/self/status").read_text()  # not ru_maxrss: a child starts with its parent's
+    status = Path("/proc/self/status").read_text()  # not ru_maxrss, which a child inherits from its parent
     return {"seconds": seconds, "peak": int(status.partition("VmHWM:")[2].split()[0]) * 1024, "input": size}
 
 
@@ -100,7 +100,7 @@ def print_buckets(members: int) -> None:
                 print(f"| {step} | {form} | ended with {done.returncode}: {done.stderr.strip()[-200:]} | | | missed |")
                 continue
             found = json.loads(done.stdout)
-            memory = found["peak"] < GOAL_BYTES or not step.startswith("link")  # the goal for memory is of a bucket
+            memory = found["peak"] < GOAL_BYTES or not step.startswith("link")  # the memory goal applies to buckets
             reached = memory and found["seconds"] < GOAL_SECONDS
             cells = f"{found['seconds']:.1f} | {found['peak'] / 1e6:,.0f} MB | {found['input'] / 1e6:,.0f} MB"
             print(f"| {step} | {form} | {cells} | {'reached' if reached else 'missed'} |")
@@ -109,7 +109,7 @@ def print_buckets(members: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=1_000_000)
-    parser.add_argument("--step", choices=STEPS, help="this step alone, in this process; the answer is JSON")
+    parser.add_argument("--step", choices=STEPS, help="only this step, in this process; prints JSON")
     parser.add_argument("--form", choices=FORMS, default="copies", help="with --step")
     args = parser.parse_args()
     if args.members < 1:

@@ -1,18 +1,18 @@
-"""Tokens in, batches out: this project's stream beside other loaders, in one process, in one run.
+"""This project's stream compared with other loaders, in one process, in one run.
 
     python -m benchmarks.loader [--tokens 100000000] [--repeat 5] [--only ours megatron] [--work FOLDER]
 
-The corpus is random int32 tokens in documents of about 500, in the project's own format, in the page cache; batches are
-8 rows of 4,096 tokens as int64, shuffled, made without worker processes. Needs the extra [bench]; a peer that cannot be
-imported is named in the table. Mosaic's streaming is in no extra: it forbids the versions of numpy and
-google-cloud-storage that this project needs, and works with them. In an environment of its own, install
-mosaicml-streaming==0.13.0 first and this project over it.
+The corpus is random int32 tokens in documents of about 500, in this project's format, in the page cache; batches are 8
+rows of 4,096 tokens as int64, shuffled, made without worker processes. Needs the extra [bench]; a peer that cannot be
+imported is reported in the table. Mosaic's streaming is not in the extra: it forbids the versions of numpy and
+google-cloud-storage that this project needs, but works with them. In a separate environment, install
+mosaicml-streaming==0.13.0 first and then this project.
 
-The sides take turns; a figure is the median over the turns. A turn makes a fresh loader: "first batch" is the time from
-there to its first batch, "middle" the same for the middle of the epoch. Speeds count CPU time of the process, all its
-threads, so that a busy machine changes little; on an idle one the clock on the wall says the same for sides without
-threads. "First pass" is the rest of the epoch (or a second of CPU): every page of a memory map is touched for the
-first time, as in training. "Later" is what the same loader does from then on, where it came so far.
+The loaders are interleaved; a figure is the median over the turns. A turn creates a new loader: "first batch" is the
+time until its first batch, "middle" the same for the middle of the epoch. Speeds are per CPU time of the process,
+including all threads, so that other load changes little; on an idle machine wall time gives the same for loaders
+without threads. "First pass" is the rest of the epoch (or a second of CPU): every page of a memory map is read for the
+first time, as in training. "Later" is the speed of the same loader after that, if it got so far.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from benchmarks.loader_peers import PEERS
 from benchmarks.signatures import ONE_THREAD, describe_run
 from refinery.loader import TokenStream
 
-SECONDS = 1.0  # of CPU for a pass, if the epoch does not end before
+SECONDS = 1.0  # of CPU for a pass, if the epoch does not end earlier
 MOST_WALL = 6  # times SECONDS that a pass may take
 MASKS: dict[str, Any] = dict.fromkeys(
     ("loss_mask", "position_ids", "doc_ids", "cu_seqlens", "ignore_cross_document"), True
@@ -47,7 +47,7 @@ GOAL_FIRST = 50.0  # ms
 
 
 def ours(corpus: Corpus, **options: Any) -> Start:
-    """TokenStream as it is made by default but for these options."""
+    """TokenStream with its defaults, except for these options."""
 
     def open_stream() -> TokenStream:
         return TokenStream(str(corpus.folder), sequence_length=SEQUENCE, batch_size=BATCH, seed=SEED, **options)
@@ -68,11 +68,11 @@ def ours(corpus: Corpus, **options: Any) -> Start:
 
 SIDES = {
     "ours": Side(
-        "TokenStream, prefetch=0: input_ids, labels; verifies the checksum of each MiB that it reads first",
+        "TokenStream, prefetch=0: input_ids, labels; verifies each MiB when it is first read",
         partial(ours, prefetch=0),
     ),
     "ours-prefetch": Side(
-        "the same with its default, a thread that makes the next batch; not for a caller that only asks, as here", ours
+        "the same with the default prefetch=1, whose thread is not used by a back-to-back caller, as here", ours
     ),
     "ours-masks": Side(
         "prefetch=0 and loss_mask, position_ids, doc_ids, cu_seqlens; labels across documents are ignored",
@@ -86,8 +86,8 @@ SIDES = {
 
 
 class Turn(NamedTuple):
-    """Milliseconds to the first batch, from the start and from the middle; M tokens/s by CPU time in the first pass,
-    and later (nan where it came not so far); M tokens/s by wall time in the first pass.
+    """Milliseconds to the first batch, from the start and from the middle; M tokens/s of CPU time in the first pass and
+    later (nan if it did not get so far); M tokens/s of wall time in the first pass.
     """
 
     first: float
@@ -98,36 +98,36 @@ class Turn(NamedTuple):
 
 
 def check_batch(name: str, batch: Any) -> None:
-    """Raise SystemExit unless a batch is int64 of the right shape and its labels are the inputs moved by one."""
+    """Raise SystemExit unless a batch is int64 of the right shape and its labels are the inputs shifted by one."""
     pair = (batch["input_ids"], batch["labels"]) if isinstance(batch, dict) else batch
     inputs, labels = (np.asarray(array) for array in pair)
     for array in (inputs, labels):
         if array.shape != (BATCH, SEQUENCE) or array.dtype != np.int64:
             sys.exit(f"{name}: {array.dtype} of shape {array.shape} given, int64 of {(BATCH, SEQUENCE)} is allowed")
-    learned = labels[:, :-1] >= 0
-    if learned.mean() < 0.8 or (labels[:, :-1] != inputs[:, 1:])[learned].any() or len(np.unique(inputs)) < SEQUENCE:
-        sys.exit(f"{name}: the labels are not the inputs moved by one")
+    counted = labels[:, :-1] >= 0
+    if counted.mean() < 0.8 or (labels[:, :-1] != inputs[:, 1:])[counted].any() or len(np.unique(inputs)) < SEQUENCE:
+        sys.exit(f"{name}: the labels are not the inputs shifted by one")
 
 
 def run_pass(batches: Iterator[Any], limit: int, seconds: float = SECONDS) -> tuple[int, float, float]:
-    """Take batches until `limit` or the CPU time is reached: how many, their wall and their CPU seconds."""
+    """Take batches until `limit` or the CPU time is reached: how many, wall seconds, CPU seconds."""
     wall, cpu = time.perf_counter(), time.process_time()
     taken = 0
     for _ in batches:
         taken += 1
-        late = time.perf_counter() - wall > MOST_WALL * seconds  # a side that sleeps, or a busy machine
+        late = time.perf_counter() - wall > MOST_WALL * seconds  # a loader that sleeps, or a busy machine
         if taken == limit or late or time.process_time() - cpu >= seconds:
             break
     return taken, time.perf_counter() - wall, time.process_time() - cpu
 
 
 def take_turn(start: Start, steps: int) -> Turn:
-    """Measure a side once. steps: batches of an epoch."""
-    gc.collect()  # of the turn before: some loaders refuse a second one beside them
-    begun = time.perf_counter()
+    """Measure a loader once. steps: batches of an epoch."""
+    gc.collect()  # the previous turn's loader: some do not allow a second one
+    started = time.perf_counter()
     with closing(start(0)) as batches:
         next(batches)
-        first = time.perf_counter() - begun
+        first = time.perf_counter() - started
         taken, wall, cpu = run_pass(batches, steps - 1)
         speeds = [million(taken, cpu), float("nan"), million(taken, wall)]
         if taken == steps - 1:
@@ -135,10 +135,10 @@ def take_turn(start: Start, steps: int) -> Turn:
             speeds[1] = million(again, used)
     del batches
     gc.collect()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     with closing(start(steps // 2)) as batches:
         next(batches)
-        middle = time.perf_counter() - begun
+        middle = time.perf_counter() - started
     return Turn(first * 1e3, middle * 1e3, *speeds)
 
 
@@ -148,7 +148,7 @@ def million(batches: int, seconds: float) -> float:
 
 
 def compare(names: list[str], corpus: Corpus, repeat: int) -> dict[str, Turn | str]:
-    """The medians of every side, or why there are none. The sides take turns."""
+    """The medians of every loader, interleaved, or why there are none."""
     starts: dict[str, Start] = {}
     missing: dict[str, Turn | str] = {}
     for name in names:
@@ -156,7 +156,7 @@ def compare(names: list[str], corpus: Corpus, repeat: int) -> dict[str, Turn | s
             with warnings.catch_warnings(), redirect_stdout(sys.stderr):
                 warnings.simplefilter("ignore")
                 starts[name] = SIDES[name].prepare(corpus)
-        except (ImportError, RuntimeError) as error:  # of extensions made for another torch
+        except (ImportError, RuntimeError) as error:  # of extensions built for another torch
             missing[name] = f"cannot be used: {type(error).__name__}: {error}"
             continue
         with closing(starts[name](0)) as batches:
@@ -170,7 +170,7 @@ def compare(names: list[str], corpus: Corpus, repeat: int) -> dict[str, Turn | s
 
 
 def table(found: dict[str, Turn | str]) -> list[str]:
-    """Lines of Markdown. Ratios are of the speeds in the first pass."""
+    """Lines of Markdown. Ratios are of first-pass speeds."""
     columns = ["", "first pass", "later", "wall", "first batch, ms", "middle, ms", "ours / it", "ours-masks / it"]
     lines = [f"| {' | '.join(columns)} |", "| --- " * len(columns) + "|"]
     for name, turn in found.items():
@@ -184,7 +184,7 @@ def table(found: dict[str, Turn | str]) -> list[str]:
 
 
 def ratio(found: dict[str, Turn | str], a: str, b: str) -> float:
-    """How often faster side a is than side b in the first pass; nan where one of them is missing."""
+    """How many times faster a is than b in the first pass; nan if one of them is missing."""
     speeds = [turn.cpu if isinstance(turn, Turn) else float("nan") for turn in (found.get(a, ""), found.get(b, ""))]
     return speeds[0] / speeds[1]
 
@@ -196,7 +196,7 @@ def figure(value: float) -> str:
 
 
 def goals(found: dict[str, Turn | str]) -> list[str]:
-    """A line for each goal of which everything was measured."""
+    """A line for each goal whose loaders were all measured."""
     lines = []
     for name, goal in GOALS.items():
         turn = found.get(name)
@@ -226,16 +226,16 @@ def reached(yes: bool) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tokens", type=int, default=100_000_000, help="of the made corpus (default 100,000,000)")
-    parser.add_argument("--repeat", type=int, default=5, help="turns of every side (default 5)")
+    parser.add_argument("--tokens", type=int, default=100_000_000, help="of the generated corpus (default 100,000,000)")
+    parser.add_argument("--repeat", type=int, default=5, help="turns of every loader (default 5)")
     parser.add_argument("--only", nargs="+", choices=SIDES, metavar="NAME", help=f"some of: {', '.join(SIDES)}")
-    parser.add_argument("--work", type=Path, help="keep corpus and conversions there; else a folder that is removed")
+    parser.add_argument("--work", type=Path, help="keep corpus and conversions here; default: a temporary folder")
     args = parser.parse_args()
     for name, least in (("tokens", 1_000_000), ("repeat", 1)):
         if getattr(args, name) < least:
             parser.error(f"--{name}: {getattr(args, name)} given, {least} or more is allowed")
     if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # read when libraries are loaded
-        os.execve(sys.executable, sys.orig_argv, {**os.environ, **ONE_THREAD})  # noqa: S606 - this very command again
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **ONE_THREAD})  # noqa: S606 - the same command again
     print(describe_run())
     with tempfile.TemporaryDirectory() as scratch:
         work = Path(args.work or scratch) / str(args.tokens)

@@ -1,4 +1,4 @@
-"""What the sides of `benchmarks/loader.py` share: the shape of a batch, and a made corpus in the project's format."""
+"""Shared by the loaders of `benchmarks/loader.py`: the shape of a batch, and a generated corpus."""
 
 import json
 from collections.abc import Callable, Generator
@@ -34,8 +34,9 @@ SEED = 1
 
 @dataclass(frozen=True)
 class Corpus:
-    """A made corpus of one shard. shard: its path without suffix; Megatron's files are `shard`.bin and `shard`.idx,
-    and .bin alone is a plain array of int32.
+    """A generated corpus of one shard.
+
+    shard: its path without suffix; Megatron's files are `shard`.bin, a plain array of int32, and `shard`.idx.
     """
 
     folder: Path
@@ -45,12 +46,12 @@ class Corpus:
 
     @property
     def samples(self) -> int:
-        """Rows of SEQUENCE tokens, each with the token behind it."""
+        """Rows of SEQUENCE tokens, each with the token after it."""
         return (self.tokens - 1) // SEQUENCE
 
     @property
     def steps(self) -> int:
-        """Batches of an epoch, the last few rows left out."""
+        """Batches of an epoch, without the last incomplete one."""
         return self.samples // BATCH
 
     @property
@@ -58,24 +59,24 @@ class Corpus:
         return self.shard.with_suffix(".bin")
 
     def open(self) -> npt.NDArray[np.int32]:
-        """All tokens, freshly mapped."""
+        """All tokens, in a new memory map."""
         return np.memmap(self.bin, np.int32, "r")
 
 
 Batches = Generator[Any, None, None]  # without end: dicts, or pairs of inputs and labels
-Start = Callable[[int], Batches]  # a fresh loader's, from a step on
+Start = Callable[[int], Batches]  # of a new loader, from a step on
 
 
 @dataclass(frozen=True)
 class Side:
-    """about: its configuration in a sentence. prepare: imports and conversion; what it returns is timed."""
+    """A loader. about: its configuration in a sentence. prepare: imports and conversion; what it returns is timed."""
 
     about: str
     prepare: Callable[[Corpus], Start]
 
 
 def document_lengths(tokens: int) -> npt.NDArray[np.int64]:
-    """Lengths of documents, 1 or more each, that are `tokens` together; the same for the same argument."""
+    """Lengths of documents, 1 or more each, that add up to `tokens`; deterministic."""
     generator = np.random.default_rng(SEED)
     drawn = generator.lognormal(np.log(MEAN) - SPREAD**2 / 2, SPREAD, 2 * tokens // MEAN + 100)
     ends = np.cumsum(np.maximum(1, drawn.astype(np.int64)))
@@ -84,9 +85,9 @@ def document_lengths(tokens: int) -> npt.NDArray[np.int64]:
 
 
 def make_corpus(folder: Path, tokens: int) -> Corpus:
-    """A corpus of `tokens` random ids under `folder`, an EOS at the end of each document, or the one that is there.
+    """Write a corpus of `tokens` random ids to `folder`, with an EOS after each document, unless it exists already.
 
-    Its provenance is empty and it has no tokenizer, so only what reads tokens can use it. Takes about 5 s for 10^8.
+    Its provenance is empty and it has no tokenizer, so only readers of tokens can use it. Takes about 5 s for 10^8.
     """
     lengths = document_lengths(tokens)
     name = shard_name("train", "web", 0, 1)
@@ -94,7 +95,7 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
     if (folder / MANIFEST).exists():
         totals = json.loads((folder / MANIFEST).read_bytes())["totals"]
         if (totals["tokens"], totals["documents"]) != (tokens, len(lengths)):
-            raise SystemExit(f"{folder}: a corpus of {totals['tokens']} tokens is there, {tokens} asked for")
+            raise SystemExit(f"{folder}: a corpus of {totals['tokens']} tokens exists, {tokens} requested")
         return corpus
     corpus.bin.parent.mkdir(parents=True, exist_ok=True)
     dtype = dtype_for(VOCABULARY)

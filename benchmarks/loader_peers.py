@@ -1,8 +1,8 @@
-"""The loaders that `benchmarks/loader.py` compares, each in the form that its own documentation shows.
+"""The loaders that `benchmarks/loader.py` compares, each used as its documentation shows.
 
-Every side gives batches of BATCH rows of SEQUENCE tokens as int64, shuffled but for the first limit, without workers.
-Sides that deliver rows of SEQUENCE + 1 tokens are cut into inputs and labels by two views, which costs nothing. Where a
-loader has a format of its own, the corpus is converted first, to samples of SEQUENCE + 1 tokens that overlap by one.
+All give batches of BATCH rows of SEQUENCE tokens as int64, shuffled except for the first limit, without workers. Rows
+of SEQUENCE + 1 tokens are split into inputs and labels by two views, which costs nothing. For a loader with its own
+format, the corpus is converted first, to samples of SEQUENCE + 1 tokens that overlap by one.
 """
 
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ def nanogpt(corpus: Corpus) -> Start:
     import torch
 
     def start(step: int) -> Batches:
-        generator = torch.Generator().manual_seed(SEED + step)  # no order: another seed is all there is to resume
+        generator = torch.Generator().manual_seed(SEED + step)  # there is no order; resuming means another seed
         tokens = corpus.open()
         while True:
             where = torch.randint(corpus.tokens - SEQUENCE, (BATCH,), generator=generator).tolist()
@@ -114,7 +114,7 @@ def megatron(corpus: Corpus, documents: bool = False, attention_mask: bool = Fal
             batch = default_collate([dataset[j % len(dataset)] for j in range(i * BATCH, (i + 1) * BATCH)])
             yield {"input_ids": batch.pop("tokens"), **batch}
 
-    open_dataset()  # writes the indices of the order, which every later one maps
+    open_dataset()  # writes the order's indices, which later data sets map
     return start
 
 
@@ -152,7 +152,7 @@ def mosaic(corpus: Corpus) -> Start:
 
 
 def token_blocks(part: range, path: Path) -> Iterator[Any]:
-    """Samples of one part as tensors. litdata calls it in a process of its own."""
+    """Samples of one part as tensors. litdata calls it in a separate process."""
     import torch
 
     tokens = np.memmap(path, np.int32, "r")
@@ -220,7 +220,7 @@ PEERS = {
     "numpy-sequential": Side("limit: consecutive rows into one buffer", partial(numpy_rows, shuffled=False)),
     "numpy-random": Side("limit: rows by a permutation into one buffer", partial(numpy_rows, shuffled=True)),
     "nanogpt": Side(
-        "random offsets into a memmap, torch.stack; no epochs (its own code maps the file anew for each batch: slower)",
+        "random offsets into a memmap, torch.stack; no epochs (the original, slower, maps the file for every batch)",
         nanogpt,
     ),
     "litdata": Side("TokensLoader, 64 MiB chunks, shuffle, torch.stack of the dataset's samples", litdata),
@@ -231,7 +231,7 @@ PEERS = {
         megatron,
     ),
     "megatron-documents": Side(
-        "the same with reset_position_ids, reset_attention_mask and eod_mask_loss, as inter-document masking asks for",
+        "the same with reset_position_ids, reset_attention_mask and eod_mask_loss, as inter-document masking requires",
         partial(megatron, documents=True),
     ),
     "megatron-default": Side(

@@ -1,4 +1,6 @@
-"""Copies of documents with a known exact similarity to their original, and what independent permutations predict."""
+"""Copies of documents with a known exact similarity to their original, and the results that independent permutations
+predict.
+"""
 
 import random
 import re
@@ -23,9 +25,9 @@ STEPS = tuple(step / 100 for step in range(50, 100, 5))
 WINDOW = 0.02  # a pair of a step has step <= J < step + WINDOW
 BLOCKS = ("insert", "delete", "boilerplate")
 KINDS = ("words", *BLOCKS, "case")
-WORDS = range(60, 20_000)  # originals have so many words
+WORDS = range(60, 20_000)  # of originals
 SITES = 10  # different headers and footers
-TRIES = 4  # short texts cannot meet every step
+TRIES = 4  # for short texts some steps are out of reach
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,12 @@ def plain_jaccard(a: str, b: str, ngram: int = 5) -> float:
 
 
 def changed(text: str, kind: str, other: Sequence[str], site: Sequence[str], seed: int) -> Callable[[int], str]:
-    """A function amount -> copy of the text with so many words changed: the more, the less similar.
+    """A function amount -> copy of the text with that many words changed: the more, the less similar.
 
     other: words of another document, for replacements and insertions. site: words of a header and a footer.
     """
     generator = random.Random(seed)
-    pieces = re.split(r"(\s+)", text)  # words at even places, white space between them
+    pieces = re.split(r"(\s+)", text)  # words at even positions, white space between them
     words = len(pieces) // 2 + 1
     order = generator.sample(range(0, len(pieces), 2), words)
     place = 2 * generator.randrange(words)
@@ -104,7 +106,7 @@ def change_case(text: str, seed: int) -> str:
 
 
 def fit(change: Callable[[int], str], most: int, own: NDArray[np.uint32], step: float) -> tuple[str, float] | None:
-    """The most changed copy with J >= step, and its J; None when none lies in the step's window. Bisection."""
+    """The most changed copy with J >= step, and its J; None when there is none in the step's window. Bisection."""
     low, high = 0, most
     while high - low > 1:
         middle = (low + high) // 2
@@ -153,7 +155,7 @@ def plant(texts: list[str], each: int, seed: int = 1) -> tuple[list[str], list[P
     return out, pairs
 
 
-# --- what should happen -----------------------------------------------------------------------------------------------
+# --- predictions ------------------------------------------------------------------------------------------------------
 
 
 def binomial(n: int, p: float) -> NDArray[np.float64]:

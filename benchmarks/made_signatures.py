@@ -1,4 +1,4 @@
-"""Made signatures with a known share of duplicates, for the benchmarks of deduplication that need no text."""
+"""Generated signatures with a known share of duplicates, for the benchmarks of deduplication that need no text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SOURCE = "web"
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of the documents; the rest resembles nothing.
+    """Shares of the documents; the rest is similar to nothing.
 
     exact: of the same id and signature as another. copies: near copies of another document near by. family: near copies
     of one and the same document. bucket: documents that share their first band and nothing else.
@@ -43,7 +43,7 @@ def copies_of(rows: NDArray[np.uint32], generator: np.random.Generator) -> NDArr
 
 
 def made_signatures(count: int, mixture: Mixture, seed: Sequence[int]) -> NDArray[np.uint32]:
-    """uint32 of shape (count, PERMUTATIONS): random values, with duplicates as the mixture says, in mixed order.
+    """uint32 of shape (count, PERMUTATIONS): random values, with duplicates according to the mixture, in random order.
 
     seed[0] chooses the one document of the family and the one bucket, so they are common to all calls with it.
     """
@@ -61,7 +61,7 @@ def made_signatures(count: int, mixture: Mixture, seed: Sequence[int]) -> NDArra
 
 
 def write_signatures(folder: Path, documents: int, mixture: Mixture, size: int = 1000) -> list[tuple[str, int]]:
-    """signatures/ parts with that many made documents of `size` bytes each: (url, rows) of each part."""
+    """signatures/ parts with that many generated documents of `size` bytes each: (url, rows) of each part."""
     (folder / "signatures").mkdir(parents=True)
     parts = []
     for number, start in enumerate(range(0, documents, PART_DOCUMENTS)):
@@ -74,7 +74,7 @@ def write_signatures(folder: Path, documents: int, mixture: Mixture, size: int =
         step = RANK_BYTES - 8
         table = signature_table(
             ids=[ids[i * ID_BYTES : (i + 1) * ID_BYTES] for i in (*range(same, 2 * same), *range(same, count))],
-            ranks=[bytes(8) + ranks[i * step : (i + 1) * step] for i in range(count)],  # all of one priority
+            ranks=[bytes(8) + ranks[i * step : (i + 1) * step] for i in range(count)],  # all of equal priority
             sources=[SOURCE] * count,
             domains=[SOURCE] * count,
             sizes=[size] * count,
@@ -87,5 +87,5 @@ def write_signatures(folder: Path, documents: int, mixture: Mixture, size: int =
 
 
 def partitions_of(documents: int) -> int:
-    """As refinery.pipelines.run.refine chooses them."""
+    """As refinery.pipelines.run.refine chooses it."""
     return 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())

@@ -1,17 +1,18 @@
-"""Recall and precision of near-duplicate removal on planted truth: copies whose exact similarity is known.
+"""Recall and precision of near-duplicate removal on planted copies whose exact similarity is known.
 
     python -m benchmarks.planted_duplicates [--input docs.jsonl.gz] [--each 300] [--verify exact]
     python -m benchmarks.planted_duplicates --pairs pairs.jsonl.gz
 
-Documents of the input (or made ones) get one changed copy each: words replaced all over the text, paragraphs inserted
-or cut out, a site's header and footer added, or letter case and punctuation alone. The amount of change is fitted until
-the exact Jaccard similarity J of the 5-word shingles lies in [step, step + 0.02), for steps from 0.50 to 0.95, and is 1
-for case and punctuation. All of them and the rest of the documents go through `Deduplicate` on the local runner.
+Documents of the input (or generated ones) get one changed copy each: words replaced all over the text, paragraphs
+inserted or cut out, a site's header and footer added, or only letter case and punctuation changed. The amount of change
+is adjusted until the exact Jaccard similarity J of the 5-word shingles is in [step, step + 0.02), for steps from 0.50
+to 0.95, and is 1 for case and punctuation. All of them and the rest of the documents go through `Deduplicate` on the
+local runner.
 
-Recall: pairs of which one was removed in favour of the other (or both in favour of the same third). Beside it what
-independent permutations predict: the chance to share a band, the chance that the estimate reaches the threshold, their
-product, and the chance of both together. Precision: every near removal of the run, planted or not, is checked exactly
-against the document that survives in its place.
+Recall: pairs of which one was removed in favour of the other (or both in favour of the same third). Next to it the
+predictions for independent permutations: the chance to share a band, the chance that the estimate reaches the
+threshold, their product, and the chance of both together. Precision: every near removal of the run, planted or not, is
+checked exactly against its cluster representative.
 
 --pairs reads JSONL {"a": {"text"}, "b": {"text"}, "jaccard_5word"} instead: a pair is found when at least one of the
 two is removed; a removal inside a pair is wrong when the exact J is below the threshold.
@@ -74,7 +75,7 @@ def write_parts(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, int]]
 
 
 def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Table:
-    """Verdicts of these texts, in order, from the real thing on the local runner."""
+    """Verdicts of these texts, in order, from `Deduplicate` on the local runner."""
     with TemporaryDirectory(prefix="planted-") as scratch, Runner(workers=workers, quiet=True).open() as runner:
         parts = list(write_parts(Path(scratch), texts))
         lists = list_parts(scratch, parts)
@@ -82,7 +83,7 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
         def build(pipeline):  # type: ignore[no-untyped-def]
             verdicts = pipeline | Deduplicate(DedupParams(near=near), SIGNATURE, (SOURCE,), lists)
             verdicts | WriteVerdicts(scratch, (SOURCE,))
-            take_side_outputs(pipeline)  # counters; nobody reads them here
+            take_side_outputs(pipeline)  # counters, not used here
 
         runner.run("dedup", build)
         return pa.concat_tables(
@@ -91,7 +92,7 @@ def deduplicate(texts: Sequence[str], near: NearParams, workers: int) -> pa.Tabl
 
 
 def representatives(texts: Sequence[str], near: NearParams, workers: int) -> tuple[list[str], list[int]]:
-    """Reason of each text's removal ("" where it was kept) and position of the text that survives instead (its own)."""
+    """Reason of each text's removal ("" where it was kept) and position of the text kept instead (its own)."""
     verdicts = deduplicate(texts, near, workers)
     places = {document_id(text): place for place, text in reversed(list(enumerate(texts)))}
     ids = verdicts["kept_id"].to_pylist()
@@ -102,7 +103,9 @@ def representatives(texts: Sequence[str], near: NearParams, workers: int) -> tup
 
 
 def outcome(pair: Pair, representative: Sequence[int]) -> str:
-    """found: one went for the other, or both for one third. disturbed: one of them went for a third. Else missed."""
+    """found: one was removed for the other, or both for the same third. disturbed: one was removed for a third. Else
+    missed.
+    """
     one, other = representative[pair.original], representative[pair.copy]
     if one == pair.copy or other == pair.original or (one == other):
         return "found"
@@ -137,7 +140,7 @@ def print_recall(pairs: Sequence[Pair], representative: Sequence[int], near: Nea
 def print_precision(
     texts: Sequence[str], reasons: Sequence[str], representative: Sequence[int], near: NearParams
 ) -> None:
-    """Every removal that is not an exact copy against its representative, exactly."""
+    """Compare every removal that is not an exact copy with its representative, exactly."""
     gone = [place for place, reason in enumerate(reasons) if reason not in ("", "exact-duplicate")]
     exact = np.array([jaccard(shingle_set(texts[place]), shingle_set(texts[representative[place]])) for place in gone])
     copies = sum(reason == "exact-duplicate" for reason in reasons)
@@ -208,10 +211,12 @@ def score_pairs(args: argparse.Namespace, near: NearParams) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--input", type=Path, help="JSONL, plain or .gz, with a field text (default: made text)")
+    parser.add_argument("--input", type=Path, help="JSONL, plain or .gz, with a field text (default: generated text)")
     parser.add_argument("--pairs", type=Path, help="score the pairs of this file instead")
     parser.add_argument("--each", type=int, default=300, help="pairs per step of each family (default 300)")
-    parser.add_argument("--check", type=int, default=500, help="pairs whose J plain Python computes too (default 500)")
+    parser.add_argument(
+        "--check", type=int, default=500, help="pairs whose J is also computed in plain Python (default 500)"
+    )
     parser.add_argument("--threshold", type=float, default=NearParams().threshold)
     parser.add_argument("--verify", choices=["signature", "exact"], default="signature")
     parser.add_argument("--workers", type=int, default=2)

@@ -2,12 +2,12 @@
 
     python -m benchmarks.signatures [--input docs.jsonl.gz] [--megabytes 5] [--repeat 5]
 
-Needs the extra [bench]. Every side makes signatures of 128 permutations from 5-word shingles of the same texts, which
-are in memory. Ours includes finding the words. The peers split at white space with `str.split`, the cheapest way there
-is; datatrove's default takes its own English words (spaCy). "rensa rho" samples positions and is no MinHash of all
-shingles; it is shown because its authors recommend it for bulk work, and no goal counts it.
+Needs the extra [bench]. Every side computes signatures of 128 permutations from 5-word shingles of the same texts,
+which are in memory. Ours includes finding the words. The peers split at white space with `str.split`, the cheapest way
+there is; datatrove's default takes its own English words (spaCy). "rensa rho" samples positions and is no MinHash of
+all shingles; it is shown because its authors recommend it for bulk work, and no goal counts it.
 
-The process pins itself to one core and sets every thread count that it knows to 1. The sides take turns; a figure is
+The process pins itself to one core and sets all known thread counts to 1. The sides take turns; a figure is
 the median over the turns of the CPU time of the process. Texts: 2,000 documents of word-like text that the script makes
 (median 862 characters), and with --input the field text of a JSONL file, documents spread evenly over it.
 """
@@ -37,7 +37,7 @@ PARAMS = SignatureParams(permutations=PERMUTATIONS, ngram=WORDS)
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "VECLIB", "RAYON", "TOKENIZERS")
 }
-LEAST_SECONDS = 0.1  # a turn repeats a side until it has used so much CPU time
+LEAST_SECONDS = 0.1  # a turn repeats a side until it has used this much CPU time
 GOALS = {"rensa": 4.0, "datasketch bulk": 15.0, "datatrove default": 100.0}
 GOAL_SPEED = 150.0  # MB/s
 SYLLABLES = [c + v + e for c in "bdfgklmnprst" for v in "aeiou" for e in ("", "n", "r", "s")]
@@ -55,7 +55,7 @@ def zipf_vocabulary() -> tuple[list[str], list[float]]:
 
 
 def make_texts(count: int, seed: int = 1, median: int = 862, spread: float = 0.95) -> list[str]:
-    """`count` documents of word-like text: Zipf vocabulary, sentences, paragraphs; the same for the same arguments.
+    """`count` documents of word-like text: Zipf vocabulary, sentences, paragraphs; deterministic.
 
     Lengths in characters are log-normal: median and standard deviation of the logarithm (0.95 makes the mean 1.57
     times the median, which is what web text shows).
@@ -96,7 +96,7 @@ def read_texts(path: Path, limit: int = 0) -> list[str]:
 
 
 def describe_run() -> str:
-    """Machine, versions of the interpreter, date and command: what every benchmark prints first."""
+    """Machine, interpreter, date and command, printed first by every benchmark."""
     names = [line.partition(": ")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     load = os.getloadavg()[0]
@@ -146,7 +146,7 @@ def make_sides() -> dict[str, Side]:
         ]
 
     config = MinhashConfig(n_grams=WORDS, num_buckets=PERMUTATIONS // 8, hashes_per_bucket=8)
-    default = MinhashDedupSignature("/nonexistent", config)  # writes only when it is run as a step
+    default = MinhashDedupSignature("/nonexistent", config)  # writes only when run as a step
     split = MinhashDedupSignature("/nonexistent", config)
     split.word_tokenizer = SimpleNamespace(word_tokenize=str.split)
     return {
@@ -180,7 +180,7 @@ def equals_datasketch(texts: Sequence[str]) -> bool:
 
 
 def cpu_seconds(side: Side, texts: Sequence[str]) -> float:
-    """CPU seconds of the process for all texts once: the mean of as many rounds as LEAST_SECONDS takes."""
+    """CPU seconds of the process for all texts once: the mean over the rounds that fit LEAST_SECONDS."""
     rounds = 0
     start = time.process_time()
     while (used := time.process_time() - start) < LEAST_SECONDS or not rounds:
@@ -190,7 +190,7 @@ def cpu_seconds(side: Side, texts: Sequence[str]) -> float:
 
 
 def compare(sides: dict[str, Side], texts: Sequence[str], repeat: int) -> dict[str, float]:
-    """Median CPU seconds of every side; the sides take turns. One untimed call each warms up."""
+    """Median CPU seconds of every side; the sides take turns. One untimed warm-up call each."""
     for side in sides.values():
         side(texts[:20])
     turns: dict[str, list[float]] = {name: [] for name in sides}
@@ -218,14 +218,14 @@ def print_table(title: str, texts: Sequence[str], seconds: dict[str, float]) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--input", type=Path, help="JSONL, plain or .gz, with a field text: a second table")
-    parser.add_argument("--megabytes", type=float, default=5, help="about so much of --input (default 5)")
-    parser.add_argument("--documents", type=int, default=2000, help="documents that the script makes (default 2000)")
+    parser.add_argument("--megabytes", type=float, default=5, help="megabytes of --input, about (default 5)")
+    parser.add_argument("--documents", type=int, default=2000, help="generated documents (default 2000)")
     parser.add_argument("--repeat", type=int, default=5, help="turns of every side (default 5)")
     args = parser.parse_args()
     for name in ("documents", "repeat", "megabytes"):
         if getattr(args, name) < 1:
             parser.error(f"--{name}: {getattr(args, name)} given, 1 or more is allowed")
-    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # read when libraries are loaded
+    if any(os.environ.get(name) != value for name, value in ONE_THREAD.items()):  # read when the libraries are imported
         os.execve(sys.executable, sys.orig_argv, {**os.environ, **ONE_THREAD})  # noqa: S606 - this very command again
     print(describe_run())
     if hasattr(os, "sched_setaffinity"):
@@ -233,7 +233,7 @@ def main() -> None:
     sides = make_sides()
     made = make_texts(args.documents)
     print(f"equal to datasketch's affine32 values: {equals_datasketch(made[:200])} (200 documents)")
-    print_table("made text", made, compare(sides, made, args.repeat))
+    print_table("generated text", made, compare(sides, made, args.repeat))
     if args.input:
         texts = read_texts(args.input, round(args.megabytes * 1e6))
         print_table(args.input.name, texts, compare(sides, texts, args.repeat))

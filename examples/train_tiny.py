@@ -1,14 +1,14 @@
-"""Train a tiny transformer on a corpus, be killed, and go on as if nothing had happened.
+"""Train a tiny transformer on a corpus, get killed, and resume without a difference.
 
     make demo
     pip install torch==2.13.0
     python examples/train_tiny.py out/demo/corpus --output out/tiny --kill-at 130     # dies by SIGKILL
-    python examples/train_tiny.py out/demo/corpus --output out/tiny                   # goes on from the last checkpoint
+    python examples/train_tiny.py out/demo/corpus --output out/tiny                   # resumes from the last checkpoint
     python examples/train_tiny.py out/demo/corpus --output out/unbroken
     cmp out/tiny/losses.jsonl out/unbroken/losses.jsonl                               # the same, to the last bit
 
-A checkpoint holds the model, the optimizer, the loader's state, and the loader's receipt: which tokens the model has
-seen, in which order, from which corpus. One thread and deterministic algorithms: losses can be compared bit by bit.
+A checkpoint has the model, the optimizer, the loader's state and its receipt: which tokens the model has seen, in which
+order, from which corpus. With one thread and deterministic algorithms, losses can be compared bit by bit.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from refinery.loader.stream.corpus import Corpus
+from refinery.loader import Corpus
 from refinery.loader.torch.adapter import TokenLoader, build_dataloader, device_prefetch
 
 WIDTH, HEADS, LAYERS = 64, 4, 2
@@ -49,7 +49,7 @@ class Block(nn.Module):
 
 
 class TinyTransformer(nn.Module):
-    """Two layers, 64 wide. Attention stays inside a document; positions start anew in each."""
+    """Two layers, 64 wide. Attention is limited to a document; positions start at 0 in each."""
 
     causal: Tensor
 
@@ -73,14 +73,14 @@ class TinyTransformer(nn.Module):
 
 
 def loss_of(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:
-    """Mean cross entropy over the labels to be learned; 0 where a batch has none (the padding at an epoch's end)."""
+    """Mean cross entropy over the labels that count; 0 if a batch has none (padding at an epoch's end)."""
     losses = F.cross_entropy(model(batch).flatten(0, 1), batch["labels"].flatten(), reduction="none")
     mask = batch["loss_mask"].flatten()
     return (losses * mask).sum() / mask.sum().clamp(min=1)
 
 
 def save(path: Path, checkpoint: dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write the checkpoint atomically."""
     temporary = path.with_suffix(".tmp")
     with temporary.open("wb") as stream:
         torch.save(checkpoint, stream)
@@ -90,7 +90,7 @@ def save(path: Path, checkpoint: dict[str, Any]) -> None:
 
 
 def kept_losses(path: Path, step: int) -> str:
-    """The lines up to `step`: what came after the checkpoint will be written again."""
+    """The lines up to `step`; those after the checkpoint will be written again."""
     lines = path.read_text().splitlines(keepends=True) if path.exists() else []
     return "".join(lines[:step])
 
@@ -108,11 +108,11 @@ def train(args: argparse.Namespace, loader: TokenLoader, vocab_size: int) -> Non
         schedule.load_state_dict(checkpoint["schedule"])
         steps.load_state_dict(checkpoint["loader"])
         step = checkpoint["step"]
-        print(f"going on from step {step}")
+        print(f"resuming from step {step}")
 
     losses_path = args.output / "losses.jsonl"
     lines = kept_losses(losses_path, step)
-    begun, tokens = time.perf_counter(), 0
+    started, tokens = time.perf_counter(), 0
     with losses_path.open("w") as losses:
         losses.write(lines)
         for batch in steps if step < args.steps else ():
@@ -125,7 +125,7 @@ def train(args: argparse.Namespace, loader: TokenLoader, vocab_size: int) -> Non
             tokens += batch["input_ids"].numel()
             losses.write(json.dumps({"step": step, "loss": loss.item()}) + "\n")
             if step % args.print_every == 0 or step == args.steps:
-                print(f"step {step}, loss {loss.item():.4f}, {tokens / (time.perf_counter() - begun):,.0f} tokens/s")
+                print(f"step {step}, loss {loss.item():.4f}, {tokens / (time.perf_counter() - started):,.0f} tokens/s")
             if step % args.checkpoint_every == 0 or step == args.steps:
                 losses.flush()
                 os.fsync(losses.fileno())

@@ -1,19 +1,65 @@
-"""Corpora, read: `from refinery.loader import TokenStream`.
+"""Streaming of a finished corpus into training: `from refinery.loader import TokenStream`.
 
-The name is loaded when it is asked for, so that `refinery.loader.format.manifest` stays light to import.
+Names are imported on first access, so that importing `refinery.loader.format.manifest` alone stays cheap. PyTorch
+adapters are in `refinery.loader.torch.adapter`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.remote.blocks import RemoteParams
+    from refinery.loader.storage.fetch import FetchError, FetchParams
+    from refinery.loader.storage.store import StorageError
+    from refinery.loader.stream.corpus import Corpus
+    from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+    from refinery.loader.stream.mixing import MixParams, MixStage, RepetitionLimit
+    from refinery.loader.stream.order import OrderParams
+    from refinery.loader.stream.state import StateError
     from refinery.loader.stream.stream import TokenStream
+    from refinery.loader.stream.usage import UsageError
 
-__all__ = ["TokenStream"]
+_MODULES = {
+    "Corpus": "stream.corpus",
+    "CorruptObject": "errors",
+    "CorruptShard": "errors",
+    "FetchError": "storage.fetch",
+    "FetchParams": "storage.fetch",
+    "FillInMiddleParams": "stream.fill_in_middle",
+    "FormatError": "errors",
+    "MixParams": "stream.mixing",
+    "MixStage": "stream.mixing",
+    "OrderParams": "stream.order",
+    "RemoteParams": "remote.blocks",
+    "RepetitionLimit": "stream.mixing",
+    "StateError": "stream.state",
+    "StorageError": "storage.store",
+    "TokenStream": "stream.stream",
+    "UsageError": "stream.usage",
+}
+
+__all__ = [
+    "Corpus",
+    "CorruptObject",
+    "CorruptShard",
+    "FetchError",
+    "FetchParams",
+    "FillInMiddleParams",
+    "FormatError",
+    "MixParams",
+    "MixStage",
+    "OrderParams",
+    "RemoteParams",
+    "RepetitionLimit",
+    "StateError",
+    "StorageError",
+    "TokenStream",
+    "UsageError",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "TokenStream":
-        from refinery.loader.stream.stream import TokenStream
-
-        return TokenStream
-    raise AttributeError(f"module 'loader' has no attribute {name!r}")
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

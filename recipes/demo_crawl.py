@@ -32,7 +32,7 @@ STOCKS = {"en": ENGLISH, "de": GERMAN, "fr": FRENCH, "es": SPANISH}
 LANGUAGES = ["en"] * 13 + ["de", "de", "de", "fr", "fr", "fr", "es", "es"]
 HOSTS = ["gardenpost.example", "valley-news.example", "www.oldrails.example", "blog.breadandstars.example"]
 HOSTS += ["townarchive.example", "magazine.riverside.example", "notes.slowjourneys.example"]
-# Site and title of pages that their address gives away: a listed domain, two soft words, a hard word.
+# Site and title of pages with unwanted URLs: a listed domain, two soft words, a hard word.
 BLOCKED = [
     ("www.spamfarm.example", "news"),
     ("lucky-casino.example", "jackpot bonus"),
@@ -54,7 +54,7 @@ SHARES = {
     "script-notice": 0.015,  # an article with a line about JavaScript and one about cookies
     "rude": 0.02,
     "personal": 0.04,  # an article with e-mail addresses, phone numbers and IP addresses
-    "blocked-url": 0.02,  # an article where the address promises something else
+    "blocked-url": 0.02,  # an article under a URL of another kind
     "code": 0.015,  # functions with English comments
     "quoted-code": 0.015,  # an article that shows a line or two of a program
     "list": 0.015,  # headlines without a sentence
@@ -64,7 +64,7 @@ SHARES = {
 
 @dataclass
 class Page:
-    """A page before it is HTML. of: url of the page it is a copy of. personal: strings that must not survive."""
+    """A page before it is HTML. of: url of the page it is a copy of. personal: strings that must be redacted."""
 
     kind: str
     language: str
@@ -72,7 +72,7 @@ class Page:
     title: str
     text: Paragraphs
     charset: str = "utf-8"
-    declared: str = "header"  # where the charset is told: header, meta, bom or nowhere
+    declared: str = "header"  # where the charset is declared: header, meta, bom or nowhere
     of: str = ""
     personal: list[str] = field(default_factory=list)
     file: str = ""
@@ -124,7 +124,7 @@ def personal(rng: random.Random, number: int) -> Page:
     first, last = fill(rng, "{person}", ENGLISH.slots).lower().split()
     mail = f"{first}.{last}@example.{rng.choice(['com', 'org', 'net'])}"
     phone = rng.choice([f"+44 20 7946 0{rng.randint(100, 999)}", f"(212) 555-01{rng.randint(10, 99)}"])
-    # A documentation range (RFC 5737, RFC 3849) or an address that could be anybody's.
+    # A documentation range (RFC 5737, RFC 3849) or an address that could be real.
     address = rng.choice(["192.0.2.{}", "203.0.113.{}", "81.169.145.{}", "2001:db8:4f::{}"]).format(rng.randint(2, 99))
     page.text[0].append(f"Questions about the visit go to {mail}, or by phone to {phone}, on every weekday.")
     page.text[-1].append(f"The last visitor of the old web page came from the address {address} late at night.")
@@ -153,7 +153,7 @@ def spam(rng: random.Random, number: int) -> Page:
 
 def repetition(rng: random.Random, number: int) -> Page:
     page = article(rng, number, "repetition", "en")
-    # As paragraphs, or in one: rules about lines see the first, rules about n-grams the second.
+    # As several paragraphs, or as one: line rules apply to the first, n-gram rules to the second.
     page.text = [page.text[0][:2]] * 5 if number % 2 else [page.text[0][:2] * 5]
     return page
 
@@ -179,7 +179,7 @@ def blocked(rng: random.Random, number: int) -> Page:
 
 
 def code(rng: random.Random, number: int) -> Page:
-    # One program speaks of one thing, so each slot has a single word to choose.
+    # A program is about one thing, so each slot has a single word.
     slots = ENGLISH.slots | {name: [rng.choice(found)] for name, found in PROGRAM_SLOTS.items()}
     text = [[fill(rng, rng.choice(LISTING_INTROS), slots)]]
     text += [[fill(rng, function, slots)] for function in rng.sample(FUNCTIONS, len(FUNCTIONS))]
@@ -278,7 +278,7 @@ def other_records(number: int) -> list[tuple[str, bytes]]:
 
 
 def write_crawl(out: Path, seed: int, pages: list[Page]) -> dict[str, Any]:
-    """The WARC files. The second has a member that was cut and one with flipped bytes, the third a record with a false
+    """The WARC files. The second has a truncated member and one with flipped bytes, the third a record with a false
     length, the last ends in the middle of a record. Returns counts of other records and the damaged urls."""
     records: Counter[str] = Counter()
     damaged: list[dict[str, str]] = []
@@ -307,7 +307,7 @@ def write_crawl(out: Path, seed: int, pages: list[Page]) -> dict[str, Any]:
 def insert_damage(
     members: list[bytes], where: int, what: str, seed: int, index: int, titles: list[str]
 ) -> dict[str, str]:
-    """Put a page of its own, broken in the way of `what`, among the members of a file."""
+    """Insert an extra page, damaged as `what` says, among the members of a file."""
     number = 10**6 + 100 * index + where
     page = article(generator(seed, "damage", what), number)
     data = archive.member(page_record(page, seed, number, titles, "many" if what == "false-length" else ""))
@@ -341,7 +341,7 @@ def write_notes(out: Path, seed: int, pages: list[Page]) -> list[dict[str, str]]
 
 
 def write_examples(out: Path, seed: int, count: int = 240) -> None:
-    """good.jsonl and bad.jsonl: texts of their own, none of them in the crawl."""
+    """good.jsonl and bad.jsonl: separate texts, none of them in the crawl."""
     good, bad = [], []
     for number in range(count):
         rng = generator(seed, "example", number)
@@ -356,7 +356,7 @@ def write_examples(out: Path, seed: int, count: int = 240) -> None:
 
 
 def write_all(out: Path, pages: int, seed: int) -> dict[str, Any]:
-    """Everything; returns what truth.json holds."""
+    """Write everything; returns the content of truth.json."""
     out.mkdir(parents=True, exist_ok=True)
     made = make_pages(seed, pages)
     crawl = write_crawl(out, seed, made)

@@ -25,7 +25,7 @@ resource "google_project_service" "this" {
   project = var.project_id
   service = each.value
 
-  # What else lives in the project may need them.
+  # Other resources of the project may need them.
   disable_on_destroy         = false
   disable_dependent_services = false
 }

@@ -1,5 +1,5 @@
-# Everything that a run needs around it: buckets, identities, key, network, images, alerts. No job: a job ends, and a plan
-# that owned one would start it again at the next apply. Jobs are launched by the command that outputs.tf prints.
+# The infrastructure of runs: buckets, identities, key, network, images, alerts. No jobs: a finished job would be started
+# again by the next apply. Jobs are launched with the command that outputs.tf prints.
 
 data "google_project" "this" {
   project_id = var.project_id
@@ -14,7 +14,7 @@ locals {
   bucket_prefix = coalesce(var.bucket_prefix, "${var.project_id}-${var.name}")
   number        = data.google_project.this.number
 
-  # Google's own agents of these services in this project, which encrypt on everybody's behalf.
+  # Service agents of these services in this project, which encrypt on behalf of all users.
   service_agents = {
     storage  = data.google_storage_project_service_account.this.email_address
     registry = "service-${local.number}@gcp-sa-artifactregistry.iam.gserviceaccount.com"
@@ -118,16 +118,16 @@ module "cdn" {
   depends_on = [google_project_service.this]
 }
 
-check "somebody_is_told" {
+check "alerts_have_recipients" {
   assert {
     condition     = length(var.alert_emails) > 0
-    error_message = "alert_emails is empty: a job that fails at night tells nobody."
+    error_message = "alert_emails is empty: nobody is notified when a job fails."
   }
 }
 
 check "cost_is_watched" {
   assert {
     condition     = var.budget != null
-    error_message = "budget is null: nobody is told what the month costs."
+    error_message = "budget is null: nobody is notified of the monthly cost."
   }
 }

@@ -25,17 +25,17 @@ locals {
 }
 
 output "launch_command" {
-  description = "The command that makes a corpus; the same again resumes it."
+  description = "The command that makes a corpus; run it again to resume."
   value       = join(" \\\n  ", local.launch)
 }
 
 output "sign_in_command" {
-  description = "How a person of launcher_users becomes the launcher, for as long as they are signed in."
+  description = "The command with which a member of launcher_users signs in as the launcher."
   value       = "gcloud auth application-default login --impersonate-service-account=${module.identity.emails["launcher"]}"
 }
 
 output "image_commands" {
-  description = "How the workers' image is built and pushed."
+  description = "The commands that build and push the workers' image."
   value = join("\n", [
     "gcloud auth configure-docker ${var.region}-docker.pkg.dev --quiet",
     "docker buildx build --platform linux/amd64 --provenance=false --push --tag ${local.image} .",
@@ -68,7 +68,7 @@ output "subnetwork" {
 }
 
 output "ci_provider" {
-  description = "Full name of the identity provider that CI names when it signs in, or null."
+  description = "Full name of the identity provider with which CI signs in, or null."
   value       = module.identity.ci_provider
 }
 

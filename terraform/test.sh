@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# `terraform validate` and `terraform test` in a copy of this folder. It takes no credentials and makes nothing, since the
-# tests mock the provider; but the provider itself has to be had, for its schema.
+# `terraform validate` and `terraform test` in a copy of this folder. It needs no credentials and creates nothing, since the
+# tests mock the provider; but the provider has to be installed, for its schema.
 set -euo pipefail
 
 skip() {
@@ -13,7 +13,7 @@ skip() {
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -R "$(dirname "$0")/." "$copy"
-# Your own variables and state would decide what the tests see.
+# Your own variables and state would affect the tests.
 rm -rf "$copy/.terraform" "$copy"/*.tfvars "$copy"/*.tfstate*
 
 if ! terraform -chdir="$copy" init -backend=false -input=false -no-color > "$copy/init.log" 2>&1; then

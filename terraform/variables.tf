@@ -30,7 +30,7 @@ variable "name" {
 }
 
 variable "bucket_prefix" {
-  description = "What bucket names begin with, or null for PROJECT-NAME. Bucket names are unique in the whole world."
+  description = "Prefix of bucket names, or null for PROJECT-NAME. Bucket names are globally unique."
   type        = string
   default     = null
 
@@ -46,7 +46,7 @@ variable "bucket_prefix" {
 }
 
 variable "labels" {
-  description = "Labels of everything that can carry labels, for cost reports."
+  description = "Labels of all resources that support labels, for cost reports."
   type        = map(string)
   default     = {}
 
@@ -78,12 +78,12 @@ variable "work_days" {
 
   validation {
     condition     = var.work_days >= 14 && floor(var.work_days) == var.work_days
-    error_message = "work_days: a whole number of 14 or more is allowed; a run that loses its parts starts again."
+    error_message = "work_days: a whole number of 14 or more is allowed; a run that loses its parts starts over."
   }
 }
 
 variable "reject_days" {
-  description = "Days until what was set aside for review is deleted."
+  description = "Days until files set aside for review are deleted."
   type        = number
   default     = 90
 
@@ -94,7 +94,7 @@ variable "reject_days" {
 }
 
 variable "soft_delete_days" {
-  description = "Days for which a deleted object of the corpus or of the raw input can be restored; it is paid for meanwhile."
+  description = "Days for which a deleted object of the corpus or of the raw input can be restored; it is billed until then."
   type        = number
   default     = 30
 
@@ -105,7 +105,7 @@ variable "soft_delete_days" {
 }
 
 variable "corpus_retention_days" {
-  description = "Days for which nobody at all can delete an object of the corpus bucket; 0 for no such rule."
+  description = "Days for which objects of the corpus bucket cannot be deleted by anyone; 0 for no such rule."
   type        = number
   default     = 0
 
@@ -220,7 +220,7 @@ variable "ci" {
 # --- monitoring and costs
 
 variable "alert_emails" {
-  description = "Addresses that are told when a job fails or stalls, and what the month costs."
+  description = "E-mail addresses for alerts on failed or stalled jobs and on costs."
   type        = list(string)
 
   validation {
@@ -230,7 +230,7 @@ variable "alert_emails" {
 }
 
 variable "dead_letter_ratio" {
-  description = "Share of dead letters in a stage above which somebody is told: half of what makes a run fail (failures.max_ratio)."
+  description = "Share of dead letters in a stage above which an alert fires: half of what makes a run fail (failures.max_ratio)."
   type        = number
   default     = 0.005
 
@@ -241,7 +241,7 @@ variable "dead_letter_ratio" {
 }
 
 variable "no_progress_minutes" {
-  description = "Minutes for which workers run and the last 15 minutes have brought no new element, after which somebody is told."
+  description = "Minutes with workers running and no new element in the preceding 15 minutes after which an alert fires."
   type        = number
   default     = 45
 
@@ -252,7 +252,7 @@ variable "no_progress_minutes" {
 }
 
 variable "worker_memory_ratio" {
-  description = "Share of a worker's memory in use above which somebody is told."
+  description = "Share of a worker's memory in use above which an alert fires."
   type        = number
   default     = 0.9
 
@@ -263,7 +263,7 @@ variable "worker_memory_ratio" {
 }
 
 variable "budget" {
-  description = "Billing account (XXXXXX-XXXXXX-XXXXXX), amount a month and its currency. Null: no budget."
+  description = "Billing account (XXXXXX-XXXXXX-XXXXXX), monthly amount and its currency. Null: no budget."
   type = object({
     billing_account = string
     monthly_amount  = number
@@ -348,12 +348,12 @@ variable "image_tag" {
 
   validation {
     condition     = can(regex("^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$", var.image_tag)) && var.image_tag != "latest"
-    error_message = "image_tag: a tag that says what it is, is allowed; latest says nothing."
+    error_message = "image_tag: a descriptive tag is allowed; latest is not."
   }
 }
 
 variable "max_workers" {
-  description = "Most machines that a job may use: what bounds the cost of an hour."
+  description = "Maximum number of machines of a job, which bounds the cost per hour."
   type        = number
   default     = 50
 

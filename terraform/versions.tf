@@ -8,14 +8,14 @@ terraform {
     }
   }
 
-  # The state is local until you name a bucket: see "State" in README.md.
+  # The state is local until you configure a bucket: see "State" in README.md.
 }
 
 provider "google" {
   project = var.project_id
   region  = var.region
 
-  # Budgets are billed to a project; with a person's own credentials it has to be named.
+  # Budgets are billed to a project, which must be named with user credentials.
   user_project_override = true
   billing_project       = var.project_id
 

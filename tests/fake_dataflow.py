@@ -95,7 +95,7 @@ class FakeJob:
 
 
 def counter(stage: str, outcome: str, value: int, tentative: bool = False) -> dict[str, Any]:
-    """A counter of a stage as the service tells it."""
+    """A counter of a stage as the service reports it."""
     context = {"namespace": stage, "step": "s1"} | ({"tentative": "true"} if tentative else {})
     return {"name": {"origin": "user", "name": outcome, "context": context}, "scalar": value}
 
@@ -105,7 +105,7 @@ class FakeDataflow(ThreadingHTTPServer):
 
     on_call: asked before a call is acted on, after_call: before its answer is sent; both may return a Fault ("status",
     "reset", "stall"; for after_call "reset" is a lost acknowledgement). unlisted: that many listings show nothing.
-    taken: how a name in use is told, "409" or by the "other" job as the answer. heedless: listings ignore names.
+    taken: how a name in use is reported, "409" or by the "other" job as the answer. heedless: listings ignore names.
     """
 
     daemon_threads = True

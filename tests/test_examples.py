@@ -1,4 +1,4 @@
-"""The examples run, and do what they say."""
+"""The examples run and do what they describe."""
 
 import json
 import signal
@@ -23,7 +23,7 @@ def train(corpus: Path, output: Path, *more: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200)
 
 
-def test_killed_and_resumed_is_bit_for_bit_the_unbroken_run(tmp_path: Path) -> None:
+def test_a_killed_and_resumed_run_equals_an_unbroken_one(tmp_path: Path) -> None:
     corpus = build_corpus(tmp_path / "corpus", TEXTS)
     unbroken = train(corpus, tmp_path / "unbroken")
     assert unbroken.returncode == 0, unbroken.stderr
@@ -31,7 +31,7 @@ def test_killed_and_resumed_is_bit_for_bit_the_unbroken_run(tmp_path: Path) -> N
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert torch.load(tmp_path / "killed" / "checkpoint.pt", weights_only=True)["step"] == 10
     resumed = train(corpus, tmp_path / "killed")
-    assert resumed.returncode == 0 and "going on from step 10" in resumed.stdout, resumed.stderr
+    assert resumed.returncode == 0 and "resuming from step 10" in resumed.stdout, resumed.stderr
 
     text = (tmp_path / "unbroken" / "losses.jsonl").read_text()
     losses = [json.loads(line) for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""The pure parts of the loader benchmark: the made corpus, the sides that need no peer, the checks and the table."""
+"""Parts of the loader benchmark that need no peers: the generated corpus, checks, own loaders and the table."""
 
 import math
 from itertools import islice
@@ -41,11 +41,11 @@ def test_every_document_ends_with_the_only_eos(corpus: Corpus) -> None:
     assert len(corpus.open()) == TOKENS
 
 
-def test_a_corpus_is_made_once_and_never_mistaken_for_another(corpus: Corpus) -> None:
+def test_an_existing_corpus_is_reused_or_rejected(corpus: Corpus) -> None:
     before = corpus.bin.stat().st_mtime_ns
     assert make_corpus(corpus.folder, TOKENS) == corpus
     assert corpus.bin.stat().st_mtime_ns == before
-    with pytest.raises(SystemExit, match="is there"):
+    with pytest.raises(SystemExit, match="exists"):
         make_corpus(corpus.folder, TOKENS + 1)
 
 
@@ -59,7 +59,7 @@ SIDES = {
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_sides_give_whole_batches_and_resume_in_the_middle(corpus: Corpus, name: str) -> None:
+def test_loaders_give_whole_batches_and_resume_in_the_middle(corpus: Corpus, name: str) -> None:
     start, middle = SIDES[name](corpus), corpus.steps // 2
     found = []
     for batch in islice(start(0), corpus.steps):
@@ -89,9 +89,9 @@ def good_batch() -> tuple[Any, Any]:
     [
         (lambda x, y: (x.astype(np.int32), y), "int32"),
         (lambda x, y: (x[:4], y[:4]), "shape"),
-        (lambda x, y: (x, x), "moved by one"),
-        (lambda x, y: (x * 0, y * 0), "moved by one"),
-        (lambda x, y: (x, y * 0 - 100), "moved by one"),
+        (lambda x, y: (x, x), "shifted by one"),
+        (lambda x, y: (x * 0, y * 0), "shifted by one"),
+        (lambda x, y: (x, y * 0 - 100), "shifted by one"),
     ],
 )
 def test_wrong_batches_are_refused(spoil: Any, message: str) -> None:
@@ -103,7 +103,7 @@ def test_wrong_batches_are_refused(spoil: Any, message: str) -> None:
 def test_a_pass_ends_with_the_epoch_or_the_time() -> None:
     batches = iter(range(100))
     assert run_pass(batches, limit=7, seconds=60.0)[0] == 7
-    assert next(batches) == 7  # nothing was taken and thrown away
+    assert next(batches) == 7  # no batch was dropped
     assert run_pass(batches, limit=50, seconds=0.0)[0] == 1
     assert run_pass(batches, limit=1000, seconds=60.0)[0] == 91
 
@@ -120,10 +120,10 @@ def test_table_and_goals() -> None:
     assert lines[2] == "| ours | 650 | 800 | 600 | 4.0 | 5.0 | 1 | 0.38 |"
     assert lines[4] == "| megatron | 65.0 |  | 60.0 | 9.0 | 5.0 | 10.0 | 3.8 |"
     assert "ImportError" in lines[5]
-    said = goals(found)
-    assert [line.split("(")[1].split(")")[0] for line in said] == ["reached", "missed", "reached", "missed"]
-    assert said[0].count("reached") == 2
-    assert not any("megatron-documents" in line for line in said)
+    lines = goals(found)
+    assert [line.split("(")[1].split(")")[0] for line in lines] == ["reached", "missed", "reached", "missed"]
+    assert lines[0].count("reached") == 2
+    assert not any("megatron-documents" in line for line in lines)
     assert goals({"mosaic": "cannot be used"}) == []
 
 

@@ -1,4 +1,4 @@
-"""docs/loader.md says what the loader does: arguments, defaults, arrays, state, counters, errors; its code runs."""
+"""docs/loader.md agrees with the loader (arguments, defaults, arrays, state, counters, errors), and its code runs."""
 
 import dataclasses
 import importlib
@@ -17,13 +17,13 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import Counters, FetchParams
 from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.mixing import MixParams
 from refinery.loader.stream.order import OrderParams
-from refinery.loader.stream.simulate import CONTRACT, SimulateParams, main
+from refinery.loader.stream.simulate import REGION_QUOTA, SimulateParams, main
 from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory
 from tests.test_docs import FENCE, README, ROOT, page, prose, rows, section
@@ -63,10 +63,10 @@ def value(cell: str) -> Any:
 
 def test_arguments_are_those_of_the_stream_with_their_defaults_in_order() -> None:
     parameters = inspect.signature(TokenStream).parameters
-    told = table("argument")
-    assert list(told) == list(parameters)
+    documented = table("argument")
+    assert list(documented) == list(parameters)
     required = inspect.Parameter.empty
-    assert {name: required if cell == "required" else value(cell) for name, cell in told.items()} == {
+    assert {name: required if cell == "required" else value(cell) for name, cell in documented.items()} == {
         name: parameter.default for name, parameter in parameters.items()
     }
     positional = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
@@ -74,37 +74,37 @@ def test_arguments_are_those_of_the_stream_with_their_defaults_in_order() -> Non
 
 
 @pytest.mark.parametrize(
-    "params", [OrderParams, MixParams, SourceParams, FetchParams, FillInMiddleParams, PlateauParams]
+    "params", [OrderParams, MixParams, RemoteParams, FetchParams, FillInMiddleParams, PlateauParams]
 )
 def test_parameters_are_documented_with_their_defaults(params: Any) -> None:
-    told = table(f"`{params.__name__}`")
+    documented = table(f"`{params.__name__}`")
     fields = {field.name: field for field in dataclasses.fields(params)}
-    assert set(told) == set(fields)
+    assert set(documented) == set(fields)
     for name, field in fields.items():
         default = field.default_factory() if callable(field.default_factory) else field.default  # type: ignore[misc]
         if default is dataclasses.MISSING:
-            assert told[name] == "required", name
+            assert documented[name] == "required", name
         else:
-            assert value(told[name]) == default, name
+            assert value(documented[name]) == default, name
 
 
 def test_options_of_the_simulation_are_documented() -> None:
-    told = set(re.findall(r"--[\w-]+", section(TEXT, "A day of 2,048 ranks, on paper")))
+    documented = set(re.findall(r"--[\w-]+", section(TEXT, "Simulating a day of 2,048 ranks")))
     names = {field.name.replace("_", "-") for field in dataclasses.fields(SimulateParams)} - {"order"}
-    assert told == {f"--{name}" for name in names | {"lanes", "window", "block", "json"}}
-    assert f"{CONTRACT / 1e9:.4g} GB/s" in TEXT
+    assert documented == {f"--{name}" for name in names | {"lanes", "window", "block", "json"}}
+    assert f"{REGION_QUOTA / 1e9:.4g} GB/s" in TEXT
 
 
-def test_the_day_on_the_page_is_what_the_simulation_says(capsys: pytest.CaptureFixture[str]) -> None:
-    """A minute of it: the shape of the run, and what does not depend on how long it lasts."""
+def test_the_simulated_day_on_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    """For a minute of it: the layout, and the figures that do not depend on the duration."""
     block = next(body for _, body in FENCE.findall(TEXT) if "python -m refinery.loader.stream.simulate\n1e+12" in body)
-    told = block.splitlines()[1:]
+    documented = block.splitlines()[1:]
     assert main(["--hours", "0.02"]) == 0
     found = capsys.readouterr().out.splitlines()
-    assert len(found) == len(told) and [line[:16] for line in found[2:]] == [line[:16] for line in told[2:]]
+    assert len(found) == len(documented) and [line[:16] for line in found[2:]] == [line[:16] for line in documented[2:]]
     for same in (0, 2, 8):  # tokens and blocks; bytes delivered per second; lag-1 correlation
-        assert found[same] == told[same]
-    assert found[1].split(" for ")[0] == told[1].split(" for ")[0]
+        assert found[same] == documented[same]
+    assert found[1].split(" for ")[0] == documented[1].split(" for ")[0]
 
 
 # --- batches, state, telemetry --------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_the_day_on_the_page_is_what_the_simulation_says(capsys: pytest.CaptureF
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a corpus where `make demo` makes one, of the same two domains."""
+    """A folder with a corpus in the place of the one of `make demo`, with the same two domains."""
     root = tmp_path_factory.mktemp("docs")
     texts = {
         ("train", "web"): [[f"The {i}th of {k} documents. " * (1 + i % 3) for i in range(90)] for k in (1, 2)],
@@ -134,9 +134,9 @@ def stream(folder: Path) -> Iterator[TokenStream]:
 
 def test_every_array_of_a_batch_is_documented_with_dtype_and_shape(stream: TokenStream) -> None:
     batch = next(stream)
-    told = table("key")
-    assert set(told) == set(batch)
-    for name, cell in told.items():
+    documented = table("key")
+    assert set(documented) == set(batch)
+    for name, cell in documented.items():
         array = batch[name]
         if isinstance(array, np.ndarray):
             shape = "[B, S]" if array.shape == (4, 64) else "[n + 1]"
@@ -157,8 +157,8 @@ def test_what_is_masked_by_default(folder: Path) -> None:
 
 def test_every_key_of_a_state_is_documented(stream: TokenStream) -> None:
     state = stream.state_dict()
-    told = {name for cells in rows(section(TEXT, "Resume")) for name in re.findall(r"`(\w+)`", cells[0])}
-    assert told == set(state)
+    documented = {name for cells in rows(section(TEXT, "Resume")) for name in re.findall(r"`(\w+)`", cells[0])}
+    assert documented == set(state)
 
 
 def test_every_counter_and_stage_is_documented() -> None:
@@ -172,8 +172,8 @@ def test_every_counter_and_stage_is_documented() -> None:
 
 
 def test_errors_are_those_of_the_loader() -> None:
-    """Every public error that a reader of a corpus can meet is in the table, and none that does not exist."""
-    told = {name for cells in rows(section(TEXT, "Errors")) for name in EXCEPTIONS.findall(cells[0])}
+    """Every public error that reading a corpus can raise is in the table, and no others."""
+    documented = {name for cells in rows(section(TEXT, "Errors")) for name in EXCEPTIONS.findall(cells[0])}
     own: set[str] = set()
     for path in (ROOT / "loader").rglob("*.py"):
         if path.stem in ("adapter", "__init__"):
@@ -187,10 +187,10 @@ def test_errors_are_those_of_the_loader() -> None:
             and found.__module__.startswith("refinery.loader.")
         }
     # caught inside the loader
-    inside = {"Transient", "Permanent", "WrongBytes", "Damaged", "Refusal", "MissingBucket", "SessionLost"}
+    inside = {"Transient", "Permanent", "WrongBytes", "DamagedBlock", "Refusal", "MissingBucket", "SessionLost"}
     writing = {"StorageConflict"}
-    assert own - inside - writing <= told
-    assert told - own == {"ValueError", "RuntimeError"}
+    assert own - inside - writing <= documented
+    assert documented - own == {"ValueError", "RuntimeError"}
 
 
 # --- code -----------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def run(code: str, folder: Path, **environment: str) -> None:
 
 
 def test_the_pages_code_runs(folder: Path) -> None:
-    """All blocks without PyTorch, each with names of its own, in one process."""
+    """All blocks without PyTorch, each with its own names, in one process."""
     assert len(PLAIN) >= 9
     code = f"for block in {PLAIN!r}:\n    exec(compile(block, 'loader.md', 'exec'), {{'__name__': 'block'}})"
     run(code.replace("244_140_625", "300_000"), folder)
@@ -222,7 +222,7 @@ def test_the_pages_code_for_pytorch_runs(number: int, folder: Path) -> None:
 
 @pytest.mark.parametrize("number", range(len(WITH_TORCH)))
 def test_the_pages_code_for_pytorch_names_what_exists(number: int) -> None:
-    """Without PyTorch, too: it parses, and passes arguments that the stream has."""
+    """Without PyTorch: it compiles, and passes only arguments that the stream has."""
     code = WITH_TORCH[number]
     compile(code, "loader.md", "exec")
     options = set(re.findall(r"(\w+)=", "".join(re.findall(r"build_dataloader\(.*?\)", code))))

@@ -1,7 +1,7 @@
-"""CRC-32C of every MiB of a file, so that a block can be verified before the rest of the file has arrived.
+"""CRC-32C of every MiB of a file, so that a block can be verified without the rest of the file.
 
-The manifest lists them for each .bin as one string: base64 of big-endian uint32, one for each MiB, the last for what
-remains. Joined by `combine` they give the CRC-32C of the whole file, so a list cannot disagree with its file unnoticed.
+The manifest lists them for each .bin as one string: base64 of big-endian uint32, one per MiB, the last one for the
+remainder. `combine_blocks` computes the CRC-32C of the whole file from them, so a wrong list is detected.
 Cost in the manifest: 5.4 bytes per MiB of tokens.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from refinery.loader.errors import FormatError
 
-BLOCK = 1 << 20
+CHECKSUM_BLOCK = 1 << 20
 _POLYNOMIAL = 0x82F63B78  # Castagnoli (RFC 3720), bits reversed: the highest bit is the coefficient of x^0
 _ONE = 1 << 31
 
@@ -35,7 +35,7 @@ def _multiply(a: int, b: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _zeros(length: int) -> int:
-    """x^(8 length) modulo the polynomial: what appending `length` bytes does to the checksum before them."""
+    """x^(8 length) modulo the polynomial: the factor for a checksum when `length` bytes are appended."""
     result, power = _ONE, 1 << 23  # x^0 and x^8
     while length:
         if length & 1:
@@ -46,7 +46,7 @@ def _zeros(length: int) -> int:
 
 
 def combine(first: int, second: int, length: int) -> int:
-    """CRC-32C of A + B from those of A and of B, and B's length in bytes; about 5 µs.
+    """CRC-32C of A + B from those of A and B, and the length of B in bytes; about 5 µs.
 
     >>> hex(combine(google_crc32c.value(b"12345"), google_crc32c.value(b"6789"), 4))
     '0xe3069283'
@@ -56,7 +56,7 @@ def combine(first: int, second: int, length: int) -> int:
 
 @lru_cache(maxsize=4)
 def _tables(length: int) -> tuple[tuple[int, ...], ...]:
-    """What `_multiply(_zeros(length), crc)` gives for each value of each byte of crc: the product is their sum."""
+    """Tables of `_multiply(_zeros(length), crc)` for each value of each byte of crc; their XOR is the product."""
     single = [_multiply(_zeros(length), 1 << bit) for bit in range(32)]
     tables = []
     for byte in range(4):
@@ -67,10 +67,10 @@ def _tables(length: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tables)
 
 
-def combine_blocks(values: Iterable[int], size: int, block: int = BLOCK) -> int:
-    """CRC-32C of a file of `size` bytes from those of its blocks of `block` bytes, the last one shorter or not.
+def combine_blocks(values: Iterable[int], size: int, block: int = CHECKSUM_BLOCK) -> int:
+    """CRC-32C of a file of `size` bytes from those of its blocks of `block` bytes; the last may be shorter.
 
-    Raises ValueError for another number of values. Cost: half a microsecond for each.
+    Raises ValueError for a wrong number of values. Cost: half a microsecond per block.
     """
     a, b, c, d = _tables(block)
     result = 0
@@ -85,11 +85,11 @@ def combine_blocks(values: Iterable[int], size: int, block: int = BLOCK) -> int:
 def block_values(data: bytes | bytearray) -> list[int]:
     """CRC-32C of each block of `data`."""
     view = memoryview(data)
-    return [google_crc32c.value(bytes(view[i : i + BLOCK])) for i in range(0, len(view), BLOCK)]
+    return [google_crc32c.value(bytes(view[i : i + CHECKSUM_BLOCK])) for i in range(0, len(view), CHECKSUM_BLOCK)]
 
 
 class BlockHasher:
-    """Block checksums of bytes that arrive piece by piece, of any size."""
+    """Block checksums of bytes that arrive in pieces of any size."""
 
     def __init__(self) -> None:
         self._values: list[int] = []
@@ -98,11 +98,11 @@ class BlockHasher:
     def update(self, data: bytes) -> None:
         position = 0
         while position < len(data):
-            piece = data[position : position + BLOCK - self._filled]
+            piece = data[position : position + CHECKSUM_BLOCK - self._filled]
             self._current = google_crc32c.extend(self._current, piece)
             self._filled += len(piece)
             position += len(piece)
-            if self._filled == BLOCK:
+            if self._filled == CHECKSUM_BLOCK:
                 self._values.append(self._current)
                 self._current = self._filled = 0
 
@@ -121,7 +121,7 @@ def block_checksums(source: bytes | Path | BinaryIO) -> str:
     if isinstance(source, bytes):
         hasher.update(source)
     else:
-        while piece := source.read(BLOCK):
+        while piece := source.read(CHECKSUM_BLOCK):
             hasher.update(piece)
     return hasher.result()
 
@@ -129,14 +129,14 @@ def block_checksums(source: bytes | Path | BinaryIO) -> str:
 def parse_blocks(text: str, size: int, crc32c: str, what: str) -> tuple[int, ...]:
     """The checksums in the manifest's string for a file of `size` bytes with CRC-32C `crc32c` (8 hexadecimal digits).
 
-    Raises FormatError, naming `what`, where the string is no such list, has another number of entries, or does not
-    combine to the file's checksum. Cost: a microsecond per MiB of the file.
+    Raises FormatError, naming `what`, if the string is invalid, has a wrong number of entries, or does not combine to
+    the file's checksum. Cost: a microsecond per MiB of the file.
     """
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise FormatError(f"{what}: block_crc32c is not base64 ({error})") from None
-    expected = -(-size // BLOCK)
+    expected = -(-size // CHECKSUM_BLOCK)
     if len(data) != 4 * expected:
         raise FormatError(f"{what}: {len(data)} bytes of block_crc32c found, {4 * expected} expected for {size} bytes")
     values = tuple(int(value) for value in np.frombuffer(data, ">u4"))

@@ -1,18 +1,18 @@
-"""Typed access to a JSON object that may hold anything: every error is a FormatError that says where and what."""
+"""Typed access to an untrusted JSON object: every error is a FormatError that says where and what."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.storage.store import check_name
 
-MOST = 2**62  # tokens of a corpus, bytes of a file: sums and ends of them still fit into 64 bits
+MOST = 2**62  # tokens of a corpus, bytes of a file: their sums still fit into 64 bits
 
 
 class Fields:
-    """Typed access to a JSON object; every error says where and what."""
+    """A JSON object with typed access; every error says where and what."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -47,9 +47,9 @@ class Fields:
         return value
 
     def block_checksums(self, key: str, size: int) -> str:
-        """The syntax alone: that they are those of the file, `parse_blocks` finds out when the file is first read."""
+        """Checks only the syntax; `parse_blocks` compares them with the file's checksum when it is first read."""
         value = self.text(key)
-        length = -(-4 * -(-size // BLOCK) // 3) * 4
+        length = -(-4 * -(-size // CHECKSUM_BLOCK) // 3) * 4
         if value and (len(value) != length or not re.fullmatch(r"[A-Za-z0-9+/]*={0,2}", value)):
             raise FormatError(
                 f"{self.where}: {key} is {value!r:.40}, {len(value)} characters; {length} of base64 expected for "
@@ -63,7 +63,7 @@ class Fields:
             check_name(name)
         except ValueError as error:
             raise FormatError(f"{self.where}: {key}: {error!s:.200}") from None
-        # What file systems and object stores take: 255 bytes for a part, 1,024 in all.
+        # Limits of file systems and object stores: 255 bytes per part, 1,024 in total.
         if len(name.encode()) > 1024 or any(len(part.encode()) > 255 for part in name.split("/")):
             raise FormatError(f"{self.where}: {key} is {name!r:.80}, of {len(name)} characters: too long")
         return name

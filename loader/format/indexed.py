@@ -28,9 +28,9 @@ from refinery.loader.errors import FormatError
 
 Tokens = npt.NDArray[Any]
 
-MAGIC = b"MMIDIDX\x00\x00"
-VERSION = 1
-HEADER = struct.Struct("<9sQBQQ")
+IDX_MAGIC = b"MMIDIDX\x00\x00"
+IDX_VERSION = 1
+IDX_HEADER = struct.Struct("<9sQBQQ")
 MAX_LENGTH = 2**31 - 1
 MAX_UINT16_VOCABULARY = 65_500  # Megatron's own limit for uint16 (DType.optimal_dtype)
 DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
@@ -45,9 +45,9 @@ def dtype_for(vocab_size: int) -> np.dtype[Any]:
 
 
 class IndexedWriter:
-    """Streams documents into `bin_path`; `close` writes the index beside it (.idx).
+    """Streams documents into `bin_path`; `close` writes the index (.idx) next to it.
 
-    As a context manager it closes only on success. dtype: uint16 or int32. Memory: 4 bytes per document.
+    As a context manager it writes the index only on success. dtype: uint16 or int32. Memory: 4 bytes per document.
     """
 
     def __init__(self, bin_path: Path, dtype: npt.DTypeLike) -> None:
@@ -62,11 +62,13 @@ class IndexedWriter:
     def add(self, tokens: Tokens) -> None:
         """Append one document, [length] integers, length 0 allowed.
 
-        Raises ValueError when it is not one-dimensional, not integer, longer than 2^31 - 1, or holds an id that the
-        dtype cannot (or a negative one). Cost: a copy only where `tokens` is not contiguous in the file's dtype.
+        Raises ValueError if it is not one-dimensional, not integer, longer than 2^31 - 1, or has a negative id or one
+        too large for the dtype. Cost: copies only if `tokens` is not contiguous in the file's dtype.
         """
         if tokens.ndim != 1 or (tokens.dtype.kind not in "ui" and len(tokens)):
-            raise ValueError(f"tokens: {tokens.dtype} of shape {tokens.shape} given, a row of integers is allowed")
+            raise ValueError(
+                f"tokens: {tokens.dtype} of shape {tokens.shape} given, a one-dimensional array of integers is allowed"
+            )
         if len(tokens) > MAX_LENGTH:
             raise ValueError(f"tokens: a document of {len(tokens)} given, up to {MAX_LENGTH} is allowed")
         if self.dtype.kind == "i" or tokens.dtype != self.dtype:
@@ -125,7 +127,7 @@ def index_bytes(lengths: Tokens, dtype: np.dtype[Any]) -> bytes:
     n = len(lengths)
     return b"".join(
         [
-            HEADER.pack(MAGIC, VERSION, DTYPE_CODES[dtype], n, n + 1),
+            IDX_HEADER.pack(IDX_MAGIC, IDX_VERSION, DTYPE_CODES[dtype], n, n + 1),
             lengths.astype("<i4").tobytes(),
             np.concatenate([np.zeros(1, np.int64), ends])[:n].astype("<i8").tobytes(),
             np.arange(n + 1, dtype="<i8").tobytes(),
@@ -136,26 +138,26 @@ def index_bytes(lengths: Tokens, dtype: np.dtype[Any]) -> bytes:
 def read_index(data: bytes, what: str = ".idx") -> Index:
     """Parse and check every byte of an .idx. The arrays are views of `data`.
 
-    Raises FormatError, which names `what` and the first thing that is wrong. Cost: a pass over 20 bytes per document.
+    Raises FormatError, which names `what` and the first error. Cost: a pass over 20 bytes per document.
     """
-    if len(data) < HEADER.size:
-        raise FormatError(f"{what}: {len(data)} bytes found, at least {HEADER.size} expected")
-    magic, version, code, n, entries = HEADER.unpack_from(data)
-    if magic != MAGIC:
-        raise FormatError(f"{what}: starts with {magic!r}, {MAGIC!r} expected")
-    if version != VERSION:
-        raise FormatError(f"{what}: version {version} found, {VERSION} expected")
+    if len(data) < IDX_HEADER.size:
+        raise FormatError(f"{what}: {len(data)} bytes found, at least {IDX_HEADER.size} expected")
+    magic, version, code, n, entries = IDX_HEADER.unpack_from(data)
+    if magic != IDX_MAGIC:
+        raise FormatError(f"{what}: starts with {magic!r}, {IDX_MAGIC!r} expected")
+    if version != IDX_VERSION:
+        raise FormatError(f"{what}: version {version} found, {IDX_VERSION} expected")
     if code not in DTYPES:
         raise FormatError(f"{what}: dtype code {code} found, 8 (uint16) or 4 (int32) expected")
     if entries != n + 1:
         raise FormatError(f"{what}: {entries} entries in the document index found, {n + 1} expected for {n} sequences")
-    size = HEADER.size + 4 * n + 8 * n + 8 * (n + 1)
+    size = IDX_HEADER.size + 4 * n + 8 * n + 8 * (n + 1)
     if len(data) != size:
         raise FormatError(f"{what}: {len(data)} bytes found, {size} expected for {n} sequences")
     dtype = DTYPES[code]
-    lengths = np.frombuffer(data, "<i4", n, HEADER.size)
-    pointers = np.frombuffer(data, "<i8", n, HEADER.size + 4 * n)
-    documents = np.frombuffer(data, "<i8", n + 1, HEADER.size + 12 * n)
+    lengths = np.frombuffer(data, "<i4", n, IDX_HEADER.size)
+    pointers = np.frombuffer(data, "<i8", n, IDX_HEADER.size + 4 * n)
+    documents = np.frombuffer(data, "<i8", n + 1, IDX_HEADER.size + 12 * n)
     if n and lengths.min() < 0:
         i = int(np.argmax(lengths < 0))
         raise FormatError(f"{what}: sequence {i} has length {lengths[i]}, 0 or more expected")
@@ -177,8 +179,8 @@ def _check_equal(what: str, name: str, found: Tokens, expected: Tokens) -> None:
 class IndexedReader:
     """Documents of one local shard, memory-mapped: `reader[i]` is a read-only view of document i's tokens.
 
-    index: that of the shard, if it was read already. Raises FormatError when the index is wrong or .bin has another
-    size than the index says.
+    index: the shard's, if it was already read. Raises FormatError if the index is invalid or does not fit the size of
+    .bin.
     """
 
     def __init__(self, bin_path: Path, index: Index | None = None) -> None:

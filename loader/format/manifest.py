@@ -1,8 +1,8 @@
-"""THE CONTRACT between what writes a corpus and what reads it: files, names, manifest, schema version 1.
+"""THE CONTRACT between writers and readers of a corpus: files, names, manifest, schema version 1.
 
-Written by the funnel, read by verify and by training. docs/format.md describes the same for people. Tokens and their
-index are in loader/format/indexed.py and belong to this module's names; what deduplication removed is in
-loader/format/removals.py.
+Written by the funnel, read by verify and by training; docs/format.md is the specification. Tokens and their index are
+in refinery.loader.format.indexed, whose public names this module re-exports; removals are in
+refinery.loader.format.removals.
 """
 
 import hashlib
@@ -45,10 +45,10 @@ MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
 
 
 def seal(payload: Mapping[str, Any]) -> bytes:
-    """Canonical JSON of `payload` (UTF-8, sorted keys, one-space indent, trailing newline) with its own digest.
+    """Canonical JSON of `payload` (UTF-8, sorted keys, one-space indent, trailing newline) with a digest of itself.
 
-    The field "sha256" holds the SHA-256 of the canonical bytes without that field. Raises ValueError for a payload that
-    has the field already, for NaN and infinities, and for lone surrogates; TypeError for what JSON cannot say.
+    The field "sha256" is the SHA-256 of the canonical bytes without that field. Raises ValueError for a payload that
+    already has the field, for NaN and infinities, and for lone surrogates; TypeError for values JSON cannot represent.
     """
     if "sha256" in payload:
         raise ValueError("payload: the field 'sha256' given, seal adds it")
@@ -56,7 +56,7 @@ def seal(payload: Mapping[str, Any]) -> bytes:
 
 
 def unseal(data: bytes, what: str) -> dict[str, Any]:
-    """The payload of sealed bytes. Raises FormatError, naming `what`, unless they are exactly what `seal` makes."""
+    """The payload of sealed bytes. Raises FormatError, naming `what`, unless they are exactly what `seal` writes."""
     try:
         payload = json.loads(data)
         expected = payload.pop("sha256")
@@ -64,7 +64,7 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
         if found != expected:
             raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
         if _canonical({**payload, "sha256": found}) != data:
-            raise FormatError(f"{what}: other bytes than those that are sealed: damaged or edited")
+            raise FormatError(f"{what}: not the canonical bytes: damaged or edited")
     except FormatError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -141,7 +141,7 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Seq
     """Write rows (every field of `provenance_schema`, no other) as Parquet: the same rows make the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
-    does not fit its column, null included. Memory: one row group of 65,536 rows.
+    does not fit its column, including null. Memory: one row group of 65,536 rows.
     """
     schema = provenance_schema(columns)
     names = set(schema.names)
@@ -157,7 +157,7 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Seq
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A published file: name below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal; rows of a removals file.
+    """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file.
 
     block_crc32c: of a .bin, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes it; "" for other
     files.
@@ -173,7 +173,7 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """Shard `index` of `count` of a domain in a split, and its three files."""
+    """Shard `index` of `count` of a domain in a split, with its three files."""
 
     split: str
     domain: str
@@ -192,7 +192,7 @@ class ShardEntry:
 
 @dataclass(frozen=True, slots=True)
 class TokenizerEntry:
-    """path: the tokenizer's file below the prefix. bos_id, eos_id: None where documents carry none."""
+    """path: the tokenizer's file below the prefix. bos_id, eos_id: None if documents have none."""
 
     path: str
     vocab_size: int
@@ -233,19 +233,19 @@ class Manifest:
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
-        """Every file of the corpus but the manifest itself."""
+        """Every file of the corpus except the manifest."""
         for shard in self.shards:
             yield from shard.files
         yield from self.files
 
     @property
     def removals(self) -> tuple[FileEntry, ...]:
-        """The removals files, in order of the ids that they hold."""
+        """The removals files, in order of their ids."""
         return tuple(sorted((f for f in self.files if f.path.startswith("removals/")), key=lambda f: f.path))
 
 
 def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
-    """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, a wrong field."""
+    """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, an invalid field."""
     return _manifest(unseal(data, what), what)
 
 
@@ -293,21 +293,23 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
 
 
 def check_version(payload: Mapping[str, Any], what: str) -> None:
-    """Raise FormatError, with both numbers, unless the payload has this reader's schema version."""
+    """Raise FormatError, with both versions, unless the payload has this reader's schema version."""
     version = payload.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise FormatError(f"{what}: schema version {version!r:.80} found, this reader knows version {SCHEMA_VERSION}")
+        raise FormatError(
+            f"{what}: schema version {version!r:.80} found, this reader supports version {SCHEMA_VERSION}"
+        )
 
 
 def read_manifest(store: Store) -> Manifest:
-    """The manifest of the corpus at `store`. Raises FormatError where there is none or none that can be trusted."""
+    """The manifest of the corpus at `store`. Raises FormatError if it is missing or invalid."""
     return load_manifest(store)[0]
 
 
 def load_manifest(store: Store) -> tuple[Manifest, bytes]:
-    """The manifest of the corpus at `store`, and its sealed bytes. Errors of `read_manifest`.
+    """The manifest of the corpus at `store`, and its sealed bytes. Raises as `read_manifest`.
 
-    From afar a broken seal is read a second time: the bytes may have been damaged on their way.
+    From a remote store it is read once more if the seal is broken: the bytes may have been corrupted in transit.
     """
     data, what = _manifest_bytes(store), store.url(MANIFEST)
     try:
@@ -395,7 +397,7 @@ def _funnel_entry(entry: Fields) -> dict[str, Any]:
 
 
 def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Sentences about documents that got lost or came from nowhere; empty when every count reconciles.
+    """Messages about documents that are missing from or extra in the counts; empty if every count reconciles.
 
     Per stage and source: in + created = kept + sum(dropped) + sum(dead); only a stage that splits documents creates
     any. Per source: what a stage kept enters that source's next stage, and only the last stage of the funnel may keep

@@ -1,4 +1,4 @@
-"""Fetching what was announced, in the background and in order of need."""
+"""Prefetching of announced blocks, in the background and in order of need."""
 
 import random
 import threading
@@ -6,22 +6,22 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, SourceParams
+from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, RemoteParams
 from refinery.loader.storage.fetch import Counters
 
-_QUEUE = 1 << 16  # groups of blocks that may be announced and not yet fetched: half a TiB at the defaults
-_RETRIES = 100  # times that a group is left to another process which is fetching some of it
+_QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
+_RETRIES = 100  # times that a group is put back because another process is fetching some of it
 
 
 class ReadAhead:
-    """Threads that fetch announced groups of blocks in order, one request each. They stand back for urgent reads."""
+    """Threads that fetch announced groups of blocks in order, one request each. Urgent reads take precedence."""
 
-    def __init__(self, reader: BlockReader, params: SourceParams, counters: Counters) -> None:
+    def __init__(self, reader: BlockReader, params: RemoteParams, counters: Counters) -> None:
         self._reader = reader
         self._params = params
         self._counters = counters
         self._queue: deque[tuple[RemoteFile, tuple[int, ...], int]] = deque()
-        self._waiting: set[tuple[str, int]] = set()  # (file, block) in the queue
+        self._queued: set[tuple[str, int]] = set()  # (file, block) in the queue
         self._changed = threading.Condition()
         self._stopped = False
         self._threads: list[threading.Thread] = []
@@ -29,14 +29,14 @@ class ReadAhead:
     def add(self, groups: Sequence[tuple[RemoteFile, tuple[int, ...]]]) -> None:
         with self._changed:
             for file, blocks in groups:
-                new = tuple(block for block in blocks if (file.id, block) not in self._waiting)
+                new = tuple(block for block in blocks if (file.id, block) not in self._queued)
                 if not new:
                     continue
                 if len(self._queue) >= _QUEUE:
-                    self._counters.add(unheeded=len(new))
+                    self._counters.add(prefetch_dropped=len(new))
                     continue
                 self._queue.append((file, new, 0))
-                self._waiting.update((file.id, block) for block in new)
+                self._queued.update((file.id, block) for block in new)
             self._changed.notify_all()
             if self._queue and not self._threads and not self._stopped:
                 self._threads = [
@@ -47,9 +47,9 @@ class ReadAhead:
                     thread.start()
 
     def discard(self, file: RemoteFile, block: int) -> None:
-        """Not needed any more, so not worth fetching either."""
+        """The block is no longer needed."""
         with self._changed:
-            self._waiting.discard((file.id, block))
+            self._queued.discard((file.id, block))
 
     def stop(self) -> None:
         with self._changed:
@@ -65,8 +65,9 @@ class ReadAhead:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopped or self._queue)
-                # A reader that waits goes before long runs; but not for ever, or one slow block would stop all others.
-                until = time.monotonic() + self._params.patience
+                # Waiting readers go before long runs, but only for `peer_wait` seconds: one slow block must not stop
+                # all prefetching.
+                until = time.monotonic() + self._params.peer_wait
                 while self._long_next() and self._reader.urgent and not self._stopped and time.monotonic() < until:
                     self._changed.wait(0.005)
                 if self._stopped:
@@ -76,9 +77,9 @@ class ReadAhead:
                 stagger = self._long_next() and not started
                 if not stagger:
                     file, blocks, tries = self._queue.popleft()
-                    blocks = tuple(block for block in blocks if (file.id, block) in self._waiting)
+                    blocks = tuple(block for block in blocks if (file.id, block) in self._queued)
             if stagger:
-                # Neither the threads of a process nor the processes of a job should all ask for much at one moment.
+                # Spread the first large requests of a process's threads and of a job's processes over time.
                 started = True
                 self._pause(self._params.stagger * (number + random.random()))  # noqa: S311 - jitter
                 continue
@@ -87,13 +88,13 @@ class ReadAhead:
             fetched = True
             try:
                 fetched = self._reader.fetch_ahead(file, blocks)
-            except Exception:  # noqa: BLE001 - a hint: whoever needs the block will meet the error again
+            except Exception:  # noqa: BLE001 - prefetching is optional: a reader of the block gets the error
                 self._counters.add(prefetch_errors=1)
             with self._changed:
                 if not fetched and tries < _RETRIES:
                     self._queue.append((file, blocks, tries + 1))
                 else:
-                    self._waiting.difference_update((file.id, block) for block in blocks)
+                    self._queued.difference_update((file.id, block) for block in blocks)
             if not fetched:
                 self._pause(0.01)
 

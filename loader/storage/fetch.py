@@ -1,11 +1,11 @@
-"""Range reads over a network: each with a deadline, jittered backoff, and a second request where the first is slow.
+"""Range reads over a network: each with a deadline, jittered backoff, and a second request if the first is slow.
 
-A store makes one attempt (`RangeStore.get`) and says how it failed: `Transient` may be tried again, `Permanent` may
-not. Everything else about patience is here.
+A store makes one attempt (`RangeStore.get`) and reports how it failed: `Transient` errors may be retried, `Permanent`
+ones not. Deadlines, retries and hedging are implemented here.
 
 Backoff is "full jitter": a uniform share of a delay that doubles (Brooker, "Exponential backoff and jitter", AWS 2015).
-Hedging: when an answer takes longer than 19 of 20 of its size do, a second request starts; the first good answer wins
-and the other is cancelled (Dean and Barroso, "The tail at scale", CACM 2013).
+Hedging: when a response takes longer than the 95th percentile for its size, a second request is sent; the first good
+response wins and the other request is cancelled (Dean and Barroso, "The tail at scale", CACM 2013).
 """
 
 import contextlib
@@ -24,8 +24,8 @@ T = TypeVar("T")
 
 _log = logging.getLogger("refinery.loader")
 
-_LOG = 128  # durations remembered for each size
-_ENOUGH = 16  # of them before their 95th percentile means something
+_HISTORY = 128  # durations kept for each size class
+_ENOUGH = 16  # of them before their 95th percentile is used
 
 
 class FetchError(OSError):
@@ -33,7 +33,7 @@ class FetchError(OSError):
 
     def __init__(self, what: str, span: tuple[int, int | None], attempts: int, seconds: float, cause: object) -> None:
         text = _describe(cause)
-        end = "its end" if span[1] is None else span[1]
+        end = "the end" if span[1] is None else span[1]
         tried = f"{attempts} attempt{'s' * (attempts > 1)} in {seconds:.1f} s"
         super().__init__(f"{what}: bytes {span[0]} to {end}: {tried} failed; last: {text}")
         self.what, self.span, self.attempts, self.cause = what, span, attempts, cause
@@ -41,12 +41,12 @@ class FetchError(OSError):
 
 def _describe(cause: object) -> str:
     own = isinstance(cause, (Transient, Permanent)) or not isinstance(cause, Exception)
-    # A server may send a line of 64 KiB, and http.client repeats it.
+    # http.client quotes what the server sent, up to a line of 64 KiB.
     return without_secrets(str(cause) if own else f"{type(cause).__name__}: {cause}")[:500]
 
 
 class Transient(Exception):
-    """One attempt failed, another may not. retry_after: seconds that the server asked for."""
+    """One attempt failed; another may succeed. retry_after: seconds that the server asked for."""
 
     def __init__(self, cause: object, retry_after: float = 0.0) -> None:
         super().__init__(_describe(cause))
@@ -54,7 +54,7 @@ class Transient(Exception):
 
 
 class WrongBytes(Transient):
-    """The bytes of an answer are not those that its checksum names. Tried once more, then `final` is raised."""
+    """A response does not match its checksum. It is retried once, then `final` is raised."""
 
     def __init__(self, final: Exception) -> None:
         super().__init__(final)
@@ -62,23 +62,25 @@ class WrongBytes(Transient):
 
 
 class Permanent(Exception):
-    """No further attempt can help."""
+    """Retrying cannot help."""
 
     def __init__(self, cause: object) -> None:
         super().__init__(_describe(cause))
 
 
 def without_secrets(text: str) -> str:
-    """`text` without what URLs in it may carry beside host and path: user names, passwords, query strings."""
+    """`text` with user names, passwords and query strings removed from its URLs."""
     return re.sub(r"(?<=://)[^/\s@'\"]*@", "", re.sub(r"\?[^\s'\")]*", "", text))
 
 
 @dataclass(frozen=True)
 class FetchParams:
-    """deadline: seconds for one range, all attempts together; one of them may take a third of it. connect_timeout,
-    read_timeout: seconds without progress after which an attempt is given up. first_delay, max_delay: of the backoff,
-    in seconds. hedge_after: the least seconds before a second request, 0 for none at all. hedge_share: second requests
-    allowed per first request.
+    """Timeouts, retries and hedging of range reads.
+
+    deadline: seconds for one range, all attempts together; each may take a third of it. connect_timeout, read_timeout:
+    seconds without progress after which an attempt is aborted. first_delay, max_delay: of the backoff, in seconds.
+    hedge_after: minimum seconds before a second request, 0 to disable hedging. hedge_share: second requests allowed per
+    first request.
     """
 
     deadline: float = 120.0
@@ -91,7 +93,7 @@ class FetchParams:
 
     @property
     def attempt_seconds(self) -> float:
-        """The longest that one attempt may take, however steadily it trickles."""
+        """Longest duration of one attempt, even if it makes slow, steady progress."""
         return self.deadline / 3
 
     def __post_init__(self) -> None:
@@ -107,12 +109,12 @@ class FetchParams:
 
 @dataclass
 class Counters:
-    """What reading has cost so far. Plain integers, shared by all threads of a source.
+    """What reading has cost so far: plain integers, shared by all threads of a source.
 
-    requests: sent, retries and hedges included. bytes: of good answers. waits: reads that waited for another thread or
-    process to fetch their block. bypasses: blocks read without being cached. repairs: cached blocks found damaged.
-    mismatches: answers with other bytes than their checksum. cache_errors: failed writes to the cache. prefetch_errors:
-    announced blocks that could not be fetched ahead. unheeded: announced blocks beyond the queue's length.
+    requests: sent, including retries and hedges. bytes: of good responses. waits: reads that waited for another thread
+    or process to fetch their block. bypasses: blocks read without being cached. repairs: cached blocks found damaged.
+    mismatches: responses that did not match their checksum. cache_errors: failed writes to the cache. prefetch_errors:
+    announced blocks whose prefetch failed. prefetch_dropped: announced blocks that did not fit into the queue.
     """
 
     requests: int = 0
@@ -129,7 +131,7 @@ class Counters:
     mismatches: int = 0
     cache_errors: int = 0
     prefetch_errors: int = 0
-    unheeded: int = 0
+    prefetch_dropped: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def add(self, **amounts: int) -> None:
@@ -138,18 +140,18 @@ class Counters:
                 setattr(self, name, getattr(self, name) + amount)
 
     def after_fork(self) -> None:
-        """In a child: the lock may have been held by a thread of the parent."""
+        """In a forked child: a thread of the parent may have held the lock."""
         self._lock = threading.Lock()
 
     def snapshot(self) -> dict[str, int]:
-        """All counters at one moment."""
+        """A consistent copy of all counters."""
         with self._lock:
             return {f.name: getattr(self, f.name) for f in fields(self) if not f.name.startswith("_")}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """size, version, crc32c: of the whole object, None or "" where the server does not tell."""
+class RangeResponse:
+    """The bytes of a range. size, version, crc32c: of the whole object; None or "" if the server does not send them."""
 
     data: bytes | bytearray
     size: int | None = None
@@ -158,7 +160,7 @@ class Answer:
 
 
 class Attempt:
-    """The limits of one attempt; `cancel` ends it from another thread."""
+    """The time limits of one attempt; `cancel` ends it from another thread."""
 
     def __init__(self, params: FetchParams, until: float) -> None:
         self.params = params
@@ -168,7 +170,7 @@ class Attempt:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise Transient when the attempt was cancelled or its time is over. Stores call it between pieces."""
+        """Raise Transient if the attempt was cancelled or has timed out. Stores call it between pieces of data."""
         if self._cancelled:
             raise Transient("cancelled")
         if time.monotonic() > self.until:
@@ -176,7 +178,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def abortable(self, abort: Callable[[], None]) -> Iterator[None]:
-        """While inside, `cancel` calls `abort` (which shuts a socket down, so that a blocked read returns)."""
+        """While inside, `cancel` calls `abort` (which shuts the socket down, so that a blocked read returns)."""
         with self._lock:
             self._abort = abort
         try:
@@ -194,7 +196,7 @@ class Attempt:
 
 
 class Stop:
-    """Ends reads from another thread, for good: attempts on their way are cancelled, later ones do not begin."""
+    """Ends reads permanently, from another thread: running attempts are cancelled, later ones do not start."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -202,7 +204,7 @@ class Stop:
         self._lock = threading.Lock()
 
     def add(self, attempt: Attempt) -> None:
-        """An attempt begins. Raises Permanent after `set`."""
+        """Register an attempt that starts. Raises Permanent after `set`."""
         with self._lock:
             if self.event.is_set():
                 raise Permanent("closed")
@@ -223,11 +225,11 @@ class Stop:
 class RangeStore(Protocol):
     def url(self, name: str) -> str: ...
 
-    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
-        """Bytes [start, stop) in one attempt, fewer only where the object ends before. version: that of an earlier
-        answer, which the object must still have; "" for any.
+    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> RangeResponse:
+        """Bytes [start, stop) in one attempt, fewer only if the object ends earlier. version: that of an earlier
+        response, which the object must still have; "" for any.
 
-        Raises Transient or Permanent, FileNotFoundError where there is no such object.
+        Raises Transient, Permanent, or FileNotFoundError if there is no such object.
         """
 
 
@@ -235,20 +237,20 @@ def retrying(
     call: Callable[[float], T], what: str, span: tuple[int, int | None], params: FetchParams, counters: Counters,
     stopped: threading.Event | None = None,
 ) -> T:  # fmt: skip
-    """`call(until)` until it succeeds. Raises FetchError after `params.deadline` seconds or for Permanent causes.
+    """Call `call(until)` until it succeeds. Raises FetchError after `params.deadline` seconds or for Permanent errors.
 
-    Of two answers with wrong bytes the second's `final` error is raised.
+    After a second WrongBytes its `final` error is raised.
     """
     stopped = stopped or threading.Event()
-    began = time.monotonic()
-    until = began + params.deadline
+    started = time.monotonic()
+    until = started + params.deadline
     attempts = wrong = 0
     while True:
         attempts += 1
         try:
             return call(until)
         except Permanent as error:
-            raise FetchError(what, span, attempts, time.monotonic() - began, error) from error
+            raise FetchError(what, span, attempts, time.monotonic() - started, error) from error
         except WrongBytes as error:
             wrong += 1
             counters.add(mismatches=1)
@@ -258,17 +260,17 @@ def retrying(
         except Transient as error:
             cause = error
         limit = min(params.max_delay, params.first_delay * 2 ** min(attempts - 1, 30))
-        # Retry-After is a floor, but never a reason to sleep beyond the longest backoff.
+        # Retry-After is a minimum, capped at the longest backoff.
         delay = min(cause.retry_after, params.max_delay) + random.uniform(0, limit)  # noqa: S311 - jitter
         if time.monotonic() + delay >= until or stopped.wait(delay):
-            raise FetchError(what, span, attempts, time.monotonic() - began, cause) from cause
+            raise FetchError(what, span, attempts, time.monotonic() - started, cause) from cause
         if attempts == 1:
-            _log.warning("%s: %s; trying again for up to %.0f s", what, _describe(cause), params.deadline)
+            _log.warning("%s: %s; retrying for up to %.0f s", what, _describe(cause), params.deadline)
         counters.add(retries=1)
 
 
 class Fetcher:
-    """Reads ranges of one store, several at a time. `threads`: attempts that may be on their way together."""
+    """Reads ranges of one store concurrently. threads: attempts that may be in flight at once."""
 
     def __init__(self, store: RangeStore, params: FetchParams, counters: Counters, threads: int = 16) -> None:
         self._store = store
@@ -281,61 +283,65 @@ class Fetcher:
         self._durations: dict[int, deque[float]] = {}
         self._versions: dict[str, str] = {}
 
-    def read(self, name: str, start: int, stop: int, verify: Callable[[Answer], None] | None = None) -> Answer:
-        """Exactly the bytes [start, stop) of `name`. `verify` raises what makes an answer no good; it runs in a thread
-        of the pool.
+    def read(
+        self, name: str, start: int, stop: int, verify: Callable[[RangeResponse], None] | None = None
+    ) -> RangeResponse:
+        """Exactly the bytes [start, stop) of `name`. verify: raises Transient or WrongBytes for a bad response; it runs
+        in a thread of the pool.
 
-        Raises FetchError, FileNotFoundError, or what `verify` names in WrongBytes.
+        Raises FetchError, FileNotFoundError, or the error inside `verify`'s WrongBytes.
         """
 
-        def judge(answer: Answer) -> None:
+        def check(response: RangeResponse) -> None:
             if verify is not None:
-                verify(answer)
-            if len(answer.data) != stop - start:
-                raise Transient(f"{len(answer.data)} bytes found, {stop - start} expected")
+                verify(response)
+            if len(response.data) != stop - start:
+                raise Transient(f"{len(response.data)} bytes found, {stop - start} expected")
 
         span = (start, stop)
-        answer = retrying(
-            lambda until: self._hedged(name, span, judge, until),
+        response = retrying(
+            lambda until: self._hedged(name, span, check, until),
             self._store.url(name), span, self._params, self._counters, self._stop.event,
         )  # fmt: skip
-        self._counters.add(bytes=len(answer.data))
-        return answer
+        self._counters.add(bytes=len(response.data))
+        return response
 
     def close(self) -> None:
-        """Cancel what is on its way and join all threads; reads that wait raise FetchError."""
+        """Cancel all attempts and join all threads; waiting reads raise FetchError."""
         self._stop.set()
-        # Those that have not begun end by themselves. Cancelled futures would not wake whoever waits for them.
+        # Queued attempts end at their first check. Cancelling their futures would not wake the threads that wait.
         self._pool.shutdown()
 
     def hedge_delay(self, size: int) -> float:
-        """Seconds after which a second request for `size` bytes is due: 95th percentile, at least `hedge_after`."""
+        """Seconds after which a second request for `size` bytes is sent: 95th percentile, at least `hedge_after`."""
         with self._lock:
             seen = sorted(self._durations.get(size.bit_length(), ()))
         return max(self._params.hedge_after, seen[int(0.95 * len(seen))] if len(seen) >= _ENOUGH else 0.0)
 
-    def _hedged(self, name: str, span: tuple[int, int], judge: Callable[[Answer], None], until: float) -> Answer:
-        began = time.monotonic()
-        attempts = {self._start(name, span, judge, until)}
+    def _hedged(
+        self, name: str, span: tuple[int, int], check: Callable[[RangeResponse], None], until: float
+    ) -> RangeResponse:
+        started = time.monotonic()
+        attempts = {self._start(name, span, check, until)}
         first = next(iter(attempts))[1]
         self._reads += 1
         size = span[1] - span[0]
         delay = self.hedge_delay(size)
-        due = began + delay
+        due = started + delay
         failure: Exception = Transient("the deadline has passed")
         try:
             while attempts:
                 now = time.monotonic()
                 hedging = self._params.hedge_after > 0 and len(attempts) < 2
-                patience = min(until, due) - now if hedging else until - now
-                done, _ = wait([future for _, future in attempts], max(0.0, patience), FIRST_COMPLETED)
+                timeout = min(until, due) - now if hedging else until - now
+                done, _ = wait([future for _, future in attempts], max(0.0, timeout), FIRST_COMPLETED)
                 if self._stop.event.is_set():
                     raise Permanent("closed")
                 for pair in [pair for pair in attempts if pair[1] in done]:
                     attempts.discard(pair)
                     error = pair[1].exception()
                     if error is None:
-                        self._note(size, time.monotonic() - began, pair[1] is not first)
+                        self._note(size, time.monotonic() - started, pair[1] is not first)
                         return pair[1].result()
                     if not isinstance(error, Transient):
                         raise error
@@ -343,17 +349,17 @@ class Fetcher:
                 if not done and time.monotonic() >= until:
                     break
                 if not done and hedging:
-                    delay *= 2  # for the next one, if this one fails while the first still hangs
+                    delay *= 2  # for the next hedge, if this one fails while the first request hangs
                     due = time.monotonic() + delay
                     if self._may_hedge():
-                        attempts.add(self._start(name, span, judge, until))
+                        attempts.add(self._start(name, span, check, until))
             raise failure
         finally:
             for attempt, _ in attempts:
                 attempt.cancel()
 
     def _may_hedge(self) -> bool:
-        """A slow server must not get twice the load: hedges stay a small share of all reads."""
+        """Hedges stay a small share of all reads, so that a slow server does not get twice the load."""
         with self._lock:
             allowed = self._hedges < 2 + self._params.hedge_share * self._reads
             self._hedges += allowed
@@ -363,23 +369,24 @@ class Fetcher:
     def _note(self, size: int, seconds: float, hedge_won: bool) -> None:
         self._counters.add(hedge_wins=int(hedge_won))
         with self._lock:
-            self._durations.setdefault(size.bit_length(), deque(maxlen=_LOG)).append(seconds)
+            self._durations.setdefault(size.bit_length(), deque(maxlen=_HISTORY)).append(seconds)
 
     def _start(
-        self, name: str, span: tuple[int, int], judge: Callable[[Answer], None], until: float
-    ) -> "tuple[Attempt, Future[Answer]]":
+        self, name: str, span: tuple[int, int], check: Callable[[RangeResponse], None], until: float
+    ) -> "tuple[Attempt, Future[RangeResponse]]":
         attempt = Attempt(self._params, min(until, time.monotonic() + self._params.attempt_seconds))
 
-        def run() -> Answer:
+        def run() -> RangeResponse:
             try:
                 attempt.check()
                 self._counters.add(requests=1)
-                answer = self._store.get(name, *span, attempt, self._versions.get(name, ""))
-                judge(answer)
-                # One version of an object for as long as this fetcher lives: blocks of two would not fit together.
-                if self._versions.setdefault(name, answer.version) != answer.version:
-                    raise Permanent(f"the object has changed: {answer.version} found, {self._versions[name]} expected")
-                return answer
+                response = self._store.get(name, *span, attempt, self._versions.get(name, ""))
+                check(response)
+                # A fetcher reads one version of an object only: blocks of two versions cannot be combined.
+                if self._versions.setdefault(name, response.version) != response.version:
+                    found, expected = response.version, self._versions[name]
+                    raise Permanent(f"the object has changed: {found} found, {expected} expected")
+                return response
             finally:
                 self._stop.discard(attempt)
 

@@ -1,6 +1,6 @@
-"""Google's client for Cloud Storage, once per process, and what its errors mean: the one place that decides.
+"""Google's Cloud Storage client, one per process, and the classification of its errors.
 
-google-cloud-storage is imported at the first use.
+google-cloud-storage is imported at first use.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from typing import Any
 
 from refinery.loader.storage.fetch import Permanent, Transient, without_secrets
 
-CONNECTIONS = 64  # kept open per process: as many as its threads may read with at once
+CONNECTIONS = 64  # kept open per process: at most this many of its threads read at once
 LOGIN = "run `gcloud auth application-default login`, or give this machine a service account"
 _TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
 _MISSING_BUCKET = re.compile(r"(?i)\bbucket does not exist")
@@ -21,7 +21,7 @@ _clients: dict[tuple[int, str], Any] = {}
 
 
 class Refusal(Permanent):
-    """The service has refused a request for good, or there is no way to ask. status: 0 where there was no answer."""
+    """The service refused a request permanently, or none could be made. status: 0 if there was no response."""
 
     def __init__(self, status: int, cause: object) -> None:
         super().__init__(cause)
@@ -29,35 +29,35 @@ class Refusal(Permanent):
 
 
 class MissingBucket(Refusal):
-    """There is no such bucket. What is missing inside one is an object, and left to whoever asked for it."""
+    """There is no such bucket. (A missing object raises NotFound, which callers handle.)"""
 
 
 def client() -> Any:
-    """This process's google.cloud.storage.Client, shared by its threads. A forked child makes one of its own: two
-    processes must not write to the same connections.
+    """This process's google.cloud.storage.Client, shared by its threads. A forked child creates its own: two processes
+    must not write to the same connections.
 
-    Raises google.auth.exceptions.DefaultCredentialsError where there are no credentials.
+    Raises google.auth.exceptions.DefaultCredentialsError if there are no credentials.
     """
-    # The emulator's address decides where a client connects, and whether it looks for credentials.
+    # The emulator's address determines where a client connects and whether it looks for credentials.
     key = os.getpid(), os.environ.get("STORAGE_EMULATOR_HOST", "")
     found = _clients.get(key)
     if found is None:
         import requests.adapters
         from google.cloud import storage
 
-        # Objects need no project: without None the client insists on a default one.
+        # Reading and writing objects needs no project; without None the client requires a default one.
         found = storage.Client(project=None)
         session = found._http
         for scheme in ("https://", "http://"):
-            if not session.is_mtls:  # whose adapter holds the client's certificate
+            if not session.is_mtls:  # the mTLS adapter holds the client certificate
                 session.mount(scheme, requests.adapters.HTTPAdapter(pool_maxsize=CONNECTIONS))
-        _clients.clear()  # of the parent, or of another emulator
+        _clients.clear()  # those of the parent process or of another emulator
         _clients[key] = found
     return found
 
 
 def close() -> None:
-    """Close this process's idle connections; they are opened again when needed."""
+    """Close this process's idle connections; they are reopened when needed."""
     for (process, _), found in list(_clients.items()):
         if process == os.getpid():
             found.close()
@@ -70,9 +70,9 @@ def is_missing_bucket(error: Exception) -> bool:
 
 @contextlib.contextmanager
 def classified() -> Iterator[None]:
-    """Turn the libraries' errors into Transient and Refusal.
+    """Convert the libraries' errors into Transient and Refusal.
 
-    404 of an object, 412 and 416 stay what they are in google.api_core.exceptions: they are answers.
+    404 of an object, 412 and 416 stay google.api_core exceptions: callers handle them.
     """
     import requests
     import urllib3
@@ -90,9 +90,9 @@ def classified() -> Iterator[None]:
         if code in _TRANSIENT or code > 504:
             raise Transient(cause, _retry_after(error)) from error
         if code == 400 and re.search(r"(?i)crc32c|checksum", text):
-            raise Transient(f"the bytes changed on their way: {cause}") from error
+            raise Transient(f"the bytes were corrupted in transit: {cause}") from error
         if code == 404:
-            raise MissingBucket(code, f"{cause} Make it, or mend its name") from error
+            raise MissingBucket(code, f"{cause} Create it, or correct its name") from error
         raise Refusal(code, f"{cause}{_advice(code)}") from error
     except GoogleAuthError as error:
         if isinstance(error, TransportError) or error.retryable:
@@ -104,23 +104,23 @@ def classified() -> Iterator[None]:
         raise Transient(error) from error
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         raise Transient(error) from error
-    except AttributeError as error:  # of the library, which takes every JSON for an object
-        raise Transient(f"an answer that is none of Cloud Storage's: {error}") from error
+    except AttributeError as error:  # the library expects every JSON response to be an object
+        raise Transient(f"not a Cloud Storage response: {error}") from error
 
 
 def _advice(code: int) -> str:
     if code == 401:
-        return f"; these credentials are not accepted: {LOGIN}"
+        return f"; these credentials were rejected: {LOGIN}"
     if code == 403:
         return (
-            "; whoever runs this needs a role on the bucket: storage.objectViewer to read, .objectCreator to write, "
+            "; this account needs a role on the bucket: storage.objectViewer to read, .objectCreator to write, "
             ".objectUser to delete"
         )
     return ""
 
 
 def _message(error: Any) -> str:
-    """What the service said, in one line; the library's own text begins with the whole address."""
+    """The service's message in one line; the library's own text begins with the whole URL."""
     response = getattr(error, "response", None)
     text = getattr(response, "text", "") or ""
     with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -133,7 +133,7 @@ def _line(text: object) -> str:
 
 
 def _retry_after(error: Any) -> float:
-    """Seconds that the service asks for, 0 for none. Its other form, a date, is left to the backoff."""
+    """Seconds of the Retry-After header, 0 if there is none. Its other form, a date, is ignored."""
     response = getattr(error, "response", None)
     value = response.headers.get("Retry-After", "") if response is not None else ""
     return float(value) if re.fullmatch(r"\d{1,6}", value) else 0.0

@@ -1,8 +1,8 @@
-"""A corpus behind a web server or CDN, read-only: nothing can be listed, so readers ask for what the manifest names.
+"""A corpus behind a web server or CDN, read-only. Nothing can be listed; readers request what the manifest names.
 
-Every answer is checked: status, Content-Range, Content-Length, identity encoding, and that the ETag of an object stays.
-Redirects are followed on the same host alone. No address with a user name, password or query string is accepted, so
-that none can end in a log.
+Every response is checked: status, Content-Range, Content-Length, identity encoding, and an unchanged ETag. Redirects
+are followed on the same host only. URLs with a user name, password or query string are rejected, so that none can end
+up in a log.
 """
 
 import base64
@@ -22,17 +22,17 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from refinery.loader.storage.fetch import Answer, Attempt, Counters, FetchParams, Permanent, Transient
-from refinery.loader.storage.remote_store import PIECE, RangeStream, RemoteStore
+from refinery.loader.storage.fetch import Attempt, Counters, FetchParams, Permanent, RangeResponse, Transient
+from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import Names, check_name
 
 _REDIRECTS = 3
-_READ = 1 << 18  # bytes between two looks at the clock
+_READ = 1 << 18  # bytes between two checks of the time limit
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
 
 class HttpStore(RemoteStore):
-    """https://host/prefix; http:// for this machine's own addresses alone. Raises ValueError for other addresses."""
+    """https://host/prefix, or http:// for loopback addresses. Raises ValueError for other addresses."""
 
     def __init__(self, url: str, params: FetchParams | None = None) -> None:
         try:
@@ -43,13 +43,13 @@ class HttpStore(RemoteStore):
         except ValueError:
             host, port = "", None
         if not host or "@" in parts.netloc or parts.query or parts.fragment or not parts.netloc.isascii():
-            # The address itself may hold a password: it is not repeated.
+            # The URL may contain a password, so it is not quoted.
             raise ValueError(
                 f"location: {parts.scheme}://{host or '...'} given, https://host/path without user, password, query or "
                 f"fragment is allowed"
             )
         if parts.scheme == "http" and not _is_loopback(host):
-            raise ValueError(f"location: http://{host} given, https:// is allowed, http:// for this machine alone")
+            raise ValueError(f"location: http://{host} given, https:// is allowed, http:// for loopback addresses only")
         self.params = params or FetchParams()
         self.counters = Counters()
         shown = f"[{host}]" if ":" in host else host
@@ -62,18 +62,18 @@ class HttpStore(RemoteStore):
     def url(self, name: str) -> str:
         return self._origin + self._path + quote(check_name(name))
 
-    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
-        """One attempt. The version is the object's ETag, "" where the server sends none."""
-        answer = self._follow(self.url(name), name, start, stop, attempt)
-        if version and answer.version != version:
-            found = answer.version or None
+    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> RangeResponse:
+        """One attempt. The version is the object's ETag, "" if the server sends none."""
+        response = self._follow(self.url(name), name, start, stop, attempt)
+        if version and response.version != version:
+            found = response.version or None
             raise Permanent(f"the object has changed: ETag {found!s:.80} found, {version:.80} expected")
-        return answer
+        return response
 
     def open(self, name: str) -> BinaryIO:
         found = self._piece(name, 0, 1, "", None)
         stream = RangeStream(self, name, cast(int, found.size), found.version)
-        return cast(BinaryIO, io.BufferedReader(stream, PIECE // 8))
+        return cast(BinaryIO, io.BufferedReader(stream, REQUEST_BYTES // 8))
 
     def size(self, name: str) -> int | None:
         try:
@@ -82,7 +82,7 @@ class HttpStore(RemoteStore):
             return None
 
     def list(self, folder: str = "") -> Names:
-        raise io.UnsupportedOperation(f"{self.root}: a web server cannot list; read what the manifest names")
+        raise io.UnsupportedOperation(f"{self.root}: web servers cannot be listed; read what the manifest names")
 
     def create(self, name: str, source: bytes | Path) -> None:
         self._refuse(name)
@@ -97,9 +97,9 @@ class HttpStore(RemoteStore):
         self._connections.close()
 
     def _refuse(self, name: str) -> NoReturn:
-        raise io.UnsupportedOperation(f"{self.url(name)}: a web server is read-only here")
+        raise io.UnsupportedOperation(f"{self.url(name)}: web servers are read-only")
 
-    def _follow(self, url: str, name: str, start: int, stop: int, attempt: Attempt) -> Answer:
+    def _follow(self, url: str, name: str, start: int, stop: int, attempt: Attempt) -> RangeResponse:
         for _ in range(1 + _REDIRECTS):
             with self._connections.use(attempt) as lease:
                 headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
@@ -108,9 +108,9 @@ class HttpStore(RemoteStore):
                 lease.connection.request("GET", target, headers=headers | {"User-Agent": "refinery-loader"})
                 with lease.connection.getresponse() as response:
                     if response.status not in (301, 302, 303, 307, 308):
-                        answer = self._answer(response, name, start, stop, attempt)
+                        found = self._parse(response, name, start, stop, attempt)
                         lease.keep = response.isclosed() and not response.will_close
-                        return answer
+                        return found
                     url = self._redirected(url, response.getheader("Location") or "")
         raise Permanent(f"more than {_REDIRECTS} redirects")
 
@@ -119,15 +119,17 @@ class HttpStore(RemoteStore):
             target = urljoin(url, location)
             found = urlsplit(target)
         except ValueError:
-            raise Permanent("redirected to what is no address") from None
+            raise Permanent("redirected to an invalid URL") from None
         if f"{found.scheme}://{found.netloc}" != self._origin:
             host = f"{found.scheme}://{found.hostname}"
             raise Permanent(f"redirected to {host:.80}, only {self._origin} is allowed")
         if not target.isascii():
-            raise Permanent("redirected to an address with other than ASCII characters")
+            raise Permanent("redirected to a URL with non-ASCII characters")
         return target
 
-    def _answer(self, response: http.client.HTTPResponse, name: str, start: int, stop: int, attempt: Attempt) -> Answer:
+    def _parse(
+        self, response: http.client.HTTPResponse, name: str, start: int, stop: int, attempt: Attempt
+    ) -> RangeResponse:
         status = response.status
         if status in (404, 410):
             raise FileNotFoundError(self.url(name))
@@ -137,29 +139,29 @@ class HttpStore(RemoteStore):
             beyond = re.fullmatch(r"bytes \*/([0-9]{1,19})", text)
             if beyond is None or int(beyond[1]) > start:
                 raise Transient(f"status 416, Content-Range {text!r:.80}")
-            return Answer(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
+            return RangeResponse(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
         if status not in (200, 206):
             if status in (408, 429) or status >= 500:
                 raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")))
             raise Permanent(f"status {status}")
         if (response.getheader("Content-Encoding") or "identity").lower() != "identity":
-            raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity asked for")
+            raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity requested")
         if status == 206:
             match = _CONTENT_RANGE.fullmatch(text)
             total = int(match[3]) if match and match[3] != "*" else None
             last = stop - 1 if total is None else min(stop, total) - 1
             if match is None or (int(match[1]), int(match[2])) != (start, last):
-                raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} asked for")
+                raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} requested")
             size = last + 1 - start
         else:
-            # Some caches answer with the whole object while they fetch it. Small ones are what was asked for.
+            # Some caches send the whole object while they fetch it, which is fine if it is no longer than requested.
             if start or declared is None or declared > stop:
                 raise Transient("status 200: the server ignores Range")
             total = size = declared
         if declared not in (None, size):
             raise Transient(f"Content-Length {declared}, {size} expected")
         data = _body(response, size, attempt)
-        return Answer(data, total, response.getheader("ETag") or "", _hash(response))
+        return RangeResponse(data, total, response.getheader("ETag") or "", _hash(response))
 
 
 def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> bytearray:
@@ -169,12 +171,12 @@ def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> by
         piece = response.read1(min(_READ, size - len(data) + 1))
         data += piece
         if len(data) > size:
-            raise Transient(f"more than the {size} bytes asked for")
+            raise Transient(f"more than the {size} bytes requested")
         if not piece:
             break
     if len(data) < size:
         raise Transient(f"{len(data)} bytes found, {size} expected")
-    response.read()  # nothing is left; this tells http.client so
+    response.read()  # at the end already; lets http.client finish the response
     return data
 
 
@@ -186,14 +188,14 @@ def _content_length(response: http.client.HTTPResponse) -> int | None:
 
 
 def _hash(response: http.client.HTTPResponse) -> str:
-    """The whole object's CRC-32C where Cloud Storage, perhaps behind a CDN, tells it."""
+    """The whole object's CRC-32C if Cloud Storage, perhaps behind a CDN, sends it; else ""."""
     stored = response.getheader("x-goog-stored-content-encoding") or "identity"
     match = re.search(r"crc32c=([A-Za-z0-9+/]{6}==)", response.getheader("x-goog-hash") or "")
     return base64.b64decode(match[1]).hex() if match and stored == "identity" else ""
 
 
 def _seconds(text: str | None) -> float:
-    """Retry-After in seconds; its other form, a date, is left to the backoff."""
+    """Retry-After in seconds; its other form, a date, is ignored."""
     return float(text) if text and re.fullmatch(r"\d{1,6}", text) else 0.0
 
 
@@ -209,7 +211,7 @@ def _is_loopback(host: str) -> bool:
 @dataclass
 class _Lease:
     connection: http.client.HTTPConnection
-    keep: bool = False  # set once its answer was read to the end
+    keep: bool = False  # whether its response was read to the end
 
 
 class _Connections:
@@ -227,7 +229,7 @@ class _Connections:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
                 break
-            # An idle connection with something to read was closed by the server, or holds bytes that nobody asked for.
+            # A readable idle connection was closed by the server, or has unrequested bytes.
             watch = select.poll()
             watch.register(connection.sock, select.POLLIN)
             if not watch.poll(0):
@@ -236,20 +238,20 @@ class _Connections:
         limit = attempt.params.connect_timeout
         if self._scheme == "http":
             return http.client.HTTPConnection(self._host, self._port, timeout=limit)
-        if self._tls is None:  # two threads may both make one, which does no harm
+        if self._tls is None:  # two threads may both create one, which is harmless
             self._tls = ssl.create_default_context()
         return http.client.HTTPSConnection(self._host, self._port, timeout=limit, context=self._tls)
 
     @contextlib.contextmanager
     def use(self, attempt: Attempt) -> "Iterator[_Lease]":
-        """A connection, kept afterwards if the lease says so. Raises Transient when it breaks."""
+        """A connection, returned to the pool if `lease.keep` is set. Raises Transient if it breaks."""
         connection = self._take(attempt)
         lease = _Lease(connection)
         try:
             if connection.sock is None:
                 connection.connect()
             connection.sock.settimeout(attempt.params.read_timeout)
-            sock = connection.sock  # an answer that ends with its connection takes it away from there
+            sock = connection.sock  # http.client drops it for a response that ends with its connection
             with attempt.abortable(lambda: _shut_down(sock)):
                 yield lease
         except FileNotFoundError:
@@ -274,5 +276,5 @@ class _Connections:
 
 def _shut_down(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        # Not the method of SSLSocket, which takes its TLS state from under the thread that reads.
+        # Not SSLSocket.shutdown, which discards the TLS state that the reading thread still uses.
         socket.socket.shutdown(sock, socket.SHUT_RDWR)

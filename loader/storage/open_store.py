@@ -1,4 +1,4 @@
-"""Which store an address names: a local folder, Cloud Storage, a web server."""
+"""Open the store at an address: a local folder, Cloud Storage or a web server."""
 
 from pathlib import Path
 
@@ -8,10 +8,10 @@ from refinery.loader.storage.store import LocalStore, Store
 
 
 def open_store(url: str | Path) -> Store:
-    """The store at a local folder (which need not exist yet), at gs://bucket/prefix, or at https://host/prefix, which
-    is read-only; http:// is for this machine alone. Touches nothing.
+    """The store at a local folder (which need not exist yet), gs://bucket/prefix, or https://host/prefix (read-only).
 
-    Raises ValueError for any other kind of address.
+    http:// is allowed for loopback addresses only. Opening a store neither reads nor writes. Raises ValueError for any
+    other kind of address.
     """
     text = str(url)
     if text.startswith("gs://"):
@@ -19,6 +19,6 @@ def open_store(url: str | Path) -> Store:
     if text.startswith(("https://", "http://")):
         return HttpStore(text)
     if not text or "\0" in text or "://" in text:
-        shown = f"{text.partition('://')[0]}://..." if "://" in text else text  # what follows may hold a password
+        shown = f"{text.partition('://')[0]}://..." if "://" in text else text  # the rest may contain a password
         raise ValueError(f"location: {shown!r} given, a local folder, gs://bucket/prefix or https://... is allowed")
     return LocalStore(text)

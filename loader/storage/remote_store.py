@@ -1,4 +1,4 @@
-"""What remote stores share: whole reads with retries, and a seekable stream, both over single range requests."""
+"""Common code of remote stores: whole reads with retries, and a seekable stream, both made of range requests."""
 
 import io
 import threading
@@ -7,83 +7,78 @@ from typing import Any
 
 import google_crc32c
 
-from refinery.loader.errors import FormatError
-from refinery.loader.storage.fetch import Answer, Attempt, Counters, FetchParams, Stop, WrongBytes, retrying
+from refinery.loader.errors import CorruptObject
+from refinery.loader.storage.fetch import Attempt, Counters, FetchParams, RangeResponse, Stop, WrongBytes, retrying
 from refinery.loader.storage.store import Store, check_range
 
-PIECE = 8 << 20  # bytes of one request: each has a deadline of its own
-
-
-class CorruptObject(FormatError):
-    """Bytes came twice with another checksum than they should have. The message names the file and both values."""
+REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
 
 
 class RemoteStore(Store):
-    """A store that reads by `get`. `params` rule its patience, `counters` what it has cost."""
+    """A store that reads with `get`. params: timeouts and retries. counters: what reading has cost."""
 
     params: FetchParams
     counters: Counters
 
-    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
+    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> RangeResponse:
         """One attempt at bytes [start, stop): see refinery.loader.storage.fetch.RangeStore."""
         raise NotImplementedError
 
     def read(self, name: str, start: int = 0, length: int | None = None, stop_by: Stop | None = None) -> bytes:
-        """As Store.read. stop_by: what may end it from another thread, with a FetchError."""
+        """As Store.read. stop_by: lets another thread cancel it, which raises FetchError."""
         check_range(start, length)
         stop = None if length is None else start + length
         pieces: list[bytes | bytearray] = []
         position, crc32c, version = start, 0, ""
         while True:
-            end = position + PIECE if stop is None else min(position + PIECE, stop)
-            # A read of nothing still has to find out whether there is such an object.
-            answer = self._piece(
+            end = position + REQUEST_BYTES if stop is None else min(position + REQUEST_BYTES, stop)
+            # Reading 0 bytes must still raise FileNotFoundError for a missing object.
+            response = self._piece(
                 name, position, max(end, position + 1), version, crc32c if start == 0 else None, stop_by
             )
-            data = answer.data[: end - position]
+            data = response.data[: end - position]
             pieces.append(data)
             crc32c = google_crc32c.extend(crc32c, bytes(data))
             position += len(data)
-            if len(data) < PIECE or position in (stop, answer.size):
+            if len(data) < REQUEST_BYTES or position in (stop, response.size):
                 return b"".join(pieces)
-            version = answer.version
+            version = response.version
 
     def _piece(
         self, name: str, start: int, stop: int, version: str, before: int | None, stop_by: Stop | None = None
-    ) -> Answer:
-        """One piece with retries. before: CRC-32C of all bytes up to `start`, None where they were not read."""
+    ) -> RangeResponse:
+        """One piece with retries. before: CRC-32C of all bytes up to `start`, None if they were not read."""
         ending = stop_by or Stop()
 
-        def once(until: float) -> Answer:
+        def once(until: float) -> RangeResponse:
             now = time.monotonic()
             attempt = Attempt(self.params, min(until, now + self.params.attempt_seconds))
             ending.add(attempt)
-            # Stores look at the clock between pieces of an answer. One that has no end before its first piece must
-            # not hold the reader either.
+            # Stores check the time between pieces of a response; the timer also bounds the wait for the first piece.
             timer = threading.Timer(attempt.until - now, attempt.cancel)
             timer.daemon = True
             timer.start()
             try:
                 self.counters.add(requests=1)
-                answer = self.get(name, start, stop, attempt, version)
+                response = self.get(name, start, stop, attempt, version)
             finally:
                 timer.cancel()
                 ending.discard(attempt)
-            last = len(answer.data) < stop - start or stop == answer.size
-            if before is not None and last and answer.crc32c:
-                found = f"{google_crc32c.extend(before, bytes(answer.data)):08x}"
-                if found != answer.crc32c:
-                    text = f"{self.url(name)}: crc32c {found} found, {answer.crc32c} expected by the server"
+            last = len(response.data) < stop - start or stop == response.size
+            if before is not None and last and response.crc32c:
+                found = f"{google_crc32c.extend(before, bytes(response.data)):08x}"
+                if found != response.crc32c:
+                    text = f"{self.url(name)}: crc32c {found} found, {response.crc32c} expected by the server"
                     raise WrongBytes(CorruptObject(text))
-            return answer
+            return response
 
-        answer = retrying(once, self.url(name), (start, stop), self.params, self.counters, ending.event)
-        self.counters.add(bytes=len(answer.data))
-        return answer
+        response = retrying(once, self.url(name), (start, stop), self.params, self.counters, ending.event)
+        self.counters.add(bytes=len(response.data))
+        return response
 
 
 class RangeStream(io.RawIOBase):
-    """A seekable stream of an object of `size` bytes that stays on one version; wrap it in io.BufferedReader."""
+    """A seekable stream of one version of an object of `size` bytes; wrap it in io.BufferedReader."""
 
     def __init__(self, store: RemoteStore, name: str, size: int, version: str) -> None:
         super().__init__()
@@ -108,7 +103,7 @@ class RangeStream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         view = memoryview(buffer).cast("B")
-        stop = min(self._position + min(len(view), PIECE), self._size)
+        stop = min(self._position + min(len(view), REQUEST_BYTES), self._size)
         if stop <= self._position:
             return 0
         data = self._store._piece(self._name, self._position, stop, self._version, None).data

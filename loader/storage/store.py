@@ -1,4 +1,4 @@
-"""Local folders, Google Cloud Storage and web servers behind one small interface, and checksums in one pass.
+"""One interface for local folders, Google Cloud Storage and web servers; local folders; checksums in one pass.
 
 Names are relative to a store's root and '/'-separated on every backend. Publishing is exclusive: an object that exists
 is never replaced by other bytes.
@@ -20,21 +20,21 @@ from typing import Any, BinaryIO, NamedTuple
 
 import google_crc32c
 
-Names = list[str]  # inside the classes `list` is a method
+Names = list[str]  # inside the classes, `list` is a method
 
 CHUNK = 8 << 20
 TEMPORARY = ".tmp-"
-_OWN_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")  # as `_temporary` makes them
+_OWN_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")  # names that `_temporary` creates
 
 
 class StorageConflict(Exception):
-    """An object exists with other bytes than the ones to be published. The message names both."""
+    """An object already exists with different bytes. The message has size and crc32c of both."""
 
 
 class StorageError(OSError):
-    """A remote place cannot be read or written. One line: the place, what was tried, and what to do about it.
+    """A remote location cannot be read or written. One line: the location, what was tried, and what to do about it.
 
-    status: of the service's last answer, 0 where there was none.
+    status: of the service's last response, 0 if there was none.
     """
 
     def __init__(self, message: str, status: int = 0) -> None:
@@ -51,7 +51,7 @@ class Checksums(NamedTuple):
 
 
 class Hasher:
-    """Checksums of bytes that arrive piece by piece. Releases the GIL on large pieces."""
+    """Checksums of bytes that arrive in pieces. Releases the GIL for large pieces."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -68,7 +68,7 @@ class Hasher:
 
 
 def checksums(source: bytes | Path | BinaryIO) -> Checksums:
-    """Checksums of bytes, of a local file, or of the rest of a stream (of an object: `checksums(store.open(name))`).
+    """Checksums of bytes, a local file, or the rest of a stream (for an object: `checksums(store.open(name))`).
 
     Memory: one chunk of 8 MiB. Raises OSError as the file or stream does.
     """
@@ -79,7 +79,7 @@ def checksums(source: bytes | Path | BinaryIO) -> Checksums:
 
 
 def size_and_crc32c(source: bytes | Path | BinaryIO) -> tuple[int, str]:
-    """Size and CRC-32C alone, at several GB/s: what two objects are compared by."""
+    """Size and CRC-32C only, at several GB/s: enough to compare two objects."""
     size = value = 0
     for chunk in _chunks(source):
         size += len(chunk)
@@ -99,22 +99,22 @@ def _chunks(source: bytes | Path | BinaryIO) -> Iterator[bytes]:
 
 
 def check_name(name: str) -> str:
-    """`name` itself if it can name an object: relative, no empty, '.' or '..' part, no NUL, no temporary's prefix.
+    """`name` itself if it is valid: relative, no empty, '.' or '..' part, no NUL, no part with the temporary prefix.
 
     Raises ValueError otherwise.
     """
     parts = name.split("/")
     if "\0" in name or not {"", ".", ".."}.isdisjoint(parts) or any(part.startswith(TEMPORARY) for part in parts):
         raise ValueError(f"name: {name!r} given, a relative path without '', '.', '..' and '{TEMPORARY}*' is allowed")
-    name.encode()  # lone surrogates: UnicodeEncodeError is a ValueError
+    name.encode()  # raises UnicodeEncodeError, a ValueError, for lone surrogates
     return name
 
 
 class Store(ABC):
     """Objects under one root. Safe to share between threads; pickles as its root.
 
-    Every method takes names relative to the root and raises ValueError for those that `check_name` refuses. Reading
-    what is missing raises FileNotFoundError; other failures are OSErrors, of GCS StorageError or FetchError.
+    Every method takes names relative to the root and raises ValueError for those that `check_name` rejects. Reading a
+    missing object raises FileNotFoundError; other failures are OSErrors (StorageError or FetchError for remote stores).
     """
 
     root: str
@@ -126,65 +126,65 @@ class Store(ABC):
         return f"open_store({self.root!r})"
 
     def url(self, name: str) -> str:
-        """Where `name` is, for people and for other tools."""
+        """Full path or URL of `name`, for messages and other tools."""
         return f"{self.root.rstrip('/')}/{check_name(name)}"
 
     def local_path(self, name: str) -> Path | None:
-        """The file behind `name` where it can be memory-mapped, else None."""
+        """The file behind `name` if it can be memory-mapped, else None."""
         check_name(name)
         return None
 
     @abstractmethod
     def read(self, name: str, start: int = 0, length: int | None = None) -> bytes:
-        """Bytes [start, start + length) of the object, fewer where it ends earlier; to its end without `length`."""
+        """Bytes [start, start + length) of the object, fewer if it ends earlier; without `length`, up to its end."""
 
     @abstractmethod
     def open(self, name: str) -> BinaryIO:
         """A seekable stream of the object's bytes.
 
-        On GCS it reads ahead, stays on one generation, and compares the CRC-32C once it was read from its beginning to
-        its end (CorruptObject).
+        On GCS it is buffered, reads one generation only, and after a read from beginning to end compares the CRC-32C
+        (CorruptObject).
         """
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """Size in bytes, None when there is no such object."""
+        """Size in bytes, None if there is no such object."""
 
     @abstractmethod
     def list(self, folder: str = "") -> Names:
-        """Sorted names of all objects below `folder` ("" is the root), recursively; temporary files never show."""
+        """Sorted names of all objects below `folder` ("" is the root), recursively, without temporary files."""
 
     def is_empty(self) -> bool:
-        """Whether there is nothing. Cost: as `list`, or less."""
+        """Whether there are no objects. Cost: that of `list`, or less."""
         return not self.list()
 
     @abstractmethod
     def create(self, name: str, source: bytes | Path) -> None:
-        """Publish exclusively and atomically. The same bytes already there: success. Others: StorageConflict."""
+        """Publish exclusively and atomically. The same bytes already there are success, others StorageConflict."""
 
     @abstractmethod
     def replace(self, name: str, data: bytes) -> None:
-        """Overwrite atomically. For small mutable markers only, never for what a manifest lists."""
+        """Overwrite atomically. For small mutable markers only, never for files in a manifest."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Remove the object; a missing one is fine."""
+        """Remove the object if it exists."""
 
     def check(self) -> None:
-        """Raise StorageError, within seconds, where a remote place cannot be reached or listed. Costs one request."""
+        """Raise StorageError within seconds if a remote location cannot be reached or listed. Costs one request."""
         return
 
     def close(self) -> None:
-        """Close idle connections, where there are any. The store can still be used."""
+        """Close idle connections. The store can still be used."""
         return
 
     def sweep(self) -> int:
-        """Remove temporary files that killed writers left behind; returns how many. Nothing to do for object stores."""
+        """Remove temporary files of killed writers; returns how many. Object stores have none."""
         return 0
 
 
 def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
-    """The error that names what is at `url` and what was to be published, each by size and crc32c."""
+    """The error for an object at `url` with other bytes than those to be published; found, given: size and crc32c."""
     return StorageConflict(
         f"{url} exists with other bytes: {found[0]} bytes, crc32c {found[1]} there; "
         f"{given[0]} bytes, crc32c {given[1]} to be published"
@@ -192,7 +192,7 @@ def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> Storag
 
 
 class LocalStore(Store):
-    """A folder. What `create` and `replace` return from has reached the disk."""
+    """A folder. When `create` or `replace` returns, the object is on disk."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -210,8 +210,8 @@ class LocalStore(Store):
     def open(self, name: str) -> BinaryIO:
         path = self.local_path(name)
         mode = path.stat().st_mode
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # a folder has an error of its own
-            # Before opening: a FIFO would wait for its writer for ever, and a device never ends.
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # opening a folder raises IsADirectoryError
+            # Before opening: opening a FIFO blocks until it has a writer, and a device has no end.
             raise OSError(errno.EINVAL, "not a regular file", str(path))
         return path.open("rb")
 
@@ -235,7 +235,7 @@ class LocalStore(Store):
                 try:
                     os.link(temporary, final)  # atomic, and fails where rename would overwrite
                 except FileExistsError:
-                    pass  # someone was faster: compare below
+                    pass  # another writer won: compare below
                 else:
                     _sync_folder(final.parent)
                     return
@@ -264,9 +264,9 @@ class LocalStore(Store):
 
 @contextlib.contextmanager
 def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
-    """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if still there.
+    """A synced temporary file with the bytes of `source`, in the folder of `final`; removed at the end if it exists.
 
-    Locked as long as its writer lives, so that `sweep` can tell what a killed writer left behind.
+    Locked while its writer is alive, so that `sweep` recognises files of killed writers.
     """
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
@@ -286,7 +286,7 @@ def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(temporary: Path) -> int:
-    """1 if the file was removed, 0 if its writer lives or has just finished."""
+    """1 if the file was removed, 0 if its writer is alive or has just finished."""
     try:
         with temporary.open("rb") as stream:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -297,7 +297,7 @@ def _remove_abandoned(temporary: Path) -> int:
 
 
 def check_range(start: int, length: int | None) -> None:
-    """Raise ValueError unless both are 0 or more."""
+    """Raise ValueError if either is negative."""
     if start < 0 or (length is not None and length < 0):
         raise ValueError(f"range: start {start}, length {length} given, 0 or more is allowed")
 
@@ -308,7 +308,7 @@ def _raise_unless_missing(error: OSError) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new directory entry durable."""
+    """Sync a folder, so that a new entry in it is durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

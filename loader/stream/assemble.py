@@ -1,4 +1,4 @@
-"""Batches from plans: the part of a stream that runs ahead of its caller, where loader.stream.prefetch lets it."""
+"""Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,10 +7,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from refinery.loader.remote.source import TokenSource
 from refinery.loader.stream import masks
+from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,
@@ -21,24 +20,24 @@ from refinery.loader.stream.fill_in_middle import (
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.mixing import RepetitionLimit
 from refinery.loader.stream.samples import DocumentStarts, interleave
-from refinery.loader.stream.schedule import MAX_ROWS, Plan, Schedule
+from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
+from refinery.loader.stream.token_source import TokenSource
 
-Batch = dict[str, Any]
-I64 = npt.NDArray[np.int64]
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 
-_FIRST_ROWS = 64  # of the first plan, so that the first batch comes soon; later ones grow eightfold
-_MASK_STEPS = 64  # whose document starts are looked up together
+_FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
+_MASK_STEPS = 64  # steps whose document starts are looked up together
 
 
-class Made(NamedTuple):
-    """A finished batch, its place, and nanoseconds of making it. step: number of the step in its plan.
+class PreparedBatch(NamedTuple):
+    """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
-    batch: None for a plan of which no step is this worker's. skip: steps from the end of this one to its next.
+    step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
+    workers between this one and this worker's next.
     """
 
     batch: Batch | None
-    plan: Plan
+    plan: StepPlan
     step: int
     skip: int
     read_ns: int = 0
@@ -47,8 +46,8 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchParams:
-    """What a batch consists of. pad_id: token of padding. masks: of batches without padding; for the others labels
-    are a copy with the ignore index in any case.
+    """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
+    labels are always a copy with the ignore index.
     """
 
     pad_id: int
@@ -58,7 +57,7 @@ class BatchParams:
 
     @property
     def needs_documents(self) -> bool:
-        """Whether batches say anything about documents."""
+        """Whether any array of a batch depends on document boundaries."""
         asked = self.masks
         if asked.position_ids or asked.doc_ids or asked.cu_seqlens:
             return True
@@ -68,7 +67,7 @@ class BatchParams:
 class Assembler:
     """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
 
-    epochs: where to end, None for never. It holds no reference to its stream.
+    epochs: number of epochs, None for no end. Holds no reference to its stream.
     """
 
     def __init__(
@@ -90,8 +89,8 @@ class Assembler:
         self._full = np.full(*self._shape)
         self._padded_masks = replace(params.masks, ignore_labels=True)
 
-    def plans(self, epoch: int, position: int) -> Iterator[Plan]:
-        """All plans from a position on. Raises RepetitionLimit where the mixture says so."""
+    def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
+        """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
         rows, length, mixture = _FIRST_ROWS, self._schedule.length, self._schedule.mixture
         while True:
             if length is not None and position >= length:
@@ -109,7 +108,7 @@ class Assembler:
             yield plan
             rows, position = min(rows * 8, MAX_ROWS), plan.stop
 
-    def batches(self, epoch: int, position: int) -> Iterator[Made]:
+    def batches(self, epoch: int, position: int) -> Iterator[PreparedBatch]:
         """Every batch from a position on, in order."""
         skip, coming = self._skip, self.plans(epoch, position)
         plan, failure = self._next_plan(coming)
@@ -118,19 +117,19 @@ class Assembler:
                 self._lookahead.finish(plan)
             steps = range(skip, len(plan.mine), self._workers)
             skip = (skip - len(plan.mine)) % self._workers
-            made = self._batches_of(plan, steps)
-            # The first batch before anything is planned further: it is what a cold start waits for.
-            yield next(made, None) or Made(None, plan, len(plan.mine) - 1, skip)
+            batches = self._batches_of(plan, steps)
+            # The first batch is made before the next plan: a cold start waits for it.
+            yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)
-            yield from made
+            yield from batches
             plan = following
         if self._lookahead is not None:
             self._lookahead.finish(None)
         if failure is not None:
             raise failure
 
-    def _next_plan(self, coming: Iterator[Plan]) -> tuple[Plan | None, RepetitionLimit | None]:
-        """The next plan, announced, while the one before is still to be delivered: so a limit is kept for later."""
+    def _next_plan(self, coming: Iterator[StepPlan]) -> tuple[StepPlan | None, RepetitionLimit | None]:
+        """The next plan, announced before the current one is delivered; a limit is returned, to be raised after it."""
         try:
             plan = next(coming, None)
         except RepetitionLimit as limit:
@@ -139,7 +138,7 @@ class Assembler:
             self._lookahead.announce(plan)
         return plan, None
 
-    def _batches_of(self, plan: Plan, steps: range) -> Iterator[Made]:
+    def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
         located = [np.empty(samples.shape, np.int64) for _ in range(3)]
         whole = np.empty(samples.shape, np.bool_)
@@ -147,7 +146,7 @@ class Assembler:
             mine = domains == d
             located[0][mine], located[1][mine], located[2][mine], whole[mine] = domain.locate(samples[mine])
         lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
-        shards, starts, simple = lists  # of Python numbers, which are faster one by one
+        shards, starts, simple = lists  # Python numbers, which are faster to access one by one
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
         read = self._source.read_rows
@@ -155,14 +154,14 @@ class Assembler:
         plain = not (needs_documents or self._params.masks.loss_mask)
         no_documents = np.empty(0, np.int64), np.zeros(self._shape[0], np.int64)
         for number, i in enumerate(steps):
-            begun = time.perf_counter_ns()
+            started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
             if simple[i]:
                 read(shards[i], starts[i], tokens)
                 arrived = time.perf_counter_ns()
                 if plain:
                     batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
-                    yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
+                    yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                     continue
                 valid = self._full
             else:
@@ -173,17 +172,17 @@ class Assembler:
                 several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
                 documents = self._document_starts(domains[several], samples[several])
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i)
-            yield Made(batch, plan, i, between, arrived - begun, time.perf_counter_ns() - arrived)
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
 
     def _read_pieces(self, tokens: I64, domains: list[int], samples: list[int], valid: list[int]) -> None:
-        """Rows that cross shards, end with the domain, or are empty."""
+        """Fill rows that cross shards, end with the domain, or are empty."""
         for out, d, sample, count in zip(tokens, domains, samples, valid, strict=True):
             if sample >= 0:
                 self._schedule.domains[d].read(self._source, sample, out)
             out[count:] = self._params.pad_id
 
     def _document_starts(self, domains: I64, samples: I64) -> list[tuple[I64, I64]]:
-        """(starts, counts) as masks.fill takes them, for each of some steps, the last step first."""
+        """(starts, counts), as masks.fill takes them, for each of some steps, in reverse order of steps."""
         rows = self._shape[0]
         parts = []
         for d, domain in enumerate(self._schedule.domains):
@@ -202,7 +201,7 @@ class Assembler:
         starts: I64,
         counts: I64,
         valid: I64,
-        plan: Plan,
+        plan: StepPlan,
         step: int,
     ) -> Batch:
         infill = self._params.fill_in_middle

@@ -1,6 +1,6 @@
 """For clusters without a coordinator: which shards a node trains on, and when it moves to the next one.
 
-Volunteers' machines come and go and may not talk to each other. Each computes the same assignment from names alone.
+Volunteer machines join and leave at any time and may not communicate. Each computes the same assignment from names.
 """
 
 import hashlib
@@ -12,15 +12,15 @@ from typing import Any
 
 
 def _score(node: str, shard: str) -> bytes:
-    """SHA-256 of both names, the first with its length in front: ("a", "bc") and ("ab", "c") differ."""
+    """SHA-256 of both names, the first one length-prefixed, so that ("a", "bc") and ("ab", "c") differ."""
     data = node.encode()
     return hashlib.sha256(len(data).to_bytes(4, "little") + data + shard.encode()).digest()
 
 
 def ranked_nodes(shard: str, nodes: Iterable[str]) -> list[str]:
-    """Nodes by their claim on a shard, the owner first. Rendezvous hashing (Thaler and Ravishankar 1996) on SHA-256.
+    """Nodes in order of priority for a shard, the owner first: rendezvous hashing (Thaler and Ravishankar 1996).
 
-    When the owner leaves, the next in the list takes over, and no other shard moves.
+    Scores are SHA-256. When the owner leaves, the next node in the list takes the shard over, and no other shard moves.
     """
     return sorted(set(nodes), key=lambda node: (_score(node, shard), node), reverse=True)
 
@@ -28,10 +28,10 @@ def ranked_nodes(shard: str, nodes: Iterable[str]) -> list[str]:
 def assign(shards: Sequence[str], nodes: Iterable[str], copies: int = 1) -> dict[str, list[str]]:
     """Shards of every node, in the order given; each shard goes to `copies` nodes.
 
-    The same for any order of `nodes`. A node that joins one of n others takes over about 1/(n + 1) of the shards, from
-    all of them, and moves no other. Shares are those of a hash: with m shards per node they differ by about 1/sqrt(m).
-    Raises ValueError for no nodes, copies out of 1 to the number of nodes, or a shard named twice. Cost: one SHA-256
-    per node and shard.
+    Independent of the order of `nodes`. A node that joins n others takes over about 1/(n + 1) of the shards, from all
+    of them, and no other shard moves. Shares are random: with m shards per node they differ by about 1/sqrt(m). Raises
+    ValueError for no nodes, copies out of 1 to the number of nodes, or a shard named twice. Cost: one SHA-256 per node
+    and shard.
     """
     members = sorted(set(nodes))
     if not members:
@@ -48,22 +48,22 @@ def assign(shards: Sequence[str], nodes: Iterable[str], copies: int = 1) -> dict
 
 
 def walk(shards: Sequence[str], node: str) -> list[str]:
-    """All shards in the order in which a node that knows no other should take them: a permutation by its name.
+    """All shards in the order for a node that does not know the others: a permutation that depends on its name.
 
-    Nodes start at different places and meet rarely: the way for single nodes that rotate on plateau.
+    Nodes start at different shards and rarely train on the same one. For single nodes that rotate on plateau.
     """
     return sorted(shards, key=lambda shard: (_score(node, shard), shard))
 
 
 @dataclass(frozen=True, slots=True)
 class PlateauParams:
-    """When a shard has taught what it can.
+    """When to leave a shard: its loss has stopped improving.
 
-    window: steps that are looked at.
+    window: steps that are compared.
     max_improvement: the mean loss of the window's second half is lower than that of the first by less than this. In
         units of the loss; a rising loss is no improvement.
-    max_variance: and the variance of the window's losses is at most this. None: whatever the variance.
-    least_steps: on a shard before it can be left.
+    max_variance: largest variance of the window's losses at which the shard is left. None: any.
+    least_steps: minimum number of steps on a shard.
     """
 
     window: int = 200
@@ -81,7 +81,7 @@ class PlateauParams:
 
 
 class RotateOnPlateau:
-    """Moves round a list of shards whenever the loss has stopped moving.
+    """Moves to the next of a list of shards, cyclically, when the loss has stopped improving.
 
         rotation = RotateOnPlateau(walk(shards, node_id))
         for step in ...:
@@ -108,13 +108,13 @@ class RotateOnPlateau:
 
     @property
     def rotations(self) -> int:
-        """How often it has moved on. From len(shards) on, shards come again."""
+        """Number of moves so far. From len(shards) on, shards repeat."""
         return self._rotations
 
     def observe(self, loss: float) -> bool:
-        """Take in a step's loss; True if this was the shard's last step.
+        """Record a step's loss; True if this was the shard's last step.
 
-        Raises ValueError for a loss that is no finite number. Cost: the mean of a window.
+        Raises ValueError for a loss that is not finite. Cost: the mean of a window.
         """
         if loss != loss or loss in (float("inf"), float("-inf")):
             raise ValueError(f"loss: {loss} given, a finite number is allowed")
@@ -140,7 +140,7 @@ class RotateOnPlateau:
         return params.max_variance is None or statistics.pvariance(losses) <= params.max_variance
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it stands: index, steps on the shard, rotations, and the losses of the window."""
+        """JSON-able state: index, steps on the shard, rotations, and the losses of the window."""
         return {
             "shards": hashlib.sha256("\n".join(self.shards).encode()).hexdigest(),
             "index": self._index,
@@ -150,7 +150,7 @@ class RotateOnPlateau:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`. Raises ValueError if it is of another list of shards or does not fit the window."""
+        """Continue from `state`. Raises ValueError if it is of another list of shards or does not fit the window."""
         if state["shards"] != self.state_dict()["shards"]:
             raise ValueError("shards: the state is of another list of shards, or of another order")
         if len(state["losses"]) > self.params.window:

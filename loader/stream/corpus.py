@@ -1,4 +1,4 @@
-"""A published corpus, opened for reading: its shards, and the tokens of any document."""
+"""A published corpus opened for reading: its shards, and the tokens of any document."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index, IndexedReader
 from refinery.loader.format.manifest import Manifest, ShardEntry, read_manifest
-from refinery.loader.remote.source import load_index, size_found
+from refinery.loader.format.shard_files import describe_size, load_index
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 
@@ -19,8 +19,8 @@ from refinery.loader.storage.store import Store
 class Corpus:
     """The corpus at a local folder, gs://bucket/prefix or https://host/prefix.
 
-    Raises FormatError where there is no manifest, or none that can be trusted. Indexes are compared with their
-    checksums, tokens and provenance only with their sizes; the rest is what verify is for.
+    Raises FormatError if the manifest is missing or invalid. Indexes are compared with their checksums, tokens and
+    provenance only by size; `refinery verify` checks the rest.
     """
 
     def __init__(self, location: str | Store) -> None:
@@ -28,17 +28,16 @@ class Corpus:
         self.manifest: Manifest = read_manifest(self.store)
 
     def shards(self, split: str = "train", domain: str | None = None) -> "Iterator[Shard]":
-        """The shards of a split in manifest order, each opened when its turn comes."""
+        """The shards of a split in manifest order, each opened when the iterator reaches it."""
         for entry in self.manifest.shards:
             if entry.split == split and domain in (None, entry.domain):
                 yield Shard(self.store, entry)
 
 
 class Shard:
-    """One shard: `shard[i]` are the tokens of document i. Memory-mapped on a local store, ranged reads elsewhere.
+    """One shard: `shard[i]` are the tokens of document i. Memory-mapped on a local store, range reads elsewhere.
 
-    Raises FormatError when the index is missing, has another size or checksum than the manifest says, is wrong, or
-    disagrees with the manifest or with the size of .bin.
+    Raises FormatError if the index is missing or invalid, or if it disagrees with the manifest or the size of .bin.
     """
 
     def __init__(self, store: Store, entry: ShardEntry) -> None:
@@ -48,9 +47,8 @@ class Shard:
         self.index: Index = load_index(store, entry)
         size = store.size(entry.bin.path)
         if size != self.index.bin_size:
-            raise FormatError(
-                f"{store.url(entry.bin.path)}: {size_found(size)} found, {self.index.bin_size} expected from its index"
-            )
+            found, expected = describe_size(size), self.index.bin_size
+            raise FormatError(f"{store.url(entry.bin.path)}: {found} found, {expected} expected from its index")
         path = store.local_path(entry.bin.path)
         if path is not None:
             self._local = IndexedReader(path, self.index)

@@ -6,41 +6,41 @@ at two uniform places into prefix, middle and suffix, and written as one of
     PSM   PRE prefix SUF suffix MID middle
     SPM   PRE SUF suffix MID prefix middle     their variant for joint training: PSM with an empty prefix
 
-This is their context-level form: it works on what a row holds of a document, so no middle is ever cut off by the row.
+This is their context-level form: it works on the part of a document that is in a row, so the row never truncates a
+middle.
 
-Rows keep their length. The three sentinels (four with an end-of-text) take the places of as many tokens, cut from the
-far end of the suffix; what is left is a contiguous piece of the document. BOS stays in front and EOS at the end, after
-the middle. So documents start where they did before, and masks are made afterwards from the same starts. Every choice
-is a hash of (seed, epoch, domain, sample, place in the row): the same after a resume, for any world size, batch size
-or worker.
+Rows keep their length. The three sentinels (four with an end-of-text) replace as many tokens at the end of the suffix;
+what is left is a contiguous piece of the document. BOS stays in front and EOS at the end, after the middle. So
+documents start where they did before, and masks are made afterwards from the same starts. Every choice is a hash of
+(seed, epoch, domain, sample, position in the row): the same after a resume, and for any world size, batch size or
+worker.
 """
 
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from refinery.loader.stream.arrays import Array
 from refinery.loader.stream.order import mix
 
-Array = npt.NDArray[Any]
 Encode = Callable[[str], Sequence[int]]  # text to ids, without BOS and EOS
 Decode = Callable[[Sequence[int]], str]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the step of SplitMix64
-_REPLACEMENT = "\ufffd"  # what a decoder puts where bytes are no text
+_REPLACEMENT = "\ufffd"  # what a decoder emits for invalid bytes
 
 
 @dataclass(frozen=True, slots=True)
 class FillInMiddleParams:
     """rate: share of documents to reorder. spm_rate: share of those written as SPM, the others as PSM.
 
-    prefix_id, suffix_id, middle_id: the sentinels; end_id: put behind the middle, where wanted besides EOS. All
-    distinct, below vocab_size, and tokens that no text encodes to. bos_id, eos_id: None where documents carry none.
-    min_tokens: documents with less content in the row, sentinels deducted, stay as they are.
+    prefix_id, suffix_id, middle_id: the sentinels; end_id: optional, placed after the middle, before EOS. All distinct,
+    below vocab_size, and tokens that no text encodes to. bos_id, eos_id: None if documents have none. min_tokens:
+    documents with less content in the row, sentinels deducted, are not reordered.
     """
 
     prefix_id: int
@@ -67,19 +67,21 @@ class FillInMiddleParams:
         special = [self.prefix_id, self.suffix_id, self.middle_id, self.end_id]
         used = [i for i in special if i is not None]
         if len({*used} | {self.bos_id, self.eos_id} - {None}) != len(used) + len({self.bos_id, self.eos_id} - {None}):
-            raise ValueError(f"prefix_id, suffix_id, middle_id, end_id: {special} given, four others than BOS and EOS")
+            raise ValueError(
+                f"prefix_id, suffix_id, middle_id, end_id: {special} given, distinct ids, not BOS or EOS, are allowed"
+            )
 
     @property
     def sentinels(self) -> int:
-        """How many tokens a reordered document gives up."""
+        """How many tokens of a reordered document are replaced by sentinels."""
         return 3 if self.end_id is None else 4
 
 
 class Reordered(NamedTuple):
     """What was done to a batch.
 
-    documents: seen. psm, spm: reordered. tokens_cut: that fell off to make room. token_level: how many of those
-    reordered were to be cut between characters and could not be.
+    documents: seen. psm, spm: reordered in each form. tokens_cut: removed to make room. token_level: reordered ones
+    that could not be cut between characters and were cut between tokens instead.
     """
 
     documents: int
@@ -97,7 +99,7 @@ def epoch_key(seed: int, epoch: int, domain: str = "") -> int:
 
 
 def sample_keys(epoch_keys: int | Array, samples: Array) -> Array:
-    """Key of each sample, uint64 [B], from its number in its domain and `epoch_key` (one for all, or [B])."""
+    """Key of each sample, uint64 [B], from its number in its domain and `epoch_key` (a scalar or [B])."""
     keys = np.asarray(epoch_keys, np.uint64)
     return mix(keys + np.asarray(samples).astype(np.uint64) * _GOLDEN)
 
@@ -110,7 +112,7 @@ def fill_in_middle(
     tokens: any integer dtype, [B, S + 1], contiguous; changed in place, before labels are taken from it. starts,
     counts, valid: as in `masks.fill`. keys: uint64 [B], from `sample_keys`.
 
-    The S + 1 tokens of a row are reordered as one, so that labels stay the successors of the inputs. Raises ValueError
+    All S + 1 tokens of a row are reordered together, so labels remain the tokens after the inputs. Raises ValueError
     for tokens that are not contiguous. Cost: about 2 us per reordered document and a copy of the batch.
     """
     chosen = _choose(tokens, starts, counts, valid, keys, params)
@@ -132,12 +134,12 @@ def fill_in_middle_of_text(
 ) -> Reordered:
     """Reorder documents inside `tokens`, cut between characters: the form that models use at inference time.
 
-    Content is decoded, cut, and its three parts encoded one by one. If they need more tokens than there is room for,
-    the far end of the suffix is cut, then the far end of the prefix; a middle never is. A document is cut between
-    tokens instead where its content is not text (a row may begin inside a character), needs fewer tokens than before,
-    or has a middle that does not fit.
+    Content is decoded, cut, and its three parts are encoded separately. If they need more tokens than there is room
+    for, the end of the suffix is cut, then the beginning of the prefix, never the middle. A document is cut between
+    tokens instead if its content is not valid text (a row may begin inside a character), needs fewer tokens than
+    before, or has a middle that does not fit.
 
-    Everything else as in `fill_in_middle`. Raises ValueError for an id outside the vocabulary. Cost: that of the
+    Otherwise as `fill_in_middle`. Raises ValueError for an id outside the vocabulary. Cost: that of the
     tokenizer, for every reordered document.
     """
     chosen = _choose(tokens, starts, counts, valid, keys, params)
@@ -158,14 +160,14 @@ def fill_in_middle_of_text(
         ids = np.array([*prefix, *middle, *suffix], np.int64)
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < params.vocab_size:
             raise ValueError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {params.vocab_size - 1} is allowed")
-        flat[first : first + room] = ids  # a document whose content has these three parts, cut between tokens
+        flat[first : first + room] = ids  # now the content consists of these parts, and can be cut between tokens
         low[i], high[i] = len(prefix), len(prefix) + len(middle)
     _write(flat, chosen, low, high, params)
     return chosen.result(tokens_cut, token_level)
 
 
 class _Chosen(NamedTuple):
-    """The documents to reorder. first: flat position of their content. room: tokens of content that will be left."""
+    """The documents to reorder. first: flat position of their content. room: tokens of content that remain."""
 
     documents: int
     first: Array
@@ -182,7 +184,7 @@ def _choose(
     tokens: Array, starts: Array, counts: Array, valid: Array, keys: Array, params: FillInMiddleParams
 ) -> _Chosen:
     if not tokens.flags.c_contiguous:
-        raise ValueError("tokens: an array that is not contiguous given, it could not be changed in place")
+        raise ValueError("tokens: an array that is not contiguous given, one that can be changed in place is allowed")
     rows, width = tokens.shape
     flat = tokens.reshape(-1)
     base = np.arange(rows) * width
@@ -191,7 +193,7 @@ def _choose(
     ends = np.sort(np.concatenate([base, (starts + base.repeat(counts))[inside], base + real, [rows * width]]))
     first, stop = ends[:-1], ends[1:]
     row = np.minimum(first // width, rows - 1)
-    documents = (stop > first) & (first - base[row] < real[row])  # the rest are empty, or padding
+    documents = (stop > first) & (first - base[row] < real[row])  # the others are empty or padding
     first, stop, row = first[documents], stop[documents], row[documents]
 
     at = first - base[row]
@@ -223,7 +225,7 @@ def _below(hashed: Array, n: Array) -> Array:
 
 
 def _write(flat: Array, chosen: _Chosen, low: Array, high: Array, params: FillInMiddleParams) -> None:
-    """Content [0, room) of each document, cut at low and high, in its new order with its sentinels."""
+    """Write content [0, room) of each document, cut at low and high, in its new order with its sentinels."""
     old = flat.copy()  # slices between two arrays: four times as fast as one gather over all tokens
     documents = zip(chosen.first.tolist(), low.tolist(), high.tolist(), chosen.room.tolist(), strict=True)
     for spm, (first, a, b, room) in zip(chosen.spm.tolist(), documents, strict=True):
@@ -243,7 +245,7 @@ def _write(flat: Array, chosen: _Chosen, low: Array, high: Array, params: FillIn
 def _cut_text(
     ids: list[int], room: int, draws: Array, encode: Encode, decode: Decode
 ) -> tuple[list[int], list[int], list[int], int] | None:
-    """Ids of prefix, middle and suffix, `room` together, and how many were cut off. None where that cannot be done."""
+    """Ids of prefix, middle and suffix, `room` in total, and how many were cut off. None if it is not possible."""
     text = decode(ids)
     if _REPLACEMENT in text:
         return None

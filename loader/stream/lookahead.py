@@ -1,23 +1,21 @@
-"""Tells a source what a stream will read, well ahead, and what it has read for the last time."""
+"""Announces to a source, well in advance, what a stream will read, and releases what it has finished with."""
 
 import logging
 
 import numpy as np
 
-from refinery.loader.remote.source import TokenSource
-from refinery.loader.stream.schedule import Plan, Schedule
-
-Range = tuple[int, int, int]
+from refinery.loader.stream.schedule import Schedule, StepPlan
+from refinery.loader.stream.token_source import TokenRange, TokenSource
 
 _log = logging.getLogger("refinery.loader")
 
 
 class Lookahead:
-    """Announces the windows that this rank's rows draw from, each once, and takes them back behind their last row.
+    """Announces the windows that this rank's rows draw from, each once, and releases them after their last row.
 
-    A window's samples are needed in a random order, so all of its blocks are announced together. Bounded by the windows
-    of a plan and those open: about lanes x window blocks. Cost: some microseconds per row, which only sources that read
-    from afar are worth.
+    A window's samples are needed in random order, so all of its blocks are announced together. Bounded by the windows
+    of a plan and the open ones: about lanes x window blocks. Cost: some microseconds per row, so it is used for remote
+    sources only.
     """
 
     def __init__(self, source: TokenSource, schedule: Schedule) -> None:
@@ -25,20 +23,22 @@ class Lookahead:
         if ranks % lanes and lanes % ranks:
             _log.warning(
                 "%d ranks on %d lanes: each rank reads from many lanes, so most blocks are fetched by many hosts; "
-                "give order=OrderParams(lanes=...), a multiple or a divisor of the number of ranks",
+                "set order=OrderParams(lanes=...) to a multiple or a divisor of the number of ranks",
                 ranks,
                 lanes,
             )
         self._source = source
         self._schedule = schedule
-        self._open: dict[tuple[int, int, int], tuple[int, list[Range]]] = {}  # -> last k of the domain, ranges
+        self._open: dict[
+            tuple[int, int, int], tuple[int, list[TokenRange]]
+        ] = {}  # -> its last sample in the domain, its ranges
 
-    def announce(self, plan: Plan) -> None:
-        """What the plan's rows read: first their own tokens in order of need, then the rest of their windows."""
+    def announce(self, plan: StepPlan) -> None:
+        """Announce what the plan's rows read: their own tokens in order of need, then the rest of their windows."""
         mine = plan.mine[plan.mine >= 0]
         domains, epochs = plan.domains[mine], plan.epochs[mine]
         places, samples = plan.places[mine], plan.samples[mine]
-        ranges: list[Range] = []
+        ranges: list[TokenRange] = []
         for d, sample in zip(domains.tolist(), samples.tolist(), strict=True):
             ranges += self._schedule.domains[d].sample_ranges(sample, sample + 1)
         for d, epoch in np.unique(np.stack([domains, epochs], axis=1), axis=0).tolist():
@@ -48,16 +48,16 @@ class Lookahead:
             for start, stop, last in windows[np.sort(first)].tolist():
                 if (d, epoch, start) in self._open:
                     continue
-                pieces: list[Range] = []
+                pieces: list[TokenRange] = []
                 for begin, end in order.pieces(start, stop).tolist():
-                    # Without the label behind the piece: it is the first token of another piece, announced with that.
+                    # Without the label after the piece: it is the first token of another piece and announced with it.
                     pieces += domain.ranges(begin * domain.length, end * domain.length)
                 self._open[d, epoch, start] = epoch * domain.samples + last, pieces
                 ranges += pieces
         self._source.will_need(ranges)
 
-    def finish(self, plan: Plan | None) -> None:
-        """Everything before the plan has been read; None: everything."""
+    def finish(self, plan: StepPlan | None) -> None:
+        """Release windows that end before the plan; None: all of them."""
         reached = None if plan is None else plan.reached.tolist()
         over = [window for window, (last, _) in self._open.items() if reached is None or reached[window[0]] > last]
         for window in over:

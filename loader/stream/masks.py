@@ -1,34 +1,29 @@
-"""What a batch says about its documents: labels, loss mask, positions, document numbers, cu_seqlens.
+"""Arrays that depend on document boundaries: labels, loss mask, positions, document numbers, cu_seqlens.
 
-Everything comes from the document starts in the index, never from looking for an EOS in the tokens, so documents
-without EOS work too. No dense attention mask: `doc_ids` is what FlexAttention's mask function needs, `cu_seqlens` what
-variable-length FlashAttention takes.
+Boundaries come from the index, not from EOS tokens, so documents without EOS work too. There is no dense attention
+mask: `doc_ids` is what a FlexAttention mask function compares, `cu_seqlens` what variable-length FlashAttention takes.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from refinery.loader.native import masks as kernel
-
-Array = npt.NDArray[Any]
-Batch = dict[str, Any]
+from refinery.loader.stream.arrays import Array, Batch
 
 IGNORE = -100  # the default ignore_index of PyTorch's cross entropy
 PADDING = -1  # doc_ids of padding
-_CROSS_DOCUMENT, _EOS = 1, 2  # the kernel's options
+_CROSS_DOCUMENT, _EOS = 1, 2  # option bits of the kernel
 
 
 @dataclass(frozen=True, slots=True)
 class MaskParams:
-    """Which arrays a batch carries, and which labels are not learned.
+    """Which arrays a batch has, and which labels are excluded from the loss.
 
     loss_mask, position_ids, doc_ids, cu_seqlens: add these arrays.
     ignore_labels: labels are a copy with IGNORE wherever the loss mask is false; else a view of the tokens.
-    ignore_cross_document: the first token of a document is not predicted from the document before it.
-    ignore_eos: the EOS at a document's end is not learned. (The format allows it nowhere else.)
+    ignore_cross_document: exclude a document's first token, which would be predicted from the previous document.
+    ignore_eos: exclude the EOS at a document's end. (The format allows EOS nowhere else.)
     """
 
     loss_mask: bool = True
@@ -47,7 +42,7 @@ class MaskParams:
             raise ValueError(f"eos_id: {self.eos_id} given, 0 or more is allowed")
         if (self.ignore_cross_document or self.ignore_eos) and not (self.loss_mask or self.ignore_labels):
             raise ValueError(
-                "ignore_cross_document, ignore_eos: given with neither loss_mask nor ignore_labels to show it"
+                "ignore_cross_document, ignore_eos: given without loss_mask or ignore_labels, which would apply them"
             )
 
 
@@ -55,25 +50,25 @@ def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: Mask
     """A batch from assembled tokens and the document starts inside its rows.
 
     tokens: any integer dtype, [B, S + 1]; row b's inputs are its first S tokens, its labels the last S. Fastest as
-        contiguous int64: nothing is converted then.
+        contiguous int64, which needs no conversion.
     starts: integers [sum(counts)]; per row, ascending, the offsets 0 to S at which documents start. Empty documents
         give equal starts. A row whose document began before it has no start 0.
     counts: integers [B], how many of `starts` belong to each row.
     valid: integers [B], 0 to S + 1, how many tokens of each row are real; the rest is padding.
 
-    The batch has, as `params` asks:
+    The batch has, as requested by `params`:
     input_ids    view of tokens, [B, S]
     labels       int64 [B, S], or a view of tokens where ignore_labels is off
-    loss_mask    bool [B, S], true where the label is learned. One byte per token: a fourth of float32 on the way to the
-                 device, usable as an index and as a factor
+    loss_mask    bool [B, S], true where the label counts in the loss. One byte per token: a quarter of float32 to copy
+                 to the device, usable as an index and as a factor
     position_ids int32 [B, S], from 0 in each document and at each row's start and padding
     doc_ids      int32 [B, S], from 0 in each row, numbering documents with at least one token; PADDING for padding
-    cu_seqlens   int32 [n + 1], cumulative lengths of the n runs of equal doc_ids in the rows laid end to end: from 0 to
-                 B * S; `max_seqlen` (int) beside it
+    cu_seqlens   int32 [n + 1], cumulative lengths of the n runs of equal doc_ids in the concatenated rows, from 0 to
+                 B * S; with `max_seqlen` (int), the longest run
 
-    Raises ValueError for shapes that do not fit, 2^31 tokens and more, and starts, counts or valid that are not as
-    above. Cost: one pass over the runs in C, without the GIL; everything at once takes 0.3 ns per token where the
-    arrays are in the cache, about 0.7 in a stream. All arrays but the views are new: a batch may be kept.
+    Raises ValueError for shapes that do not match, for 2^31 tokens or more, and for starts, counts or valid that are
+    not as above. Cost: one pass over the runs in C, without the GIL; all arrays together take 0.3 ns per token if they
+    are in the CPU cache, about 0.7 in a stream. All arrays but the views are newly allocated, so a batch may be kept.
     """
     if tokens.ndim != 2 or tokens.shape[1] < 2 or counts.shape != valid.shape or counts.shape != tokens.shape[:1]:
         raise ValueError(

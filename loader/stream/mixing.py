@@ -1,10 +1,10 @@
 """Which domain a position of a mixed stream draws from, and which of its samples: random access by integer quotas.
 
-Positions are grouped into mix blocks of Q. In each block a domain has its quota of positions, the same in every block
-of a stage: Q x weight, rounded by the method of largest remainders. Which positions those are is decided by a keyed
-bijection of the block's places (loader.stream.order). A domain's positions count on through blocks and stages: its k-th
-position draws element k mod n of epoch k div n of its own order, where n are its samples. So each domain has strict
-epochs of its own, however it is weighted.
+Positions are grouped into mix blocks of Q. In each block a domain has the same number of positions in every block of a
+stage, its quota: Q x weight, rounded by the method of largest remainders. A keyed bijection of the block's positions
+(refinery.loader.stream.order) decides which ones. A domain's positions are numbered across blocks and stages: the k-th
+draws element k mod n of epoch k div n of the domain's order, where n is its number of samples. So each domain has its
+own strict epochs, whatever its weight.
 """
 
 import hashlib
@@ -16,9 +16,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.order import mix, permute, round_keys
-
-I64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class MixStage:
             if not 0 <= weight < float("inf"):
                 raise ValueError(f"weights: {weight} given for {name!r}, a finite number of 0 or more is allowed")
         if not sum(self.weights.values()) > 0:
-            raise ValueError(f"weights: {dict(self.weights)} given, one above 0 at least is allowed")
+            raise ValueError(f"weights: {dict(self.weights)} given, at least one above 0 is allowed")
         if self.tokens is not None and self.tokens < 1:
             raise ValueError(f"tokens: {self.tokens} given, 1 or more, or None, is allowed")
 
@@ -45,10 +44,10 @@ class MixStage:
 class MixParams:
     """A schedule of weights.
 
-    stages: one after another; the last may have tokens=None, otherwise the stream ends after it.
-    repeats: how many epochs of a domain may be delivered at most, by domain or for all; None is no limit.
+    stages: in sequence; the last may have tokens=None, otherwise the stream ends after it.
+    repeats: most epochs of a domain that may be delivered, by domain or for all; None for no limit.
     on_limit: "stop" ends the stream before the first sample beyond a limit; "error" raises RepetitionLimit there.
-    block: positions in a mix block (Q). Weights are kept to 1 in Q.
+    block: positions in a mix block (Q), the resolution of weights.
     """
 
     stages: Sequence[MixStage]
@@ -72,22 +71,22 @@ class MixParams:
 
 
 def mix_params(weights: Mapping[str, float] | Sequence[MixStage] | MixParams, epochs: int | None) -> MixParams:
-    """The weights of a stream as parameters; `epochs` becomes the limit of every domain."""
+    """A stream's `weights` argument as MixParams; `epochs` becomes the limit of every domain."""
     if isinstance(weights, MixParams):
         if epochs is not None:
-            raise ValueError(f"epochs: {epochs} given with MixParams, None is allowed: they have `repeats`")
+            raise ValueError(f"epochs: {epochs} given with MixParams, None is allowed: MixParams has `repeats`")
         return weights
     return MixParams([MixStage(weights)] if isinstance(weights, Mapping) else weights, repeats=epochs)
 
 
 class RepetitionLimit(Exception):
-    """A domain would be delivered more often than MixParams.repeats allows. The message names it and the position."""
+    """A domain would exceed MixParams.repeats. The message names the domain and the position."""
 
 
 def quotas(weights: Sequence[float], block: int) -> list[int]:
     """Positions of each domain in a mix block, by largest remainders (ties: the earlier domain). Their sum is `block`.
 
-    Raises ValueError for a positive weight that comes to no position at all.
+    Raises ValueError for a positive weight that is rounded to no position.
 
     >>> quotas([0.5, 0.3, 0.2], 8)
     [4, 2, 2]
@@ -102,7 +101,7 @@ def quotas(weights: Sequence[float], block: int) -> list[int]:
         if weight > 0 and not count:
             raise ValueError(
                 f"weights: {weight} of {total} given, at least 1 position in a mix block of {block} is allowed; "
-                "raise the weight or the block"
+                "increase the weight or the block"
             )
     return counts
 
@@ -113,14 +112,14 @@ class _Stage:
     stop: int | None
     quotas: I64  # [domains]
     label: npt.NDArray[np.int32]  # [Q]: domain of each value of the bijection
-    before: I64  # [domains]: positions of each before the stage
+    before: I64  # [domains]: positions of each domain before the stage
 
 
 class Mixture:
     """The schedule of one stream over domains with `samples` samples each, at a sequence length.
 
-    `end` is the number of positions, None if there is no end; `limited_by` is the domain whose limit makes it. Raises
-    ValueError for a domain that the corpus does not have or that has no tokens.
+    `end` is the number of positions, None if there is no end; `limited_by` is the domain whose limit determines it.
+    Raises ValueError for a domain that the corpus does not have or that has no tokens.
     """
 
     def __init__(
@@ -152,8 +151,8 @@ class Mixture:
         return next(stage for stage in reversed(self._stages) if stage.start <= position)
 
     def locate(self, start: int, stop: int) -> tuple[npt.NDArray[np.int32], I64]:
-        """(domain, k) of positions [start, stop): int32 numbers into `domains`, and how many positions of that domain
-        come before. Cost: vectorised over positions and domains; for one position that of a mix block.
+        """(domain, k) of positions [start, stop): int32 indices into `domains`, and how many earlier positions have the
+        same domain. Cost: vectorised over positions and domains; a single position costs a mix block.
         """
         domains, ks = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
         while start < stop:
@@ -185,7 +184,7 @@ class Mixture:
         return domain.ravel()[cut], k.ravel()[cut]
 
     def counts(self, position: int) -> I64:
-        """int64 [domains]: positions of each domain before `position`. Cost: that of a mix block."""
+        """int64 [domains]: positions of each domain before `position`. Cost: one mix block."""
         if position == 0:
             return np.zeros(len(self.domains), np.int64)
         stage = self._stage_at(position - 1)
@@ -219,8 +218,9 @@ class Mixture:
         return None
 
     def history(self, position: int) -> str:
-        """16 hexadecimal digits that name how the positions before this one were mixed. What comes later may differ:
-        a state can be continued with other stages ahead, not with another past.
+        """A digest (16 hexadecimal digits) of how the positions before this one were mixed.
+
+        A state can be continued with different stages ahead, but not with a different past.
         """
         past = [
             {

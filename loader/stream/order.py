@@ -3,20 +3,20 @@
 An epoch's n samples are shuffled in two steps that keep reads long and the live part of the corpus bounded:
 
 1. Blocks of K consecutive samples (the last may be short) are permuted by a keyed bijection. Laid end to end in that
-   order they are the epoch's *sequence*: element g of it is a sample.
+   order they are the epoch's *sequence*, whose elements are samples.
 2. The sequence is cut into C *lanes* of equal length (give or take one). Position p is element p div C of lane
-   p mod C, so that consecutive positions come from C far apart places. Inside a lane, *windows* of W x K elements are
-   shuffled by a keyed bijection. The first window of each lane is shortened by another amount, so that windows end
-   evenly spread over time: never do two lanes need new blocks at once where W x K >= C.
+   p mod C, so that consecutive positions come from C distant places. Inside a lane, *windows* of W x K elements are
+   shuffled by a keyed bijection. The first window of each lane is shortened by a different amount, so that window ends
+   are evenly spread over time: if W x K >= C, two lanes never need new blocks at the same position.
 
 The keyed bijection is a Feistel network on ceil(log2 n) bits, walked along its cycle until it lands below n (Black and
 Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The two halves differ by at most one bit; round
 i replaces one of them: high ^= F(low) where i is even, low ^= F(high) where it is odd, ROUNDS = 8 as in NIST's FF3-1
 (SP 800-38G). F(x) = mix((x + key[i]) ^ tweak), its top bits, where mix is the finalizer of SplitMix64 (Steele, Lea and
-Flood, OOPSLA 2014; constants: Stafford's variant 13). It shuffles, it does not encrypt. Keys are BLAKE2b of seed,
-epoch and domain; the tweak tells windows apart.
+Flood, OOPSLA 2014; constants: Stafford's variant 13). It is a shuffle, not encryption. Keys are BLAKE2b of seed,
+epoch and domain; the tweak differs between windows.
 
-The order depends on seed, epoch, domain, n, K, C and W alone: never on world size, batch size or workers.
+The order depends only on seed, epoch, domain, n, K, C and W: not on world size, batch size or workers.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ import numpy as np
 import numpy.typing as npt
 
 U64 = npt.NDArray[np.uint64]
-Each = U64 | np.uint64  # one for every element, or one for all
+Each = U64 | np.uint64  # one per element, or one for all
 
-VERSION = 1  # of the arithmetic: a state made by another version is refused
+ORDER_VERSION = 1  # of the arithmetic: a state of another version is rejected
 ROUNDS = 8
 MAX_SAMPLES = 2**52
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio
-_MIN_BITS = 5  # of the network: on fewer, permutations of 5 to 8 things are visibly unequal in frequency
+_MIN_BITS = 5  # of the network: with fewer, permutations of 5 to 8 elements are visibly unequal in frequency
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
@@ -43,11 +43,11 @@ class OrderParams:
     """Shape of the shuffle.
 
     block: samples that are read together (K); None chooses by `block_for`.
-    lanes: places of the epoch's sequence that are read at the same time (C). Best a multiple, or a divisor, of the
+    lanes: places of the epoch's sequence that are read at the same time (C). Should be a multiple or a divisor of the
         world size: then no two hosts read the same block.
     window: blocks that are shuffled together in a lane (W).
 
-    About lanes x window x block samples are live at any moment: that is the shuffle's reach and the cache's size.
+    About lanes x window x block samples are live at any time: the reach of the shuffle and the size of the cache.
     """
 
     block: int | None = None
@@ -61,8 +61,8 @@ class OrderParams:
 
 
 def block_for(samples: int, sequence_length: int) -> int:
-    """K where none is given: about 2^20 tokens (2 MB of uint16, 4 MB of int32: one efficient read of an object store),
-    less where the corpus would have fewer than 65,536 blocks, because few blocks are a poor shuffle.
+    """The default K: about 2^20 tokens (2 MB of uint16, 4 MB of int32: one efficient read of an object store), less if
+    the corpus would have fewer than 65,536 blocks, because few blocks shuffle poorly.
 
     >>> block_for(10**9, 4096), block_for(1_000_000, 4096), block_for(20_000, 4096)
     (256, 15, 1)
@@ -71,7 +71,7 @@ def block_for(samples: int, sequence_length: int) -> int:
 
 
 def round_keys(*parts: str | int) -> tuple[np.uint64, ...]:
-    """ROUNDS keys of 64 bits: BLAKE2b of the parts, each with its length."""
+    """ROUNDS keys of 64 bits: BLAKE2b of the length-prefixed parts."""
     digest = hashlib.blake2b(digest_size=8 * ROUNDS, person=b"refinery-order")
     for part in parts:
         data = str(part).encode()
@@ -90,9 +90,9 @@ def mix(x: U64) -> U64:
 
 
 def permute(x: U64, n: Each, keys: tuple[np.uint64, ...], tweak: Each = _ZERO, inverse: bool = False) -> U64:
-    """The keyed bijection of [0, n), elementwise for x < n; n and tweak may be arrays: one for each element.
+    """The keyed bijection of [0, n), elementwise for x < n; n and tweak may be arrays with one value per element.
 
-    Cost: ROUNDS rounds of some ten vector operations, fewer than two times on average because 2^bits < 2n.
+    Cost: ROUNDS rounds of about ten vector operations, repeated fewer than two times on average because 2^bits < 2n.
     """
     # frexp is exact below 2^53: the exponent of n - 1 is its number of bits.
     bits = np.maximum(np.frexp(np.subtract(n, _ONE, dtype=np.uint64).astype(np.float64))[1], _MIN_BITS)
@@ -100,7 +100,7 @@ def permute(x: U64, n: Each, keys: tuple[np.uint64, ...], tweak: Each = _ZERO, i
     high = bits.astype(np.uint64) - low
     order = range(ROUNDS - 1, -1, -1) if inverse else range(ROUNDS)
     result = _rounds(x, (low, high), keys, tweak, order)
-    result *= n > _ONE  # one thing has one order, and nothing to walk to
+    result *= n > _ONE  # for n = 1 the only value is 0
     outside = np.flatnonzero(result >= n)
     while len(outside):
         part = _part(low, outside), _part(high, outside)
@@ -115,7 +115,7 @@ def _part(values: Each, indices: npt.NDArray[np.int64]) -> Each:
 
 
 def _rounds(x: U64, widths: tuple[Each, Each], keys: tuple[np.uint64, ...], tweak: Each, order: range) -> U64:
-    """The network, once. widths: bits of the low and of the high half."""
+    """One pass of the network. widths: bits of the low and of the high half."""
     low_bits, high_bits = widths
     drop_low, drop_high = np.uint64(64) - low_bits, np.uint64(64) - high_bits
     low = x & ((_ONE << low_bits) - _ONE)
@@ -132,9 +132,9 @@ def _rounds(x: U64, widths: tuple[Each, Each], keys: tuple[np.uint64, ...], twea
 
 
 class Order:
-    """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; no memory that grows with n.
+    """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; memory does not grow with n.
 
-    domain: a name that keeps the epochs of several domains apart. Raises ValueError for an n outside 1 to 2^52.
+    domain: a name, so that domains have different orders. Raises ValueError for n outside 1 to 2^52.
     """
 
     def __init__(self, n: int, *, seed: int, epoch: int, block: int, lanes: int, window: int, domain: str = "") -> None:
@@ -149,10 +149,10 @@ class Order:
         self._block_keys = round_keys("blocks", seed, epoch, domain)
         self._window_keys = round_keys("windows", seed, epoch, domain)
         last = np.array([self.blocks - 1], np.uint64)
-        missing = self.blocks * block - n  # samples that the last block lacks
+        missing = self.blocks * block - n  # samples by which the last block is short
         slot = int(permute(last, np.uint64(self.blocks), self._block_keys, inverse=True)[0])
         self._gap_start, self._gap = slot * block + block - missing, missing
-        self._length, self._longer = divmod(n, lanes)  # of a lane; the first `longer` lanes have one more
+        self._length, self._longer = divmod(n, lanes)  # length of a lane; the first `longer` lanes have one more
         self._step = _coprime(round(lanes * 0.6180339887), lanes)
 
     def __getitem__(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -172,25 +172,25 @@ class Order:
         return self._samples(shuffled)
 
     def _windows(self, p: U64) -> tuple[U64, U64, U64]:
-        """Of each position its window's first element in the sequence, the window's size, and the place inside."""
+        """For each position: its window's first element in the sequence, the window's size, and the place inside it."""
         lanes = np.uint64(self.lanes)
         index = p // lanes
         lane = p - index * lanes
         length = (lane < np.uint64(self._longer)).astype(np.uint64)
         lane_start = lane * np.uint64(self._length) + np.minimum(lane, np.uint64(self._longer))
         length += np.uint64(self._length)
-        # Lanes end their first windows one after another, consecutive lanes (one host's) far apart in time.
+        # Lanes end their first windows one after another; consecutive lanes (of one host) far apart in time.
         turn = lane * np.uint64(self._step) % lanes + _ONE
         span = np.uint64(self.span)
         first = (turn * span + lanes - _ONE) // lanes  # 1 to span
         behind = index >= first
-        past = index - first  # wraps where not behind, and is not used there
+        past = index - first  # wraps around where not behind, and is not used there
         window_start = np.where(behind, first + past // span * span, np.uint64(0))
         size = np.minimum(np.where(behind, span, first), length - window_start)
         return lane_start + window_start, size, index - window_start
 
     def _samples(self, g: U64) -> npt.NDArray[np.int64]:
-        """Samples at elements `g` of the sequence: the blocks in their permuted order, end to end."""
+        """Samples at elements `g` of the sequence: the blocks in their permuted order, concatenated."""
         padded = g + np.where(g >= np.uint64(self._gap_start), np.uint64(self._gap), np.uint64(0))
         block = np.uint64(self.block)
         slot = padded // block
@@ -202,7 +202,7 @@ class Order:
         """int64 [len(positions), 3]: the window that each position draws from: start and stop in the sequence, and the
         last position that draws from it.
 
-        A window's samples are those of `pieces(start, stop)`; its start names it within the epoch.
+        A window's samples are those of `pieces(start, stop)`; its start identifies it within the epoch.
         """
         p = np.asarray(positions).astype(np.uint64).ravel()
         start, size, inside = self._windows(p)
@@ -210,12 +210,12 @@ class Order:
         return np.stack([start, start + size, last], axis=1).astype(np.int64)
 
     def pieces(self, start: int, stop: int) -> npt.NDArray[np.int64]:
-        """int64 [pieces, 2]: ranges of consecutive samples that elements [start, stop) of the sequence consist of.
+        """int64 [pieces, 2]: ranges of consecutive samples that make up elements [start, stop) of the sequence.
 
-        At most (stop - start) / K + 2 of them: a window starts and ends anywhere in a block, which then is in two.
+        At most (stop - start) / K + 2 of them, as a window may start and end inside a block.
         """
         gap = np.array([self._gap_start]) if start < self._gap_start < stop else np.empty(0, np.int64)
-        # Block borders lie at multiples of K before the short block, and are moved by what it lacks behind it.
+        # Block boundaries are multiples of K up to the short block; after it they are shifted by what it lacks.
         before = np.arange(-(-start // self.block) * self.block, min(stop, self._gap_start), self.block)
         moved = max(start, self._gap_start) + self._gap
         behind = np.arange(-(-moved // self.block) * self.block, stop + self._gap, self.block) - self._gap
@@ -226,7 +226,7 @@ class Order:
 
 
 def _coprime(near: int, n: int) -> int:
-    """The number from `near` upwards that shares no factor with n."""
+    """The smallest number from `near` upwards that is coprime to n."""
     step = max(1, near)
     while gcd(step, n) != 1:
         step += 1
@@ -236,9 +236,9 @@ def _coprime(near: int, n: int) -> int:
 def lag_correlation(order: Any, lag: int = 1, pairs: int = 1 << 20) -> float:
     """Correlation of the samples at positions p and p + lag: near 0 for a good shuffle, 1 for none.
 
-    order: anything with `n` and `order[positions]`. Taken over `pairs` positions evenly spread, or all if they are
-    fewer; chance alone makes it about 1 / sqrt(pairs). At multiples of the number of lanes it is about 1 / W, since a
-    lane's next sample is from the same W blocks.
+    order: anything with `n` and `order[positions]`. Over `pairs` evenly spaced positions, or all if there are fewer;
+    for random orders it is about 1 / sqrt(pairs). At multiples of the number of lanes it is about 1 / W, since a lane's
+    next sample is from the same W blocks.
     """
     count = order.n - lag
     p = np.arange(count) if count <= pairs else np.linspace(0, count - 1, pairs).astype(np.int64)

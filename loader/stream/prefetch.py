@@ -1,10 +1,10 @@
-"""The next item is made while the caller works on this one: one background thread, a bounded queue.
+"""Prefetching of a stream's next items: one background thread, a bounded queue.
 
-To hand an item from thread to thread costs some 20 us, more on a busy machine. A caller that comes back sooner than
-that has no work to overlap with, so it makes its items itself, as if there were no thread, for as long as it hurries.
+Handing an item from thread to thread costs some 20 us, more on a busy machine. A caller that returns sooner than that
+has no work to overlap with, so while it calls back to back it makes its items itself, as if there were no thread.
 
-A source yields whole items, for a stream `(batch, state after it)`. The caller takes over the state together with the
-batch, so what was made ahead and never delivered is not counted.
+A source yields whole items, for a stream `(batch, state after it)`. The caller takes the state together with the batch,
+so items that were made ahead and never delivered do not count.
 """
 
 import os
@@ -17,15 +17,15 @@ from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-HURRY_NS = 50_000  # a caller that comes back sooner hurries
-HURRIES = 8  # times in a row, until it is taken to go on like that: more than the micro-batches of most steps
-NAP = 0.005  # seconds between two looks of the thread whether a caller that hurried stays away now
+BACK_TO_BACK_NS = 50_000  # a caller that returns sooner has no work to overlap with
+BACK_TO_BACK_CALLS = 8  # in a row before the caller makes its own items: more than the micro-batches of most steps
+POLL_SECONDS = 0.005  # between the thread's checks whether the caller has stopped calling back to back
 
-FINISHED = "prefetch: closed, interrupted or ended by an error; make a new one from the state of the last delivery"
+FINISHED = "prefetch: closed, interrupted or ended by an error; create a new one from the state of the last delivery"
 
 
 class Delivery(NamedTuple, Generic[T]):
-    """An item, how long the caller waited for it, and how long it lay ready before it was asked for (0 if waited)."""
+    """An item, how long the caller waited for it, and how long it was ready before it was requested (0 if waited)."""
 
     item: T
     wait_ns: int
@@ -33,21 +33,23 @@ class Delivery(NamedTuple, Generic[T]):
 
 
 class Prefetcher(Generic[T]):
-    """Iterates over `source` on a thread of its own, at most `depth` finished items ahead. What nobody makes yet when
-    it is asked for, and everything while the caller hurries, is made on the caller's thread: never two at a time.
+    """Iterates over `source` on its own thread, at most `depth` finished items ahead.
 
-    Items arrive in order, each once. An exception of the source is raised by the `next` that would have delivered its
-    item, as itself and with its own traceback; all items before it are delivered first. After that, after an
-    interrupt (KeyboardInterrupt while waiting) and after `close` the prefetcher is finished: `next` raises RuntimeError
-    and not StopIteration, which would look like the end of the data. Make a new one from the last delivery's state.
+    An item that is not yet being made when it is requested, and every item while the caller calls back to back, is made
+    on the caller's thread. Items are never made concurrently.
 
-    The thread starts with the first `next`, so a prefetcher may be made before a fork. It ends with the source, by
-    `close`, when the last reference to the prefetcher goes, or with the process. For the third, `source` must not refer
-    to whatever owns the prefetcher. `close` waits until the item in the making is done. A source that reuses buffers
-    needs depth + 3 of them: ready, in the making, delivered, and the caller's last.
+    Items arrive in order, each once. An exception of the source is raised unchanged, with its traceback, by the `next`
+    that would have delivered its item; all earlier items are delivered first. After that, after an interrupt
+    (KeyboardInterrupt while waiting) and after `close` the prefetcher is finished: `next` raises RuntimeError, not
+    StopIteration, which would look like the end of the data. Create a new one from the last delivery's state.
 
-    depth 0 makes every item when it is asked for, without a thread. Raises ValueError for a negative depth. Cost: two
-    thread switches per item, some 20 us of CPU time; 1 us while the caller hurries.
+    The thread starts with the first `next`, so a prefetcher may be created before a fork. It ends with the source, with
+    `close`, when the last reference to the prefetcher is dropped, or with the process. For the third, `source` must not
+    refer to the owner of the prefetcher. `close` waits for the item that is being made. A source that reuses buffers
+    needs depth + 3 of them: ready, being made, delivered, and the caller's last.
+
+    depth 0 makes every item on request, without a thread. Raises ValueError for a negative depth. Cost: two thread
+    switches per item, some 20 us of CPU time; 1 us while the caller calls back to back.
     """
 
     def __init__(self, source: Iterator[T], depth: int = 1) -> None:
@@ -70,7 +72,9 @@ class Prefetcher(Generic[T]):
             self._thread = threading.Thread(target=_work, args=self._channel.worker(), name="prefetch", daemon=True)
             self._thread.start()
         if self._channel.forked:
-            raise RuntimeError("prefetch: this process was forked after the first item; make the prefetcher in it")
+            raise RuntimeError(
+                "prefetch: this process was forked after the first item; create the prefetcher in the child"
+            )
         return self._channel.take()
 
     def close(self) -> None:
@@ -89,45 +93,49 @@ class Prefetcher(Generic[T]):
 
 
 class _Channel(Generic[T]):
-    """What thread and prefetcher share. It knows neither, so that dropping the prefetcher is noticed."""
+    """State shared by thread and prefetcher. It refers to neither, so that a dropped prefetcher can be collected."""
 
     def __init__(self, source: Iterator[T], depth: int) -> None:
         self.source: Iterator[T] | None = source
         self.depth = depth
         self.stopped = False
-        self.pid = 0  # of the process that has the thread
-        self._changed = threading.Condition(threading.RLock())  # stop may be run by the collector, in any thread
+        self.pid = 0  # of the process in which the thread runs
+        self._changed = threading.Condition(
+            threading.RLock()
+        )  # reentrant: the garbage collector may call stop in any thread
         self._ready: deque[tuple[T, int]] = deque()
-        self._over: BaseException | None = None  # what ended the source: StopIteration, or its error
-        self._maker = 0  # ident of the thread that runs the source at the moment
-        self._waiting = 0  # callers, for what the thread is making
+        self._over: BaseException | None = None  # what ended the source: StopIteration or its error
+        self._maker = 0  # ident of the thread that is running the source
+        self._waiting = 0  # callers that wait for the item that the thread is making
         self._full = False  # the thread waits for room
-        self._left = 0  # when the caller went away with an item, perf_counter_ns
-        self._hurries = 0  # times in a row that it came back at once
+        self._left = 0  # when the caller got its last item, perf_counter_ns
+        self._back_to_back = 0  # calls in a row less than BACK_TO_BACK_NS after the previous item
 
     def worker(self) -> "tuple[_Channel[T], Iterator[T]]":
-        """What the thread runs on."""
+        """Arguments of the thread."""
         if self.source is None:
             raise RuntimeError(FINISHED)
         return self, self.source
 
     def begin(self) -> bool:
-        """For the thread: wait until it is to make an item. False: no more is wanted."""
+        """In the thread: wait until an item is to be made. False: stop."""
         with self._changed:
             while not self.stopped and self._over is None:
-                self._full = len(self._ready) - self._waiting >= self.depth  # who waits takes one for sure
-                if not (self._full or self._maker or self._hurried()):
+                self._full = len(self._ready) - self._waiting >= self.depth  # each waiting caller takes one
+                if not (self._full or self._maker or self._is_back_to_back()):
                     self._maker = threading.get_ident()
                     return True
-                self._changed.wait(None if self._full else NAP)
+                self._changed.wait(None if self._full else POLL_SECONDS)
             return False
 
-    def _hurried(self) -> bool:
-        """Whether the caller is likely to be back before an item could be handed to it."""
-        return self._hurries >= HURRIES and time.perf_counter_ns() - self._left < HURRY_NS
+    def _is_back_to_back(self) -> bool:
+        """Whether the caller will probably return before the thread could hand it an item."""
+        if self._back_to_back < BACK_TO_BACK_CALLS:
+            return False
+        return time.perf_counter_ns() - self._left < BACK_TO_BACK_NS
 
     def put(self, item: T) -> None:
-        """From the thread: the item is made."""
+        """In the thread: add a finished item."""
         with self._changed:
             self._maker = 0
             if not self.stopped:
@@ -143,7 +151,7 @@ class _Channel(Generic[T]):
 
     @property
     def forked(self) -> bool:
-        """Whether this is a child of the process that has the thread. The lock may be held here for ever."""
+        """Whether this is a child of the process in which the thread runs. The lock may be held forever here."""
         return self.pid not in (0, os.getpid())
 
     def stop(self) -> None:
@@ -169,9 +177,9 @@ class _Channel(Generic[T]):
             raise
 
     def _take_ready(self, asked: int) -> Delivery[T] | None:
-        """The next item, when the thread has made it. None: the caller is to make it, now."""
+        """The next item once the thread has made it. None: the caller has to make it."""
         with self._changed:
-            self._hurries = self._hurries + 1 if asked - self._left < HURRY_NS else 0
+            self._back_to_back = self._back_to_back + 1 if asked - self._left < BACK_TO_BACK_NS else 0
             while not self._ready:
                 if self.stopped:
                     raise RuntimeError(FINISHED)
@@ -186,7 +194,7 @@ class _Channel(Generic[T]):
                 finally:
                     self._waiting -= 1
             item, ready = self._ready.popleft()
-            if self._full or self._hurries < HURRIES:
+            if self._full or self._back_to_back < BACK_TO_BACK_CALLS:
                 self._changed.notify_all()
             self._left = now = time.perf_counter_ns()
         return Delivery(item, now - asked, 0) if ready > asked else Delivery(item, 0, asked - ready)
@@ -197,7 +205,7 @@ class _Channel(Generic[T]):
             if reason is not None:
                 raise reason
         finally:
-            del reason  # its traceback holds this frame
+            del reason  # its traceback refers to this frame
 
     def _make(self, asked: int) -> Delivery[T]:
         if self.stopped or self.source is None:
@@ -211,12 +219,12 @@ class _Channel(Generic[T]):
         if self.depth:
             with self._changed:
                 self._left, self._maker = now, 0
-                if self._hurries < HURRIES or self._waiting or self.stopped:
+                if self._back_to_back < BACK_TO_BACK_CALLS or self._waiting or self.stopped:
                     self._changed.notify_all()
         return Delivery(item, now - asked, 0)
 
     def wait_for_maker(self) -> bool:
-        """Until nobody runs the source. False: this very thread does."""
+        """Wait until no thread runs the source. False: the current thread runs it."""
         with self._changed:
             while self._maker not in (0, threading.get_ident()):
                 self._changed.wait()
@@ -230,11 +238,11 @@ class _Channel(Generic[T]):
 
 
 def _work(channel: _Channel[T], source: Iterator[T]) -> None:
-    """The thread: it holds the channel, never the prefetcher."""
+    """The thread's function. It refers to the channel, never to the prefetcher."""
     try:
         while channel.begin():
             channel.put(next(source))
     except StopIteration:
         channel.finish(StopIteration())
-    except BaseException as error:  # noqa: BLE001 - raised again, in the thread that asks
+    except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
         channel.finish(error)

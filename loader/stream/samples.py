@@ -1,8 +1,8 @@
-"""Samples of a domain: fixed ranges of its shards' tokens, as if the shards lay end to end in manifest order.
+"""Samples of a domain: fixed ranges of its shards' tokens, with the shards concatenated in manifest order.
 
 Sample i of a domain with T tokens and sequence length S has the tokens [iS, iS + S) as inputs and the token after each
-input as its label, so S + 1 tokens are read and neighbours share one. There are ceil(T / S) samples: every token is an
-input exactly once. The last sample may have fewer; the last token of the domain has no label.
+input as its label, so S + 1 tokens are read and neighbouring samples share one. There are ceil(T / S) samples, and
+every token is an input exactly once. The last sample may be shorter; the last token of the domain has no label.
 """
 
 from collections import OrderedDict
@@ -14,17 +14,16 @@ import numpy.typing as npt
 
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
-from refinery.loader.remote.source import TokenSource
+from refinery.loader.stream.arrays import I64
+from refinery.loader.stream.token_source import TokenSource
 
-I64 = npt.NDArray[np.int64]
-
-MAX_DOCUMENTS = 1 << 26  # whose starts are kept in memory: 512 MiB
+MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 
 
 class Domain:
-    """Where the samples of a domain lie. Needs the manifest only.
+    """Maps samples of a domain to shards and tokens. Needs only the manifest.
 
-    shards: for each shard its number in the source and its tokens. Memory: 16 bytes per shard.
+    shards: (number in the source, tokens) of each shard. Memory: 16 bytes per shard.
     """
 
     def __init__(self, name: str, shards: Iterable[tuple[int, int]], sequence_length: int) -> None:
@@ -39,9 +38,9 @@ class Domain:
     def locate(self, samples: I64) -> tuple[I64, I64, I64, npt.NDArray[np.bool_]]:
         """(shard, start, valid, whole) of each sample, [n] each; a sample of -1 is an empty row.
 
-        shard, start: source's number of the shard with the first token, and that token's place in it.
-        valid: tokens to read, S + 1 but for the domain's end and empty rows.
-        whole: all S + 1 of them are in that shard. Cost: a binary search over the shards per sample.
+        shard, start: the source's number of the shard with the first token, and the token's position in it.
+        valid: tokens to read, S + 1 except at the domain's end and in empty rows.
+        whole: whether all S + 1 are in that shard. Cost: a binary search over the shards per sample.
         """
         first = samples * self.length
         valid = np.clip(self.tokens - first, 0, self.length + 1)
@@ -52,7 +51,7 @@ class Domain:
         return self.numbers[index], first - self.starts[index], valid, whole
 
     def ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
-        """(shard, start, stop) of tokens [first, stop) of the domain, cut to what it has; empty shards do not show."""
+        """(shard, start, stop) of tokens [first, stop) of the domain, clipped to its end; without empty shards."""
         ranges = []
         stop = min(stop, self.tokens)
         index = int(np.searchsorted(self.starts, first, "right")) - 1
@@ -65,20 +64,20 @@ class Domain:
         return ranges
 
     def sample_ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
-        """(shard, start, stop) of all tokens that samples [first, stop) read, the last label included."""
+        """(shard, start, stop) of all tokens that samples [first, stop) read, including the last label."""
         return self.ranges(first * self.length, stop * self.length + 1)
 
     def read(self, source: TokenSource, sample: int, out: npt.NDArray[Any]) -> None:
-        """Copy a sample's tokens, however many shards they lie in, to the front of `out`."""
+        """Copy a sample's tokens, from however many shards, to the front of `out`."""
         position = 0
         for shard, start, stop in self.sample_ranges(sample, sample + 1):
             source.read_into(shard, start, out[position : position + stop - start])
             position += stop - start
 
     def inputs_per_shard(self, samples: I64) -> I64:
-        """int64 [shards of this domain]: tokens of each that are inputs of these samples (-1: of none).
+        """int64 [shards of this domain]: how many tokens of each are inputs of these samples (-1 counts as none).
 
-        Cost: vectorised; a short loop for the samples that cross into another shard.
+        Cost: vectorised; a loop over the samples that cross into another shard.
         """
         samples = samples[samples >= 0]
         first = samples * self.length
@@ -97,10 +96,10 @@ class Domain:
 
 
 class DocumentStarts:
-    """Where documents start inside samples, from the shards' indexes, which are read when first needed.
+    """Where documents start inside samples, from the shards' indexes, which are loaded when first needed.
 
-    load: the index of the shard with a number of the source. Memory: 8 bytes per document of the shards used last, up
-    to 512 MiB.
+    load: returns the index of a shard, by its number in the source. Memory: 8 bytes per document of the most recently
+    used shards, up to 512 MiB.
     """
 
     def __init__(self, load: Callable[[int], Index]) -> None:
@@ -109,9 +108,9 @@ class DocumentStarts:
         self._documents = 0
 
     def inside(self, domain: Domain, samples: Sequence[int] | I64) -> tuple[I64, I64]:
-        """(starts, counts) as masks.fill takes them: per sample, ascending, the places 0 to S at which documents start.
+        """(starts, counts), as masks.fill takes them: per sample, ascending, offsets 0 to S of document starts.
 
-        Cost: a binary search per sample and shard it lies in, 0.4 us; 50 us for a call.
+        Cost: 0.4 us for a binary search per sample and shard, and 50 us per call.
         """
         rows, shards, begins, sizes, places = self._pieces(domain, np.asarray(samples, np.int64))
         parts: list[tuple[I64, I64, I64]] = []
@@ -124,7 +123,7 @@ class DocumentStarts:
         return starts, np.bincount(rows, weights=counts, minlength=len(samples)).astype(np.int64)
 
     def _pieces(self, domain: Domain, samples: I64) -> tuple[I64, I64, I64, I64, I64]:
-        """(row, shard, first token there, tokens, place in the row) of each part of a sample in one shard, in order."""
+        """(row, shard, first token in it, tokens, offset in the row) of each piece of a sample in one shard."""
         shard, start, valid, whole = domain.locate(samples)
         rows = np.arange(len(samples))
         pieces = np.stack([rows, shard, start, valid, np.zeros(len(samples), np.int64)])
@@ -152,7 +151,7 @@ class DocumentStarts:
 
 
 def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I64]:
-    """(starts, counts) of all places 0 to size - 1. parts: (places, starts, counts) of some, their starts in order."""
+    """Merge parts into (starts, counts) of rows 0 to size - 1. parts: (rows, starts, counts), disjoint in rows."""
     if len(parts) == 1 and len(parts[0][0]) == size:
         return parts[0][1:]
     counts = np.zeros(size, np.int64)
@@ -167,7 +166,7 @@ def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I
 
 
 def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> list[ShardEntry]:
-    """The shards of a split in manifest order; of these, those whose .bin is named. ValueError for a name it lacks."""
+    """The shards of a split in manifest order, only those whose .bin is in `names`; ValueError for an unknown name."""
     found = [entry for entry in entries if entry.split == split]
     unknown = set(names or ()) - {entry.bin.path for entry in found}
     if unknown:
@@ -176,7 +175,7 @@ def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str
 
 
 def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) -> list[Domain]:
-    """The domains of a split in manifest order; unmixed, one without a name that is all of them."""
+    """The domains of a split in manifest order; if not mixed, a single one with an empty name that has all shards."""
     members: dict[str, list[tuple[int, int]]] = {}
     for number, entry in enumerate(shards):
         members.setdefault(entry.domain if mixed else "", []).append((number, entry.tokens))

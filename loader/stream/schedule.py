@@ -1,8 +1,7 @@
 """Which samples each step delivers, and which of them are this rank's: arithmetic on positions, planned in chunks.
 
-A step covers world_size x batch_size positions of the global order. Which rows of a step a rank takes is a relabelling
-that never changes the order itself; it is chosen so that a rank, or the ranks of a host, keep to few lanes and thereby
-to few blocks.
+A step covers world_size x batch_size positions of the global order. How its rows are assigned to ranks does not change
+the order; the assignment is chosen so that a rank, or the ranks of a host, read from few lanes and thereby few blocks.
 """
 
 from collections.abc import Sequence
@@ -10,27 +9,25 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.mixing import Mixture
 from refinery.loader.stream.order import Order, OrderParams, block_for
 from refinery.loader.stream.samples import Domain
-
-I64 = npt.NDArray[np.int64]
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
 MAX_ROWS = 1 << 13  # of this rank in a plan
 
 
-def rows_of(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
-    """int64 [batch_size]: the rows of a step that are this rank's, of world_size x batch_size in all.
+def rows_of_rank(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
+    """int64 [batch_size]: this rank's rows of a step, of world_size x batch_size in total.
 
-    Row j draws from lane j mod C, give or take a rotation. With R <= C ranks, rank r takes the rows j = r mod R: C / R
-    lanes of its own where R divides C. With R > C and C dividing R, R / C neighbouring ranks share a lane.
+    Row j draws from lane j mod C, up to a rotation. With R <= C ranks, rank r takes the rows j = r mod R: C / R lanes
+    of its own if R divides C. With R > C and C dividing R, R / C neighbouring ranks share a lane.
 
-    >>> rows_of(1, 4, 3, 8)
+    >>> rows_of_rank(1, 4, 3, 8)
     array([1, 5, 9])
-    >>> [rows_of(rank, 4, 2, 2).tolist() for rank in range(4)]
+    >>> [rows_of_rank(rank, 4, 2, 2).tolist() for rank in range(4)]
     [[0, 4], [2, 6], [1, 5], [3, 7]]
     """
     first = rank
@@ -41,12 +38,12 @@ def rows_of(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class StepPlan:
     """Some consecutive steps of one epoch.
 
     epoch, start, stop: positions [start, stop). step: positions of a step; the last one may have fewer.
-    domains, epochs, samples: of every position, int64 [stop - start]; the order of delivery.
-    mine: int64 [steps, batch_size], this rank's rows as indices into those; -1 is an empty row.
+    domains, epochs, samples: of every position, int64 [stop - start], in order of delivery.
+    mine: int64 [steps, batch_size], this rank's rows as indices into those; -1 for an empty row.
     places: of every position, its place in the order of its domain's epoch.
     reached: of each domain, its epochs and samples before `start`, as epoch x samples + place.
     """
@@ -63,16 +60,16 @@ class Plan:
     reached: I64
 
     def rows(self, values: I64, empty: int = -1) -> I64:
-        """int64 [steps, batch_size]: one of the arrays above by this rank's rows, with `empty` in empty rows."""
+        """int64 [steps, batch_size]: one of the arrays above for this rank's rows, with `empty` in empty rows."""
         found = values[self.mine]
         found[self.mine < 0] = empty
         return found
 
 
 class Schedule:
-    """The global order of a stream, as seen by one rank.
+    """The global order of a stream, and one rank's part of it.
 
-    domains: those of the mixture, or one that is the whole split. Raises ValueError for no tokens at all.
+    domains: those of the mixture, or a single one for the whole split. Raises ValueError if there are no tokens.
     """
 
     def __init__(
@@ -92,7 +89,7 @@ class Schedule:
         self.params, self.seed = order, seed
         self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
         self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
-        self._rows = rows_of(rank, world_size, batch_size, order.lanes)
+        self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
 
     def _order(self, domain: int, epoch: int) -> Order:
@@ -108,7 +105,7 @@ class Schedule:
         )
 
     def reached(self, epoch: int, position: int) -> I64:
-        """int64 [domains]: samples of each domain before this position, all epochs together."""
+        """int64 [domains]: samples of each domain before this position, in all epochs."""
         if self.mixture is None:
             return np.array([epoch * self.domains[0].samples + position], np.int64)
         return self.mixture.counts(position)
@@ -131,8 +128,8 @@ class Schedule:
                 samples[mine] = self.order(d, e)[places[mine]]
         return domains, epochs, samples, places
 
-    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> Plan:
-        """The next steps from a position on, up to the epoch's end or as many as give this rank `rows` rows."""
+    def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> StepPlan:
+        """The next steps from a position on: as many as give this rank `rows` rows, at most up to the epoch's end."""
         steps = max(1, min(rows // self.batch_size, MAX_POSITIONS // self.step))
         stop = start + steps * self.step
         if self.length is not None and self.length < stop:
@@ -144,13 +141,13 @@ class Schedule:
             mine[mine >= stop - start] = -1
         else:
             mine = self._by_lane(found[3], steps)
-        return Plan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
+        return StepPlan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
 
     def _by_lane(self, places: I64, steps: int) -> I64:
-        """This rank's rows of a mixed stream: each step's rows sorted by lane, dealt in equal pieces, in order again.
+        """This rank's rows of a mixed stream: each step's rows are sorted by lane and split evenly between the ranks.
 
-        Domains advance at different speeds, so that no fixed rows of a step belong to a lane. Dealt like this, two or
-        three hosts read a window where a step has as many rows as there are lanes, or more.
+        Domains advance at different speeds, so rows of a step have no fixed lanes. This way two or three hosts read a
+        window if a step has at least as many rows as there are lanes.
         """
         lanes = np.full(steps * self.step, self.params.lanes, np.int64)  # empty rows come last
         lanes[: len(places)] = places % self.params.lanes

@@ -1,10 +1,10 @@
-"""What a large run will ask of its object store, computed with the loader's own arithmetic; nothing is read.
+"""The load that a large run puts on its object store, computed with the loader's own arithmetic; nothing is read.
 
     python -m refinery.loader.stream.simulate --tokens 1e12 --world-size 2048 --sequence-length 4096 --hours 24
 
-For every position of the time simulated it finds the window that the position draws from and the host that takes it,
-and of every window the blocks of the store's files that a host fetches for it. Only time is assumed: all ranks go at
-the same pace, and a window is fetched as a whole when its first row is planned.
+For every position in the simulated time it computes the window that the position draws from and the host that reads it,
+and for every window the blocks of the files that a host fetches. Only the timing is assumed: all ranks run at the same
+speed, and a window is fetched as a whole when its first row is planned.
 """
 
 import argparse
@@ -16,15 +16,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from refinery.loader.format.block_checksums import BLOCK
-from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.order import OrderParams, lag_correlation
 from refinery.loader.stream.samples import Domain
-from refinery.loader.stream.schedule import Schedule, rows_of
-
-I64 = npt.NDArray[np.int64]
+from refinery.loader.stream.schedule import Schedule, rows_of_rank
 
 LIMITS = {
     "tokens": 2**60,
@@ -36,16 +34,18 @@ LIMITS = {
 }
 MOST_SHARDS = 10**6
 MOST_ROWS = 2**26  # of a step: 8 bytes of memory each
-MOST_POSITIONS = 2**33  # half an hour
-CHUNK = 1 << 20  # positions at a time
+MOST_POSITIONS = 2**33  # about half an hour of computing
+_CHUNK = 1 << 20  # positions at a time
 INSTANTS = 50  # at which the live part of the corpus is measured
-CONTRACT = 12.7e9  # bytes/s: what a project may read from a bucket's region by default (100 Gbit/s)
+REGION_QUOTA = 12.7e9  # bytes/s: a project's default read quota for a bucket's region (100 Gbit/s)
 
 
 @dataclass(frozen=True)
 class SimulateParams:
-    """A run. tokens, shard_tokens: of the corpus, and of each of its shards. token_bytes: 2 or 4. tokens_per_second: of
-    one rank. hours: of training, cut to one epoch.
+    """A run.
+
+    tokens, shard_tokens: of the corpus and of each shard. token_bytes: 2 or 4. tokens_per_second: of one rank.
+    hours: of training, limited to one epoch.
     """
 
     tokens: int = 10**12
@@ -79,23 +79,23 @@ class SimulateParams:
             raise ValueError(f"batch_size: {self.batch_size} given, 1 to {most} is allowed for {self.world_size} ranks")
         if self.steps * self.world_size * self.batch_size > MOST_POSITIONS + MOST_ROWS:
             raise ValueError(
-                f"hours: {self.hours} given, fewer are allowed: {MOST_POSITIONS} samples at most are walked"
+                f"hours: {self.hours} given, fewer are allowed: at most {MOST_POSITIONS} samples are simulated"
             )
 
     @property
     def steps(self) -> int:
-        """Steps of all ranks in the time, in one epoch at most."""
+        """Steps in the simulated time, at most one epoch."""
         epoch = -(-self.tokens // (self.sequence_length * self.world_size * self.batch_size))
         made = self.hours * 3600 * self.tokens_per_second / (self.batch_size * self.sequence_length)
         return max(1, epoch if made > epoch else round(made))
 
 
 def simulate(params: SimulateParams) -> dict[str, Any]:
-    """Figures of the run, by name with the unit in it.
+    """Figures of the run, by name; names include the unit.
 
-    read_amplification: bytes fetched per byte of the windows they are fetched for, however much of those is delivered
-    within the time. The first minute, which fills the caches, counts in the means and not in the worst minute.
-    Cost: some 0.2 us per position (a day of 2,048 ranks: 67 million of them) and 0.3 ms per window.
+    read_amplification: bytes fetched per byte of the windows they are fetched for, even if only a part of these is
+    delivered in the simulated time. The first minute, which fills the caches, counts in means but not in the worst
+    minute. Cost: about 0.2 us per position (67 million for a day of 2,048 ranks) and 0.3 ms per window.
     """
     whole, last = divmod(params.tokens, params.shard_tokens)
     sizes = [params.shard_tokens] * whole + [last] * (last > 0)
@@ -109,7 +109,7 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
     hosts = -(-params.world_size // params.ranks_per_host)
     host_of_row = np.empty(step, np.int64)
     for rank in range(params.world_size):
-        rows = rows_of(rank, params.world_size, params.batch_size, params.order.lanes)
+        rows = rows_of_rank(rank, params.world_size, params.batch_size, params.order.lanes)
         host_of_row[rows] = rank // params.ranks_per_host
     opened = _opened(order.windows, positions, host_of_row, hosts)
     fetched, requests = _fetches(params, domain, order.pieces, opened[:, 0], opened[:, 1])
@@ -140,45 +140,47 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
         "reads_per_second_per_rank": float(requests.sum()) / seconds / params.world_size,
         "bytes_per_read_mean": float(fetched.sum() / requests.sum()),
         "read_amplification": float(fetched.sum()) / used,
-        "share_of_contract": float(fetched.sum()) / seconds / CONTRACT,
+        "share_of_region_quota": float(fetched.sum()) / seconds / REGION_QUOTA,
         "cache_bytes_per_host_max": live,
         "lag_1_correlation": lag_correlation(order) if order.n > 3 else 0.0,
     }
 
 
 def _opened(windows: Any, positions: int, host_of_row: I64, hosts: int) -> I64:
-    """int64 [n, 4]: start, stop, host and first position of every window and host that draws from it."""
+    """int64 [n, 4]: start, stop, host and first position, for every window and each host that draws from it."""
     found = np.empty((0, 4), np.int64)
-    for begin in range(0, positions, CHUNK):
-        p = np.arange(begin, min(begin + CHUNK, positions))
+    for begin in range(0, positions, _CHUNK):
+        p = np.arange(begin, min(begin + _CHUNK, positions))
         start, stop, _ = windows(p).T
         host = host_of_row[p % len(host_of_row)]
         _, first = np.unique(start * hosts + host, return_index=True)
         new = np.stack([start, stop, host, p], axis=1)[first]
-        both = np.concatenate([found, new])  # the earlier first
+        both = np.concatenate([found, new])  # earlier positions first
         _, first = np.unique(both[:, 0] * hosts + both[:, 2], return_index=True)
         found = both[first]
     return found
 
 
 def _fetches(params: SimulateParams, domain: Domain, pieces: Any, starts: I64, stops: I64) -> tuple[I64, I64]:
-    """(bytes, requests) that each of some windows costs a host: whole blocks of the shards' files."""
-    group = SourceParams().group
+    """(bytes, requests) that a host needs for each of some windows: whole blocks of the shards' files."""
+    group = RemoteParams().group
     each, inverse = np.unique(np.stack([starts, stops], axis=1), axis=0, return_inverse=True)
     costs = np.empty((len(each), 2), np.int64)
     for i, (start, stop) in enumerate(each.tolist()):
         blocks: set[tuple[int, int]] = set()
         for begin, end in pieces(start, stop).tolist():
             for shard, first, last in domain.ranges(begin * domain.length, end * domain.length):
-                span = range(first * params.token_bytes // BLOCK, -(-last * params.token_bytes // BLOCK))
+                span = range(
+                    first * params.token_bytes // CHECKSUM_BLOCK, -(-last * params.token_bytes // CHECKSUM_BLOCK)
+                )
                 blocks.update((shard, block) for block in span)
         groups = {(shard, block // group) for shard, block in blocks}
-        costs[i] = len(blocks) * BLOCK, len(groups)
+        costs[i] = len(blocks) * CHECKSUM_BLOCK, len(groups)
     return costs[inverse.ravel(), 0], costs[inverse.ravel(), 1]
 
 
 def _live(windows: Any, lanes: int, span: int, positions: int, opened: I64, fetched: I64, hosts: int) -> int:
-    """The most bytes that any host holds at once: its open windows, and those that the next quarter window opens."""
+    """Most bytes that any host holds at once: its open windows, and those to be opened in a quarter of a window."""
     ends = windows(opened[:, 3])[:, 2]
     ahead = span * lanes // 4
     most = 0
@@ -189,8 +191,8 @@ def _live(windows: Any, lanes: int, span: int, positions: int, opened: I64, fetc
     return most
 
 
-def report(params: SimulateParams, figures: dict[str, Any]) -> str:
-    """The figures as lines for people."""
+def format_report(params: SimulateParams, figures: dict[str, Any]) -> str:
+    """The figures as readable lines."""
     f = figures
     return "\n".join(
         [
@@ -199,12 +201,12 @@ def report(params: SimulateParams, figures: dict[str, Any]) -> str:
             f"{params.world_size} ranks on {f['hosts']} hosts, {params.tokens_per_second:.6g} tokens/s each: "
             f"{f['tokens_per_second']:.4g} tokens/s for {f['hours']:.4g} h, {f['steps']} steps",
             f"delivered       {f['bytes_per_second_delivered'] / 1e6:10.4g} MB/s",
-            f"fetched         {f['bytes_per_second_fetched'] / 1e6:10.4g} MB/s in all, "
+            f"fetched         {f['bytes_per_second_fetched'] / 1e6:10.4g} MB/s in total, "
             f"{f['bytes_per_second_fetched_per_rank'] / 1e3:.4g} kB/s per rank: "
-            f"{f['share_of_contract']:.3%} of {CONTRACT / 1e9:.4g} GB/s",
-            f"worst minute    {f['bytes_per_second_fetched_worst_minute'] / 1e6:10.4g} MB/s in all, "
+            f"{f['share_of_region_quota']:.3%} of {REGION_QUOTA / 1e9:.4g} GB/s",
+            f"worst minute    {f['bytes_per_second_fetched_worst_minute'] / 1e6:10.4g} MB/s in total, "
             f"{f['bytes_per_second_fetched_worst_minute_of_a_host'] / 1e6:.4g} MB/s for a host",
-            f"reads           {f['reads_per_second']:10.4g} /s in all, "
+            f"reads           {f['reads_per_second']:10.4g} /s in total, "
             f"{f['reads_per_second_per_rank']:.3g} /s per rank, {f['bytes_per_read_mean'] / 1e6:.3g} MB each",
             f"amplification   {f['read_amplification']:10.4g} bytes fetched per byte delivered; "
             f"{f['hosts_per_window_mean']:.4g} hosts read a window",
@@ -236,12 +238,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         parser.error(str(error))
     figures = simulate(params)
-    sys.stdout.write((json.dumps(figures, indent=1) if as_json else report(params, figures)) + "\n")
+    sys.stdout.write((json.dumps(figures, indent=1) if as_json else format_report(params, figures)) + "\n")
     return 0
 
 
 def _whole(text: str, allowed: str = "a whole number") -> int:
-    """A whole number, also as 1e12."""
+    """A whole number; 1e12 is accepted."""
     try:
         value = Decimal(text)
         if value.is_finite() and value.adjusted() < 30 and value == int(value):

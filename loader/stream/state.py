@@ -1,23 +1,26 @@
-"""What a stream's state must be to be continued: plain JSON, read with suspicion. And which code made it."""
+"""Validation of a stream's state, which is plain JSON, and the versions of the code that wrote it."""
 
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
 
 from refinery import DISTRIBUTION
-from refinery.loader.stream import order
+from refinery.loader.stream.order import ORDER_VERSION
 
 STATE_VERSION = 1
 
 
 class StateError(ValueError):
-    """A state is of another corpus, seed, sequence length, order or past mixture. The message names what differs."""
+    """A state does not belong to this stream: other corpus, seed, sequence length, order or past mixture.
+
+    The message names what differs.
+    """
 
 
 def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Raise StateError unless `state` is a mapping with everything that `identity` has."""
+    """Raise StateError unless `state` is a mapping that contains all items of `identity`."""
     if not isinstance(state, Mapping):
-        raise StateError(f"state: {state!r:.80} given, what state_dict returned is allowed")
+        raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
     for name, here in identity.items():
         if state.get(name) != here:
             raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
@@ -32,7 +35,7 @@ def count_in(state: Mapping[str, Any], name: str) -> int:
 
 
 def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
-    """refinery.loader.stream.usage's digests, one for each domain; None where the state has none. Raises StateError."""
+    """Digests of refinery.loader.stream.usage, one per domain; None if the state has none. Raises StateError."""
     usage = state.get("usage")
     if usage is None:
         return None
@@ -46,9 +49,9 @@ def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
 
 
 def code_version() -> dict[str, Any]:
-    """Versions of the package (None in a copied folder), of the order's arithmetic and of states."""
+    """Versions of the package (None if it is not installed), of the order's arithmetic and of states."""
     try:
         version: str | None = metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:
         version = None
-    return {"refinery": version, "order": order.VERSION, "state": STATE_VERSION}
+    return {"refinery": version, "order": ORDER_VERSION, "state": STATE_VERSION}

@@ -5,8 +5,8 @@
         loss = step(batch["input_ids"], batch["labels"])      # int64 [8, 4096] each
         state = stream.state_dict()                           # JSON-able, at most 1 KiB
 
-The order is arithmetic (loader.stream.order, loader.stream.mixing): the state is a position, and continuing under
-another number of ranks, workers or rows gives exactly the tokens that come next.
+The order is computed, not stored (refinery.loader.stream.order, refinery.loader.stream.mixing): the state is a
+position, and a stream resumed with another number of ranks, workers or rows delivers exactly the tokens that come next.
 """
 
 import hashlib
@@ -18,24 +18,26 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from refinery.loader.format.manifest import SPLITS, load_manifest
-from refinery.loader.remote.blocks import SourceParams
-from refinery.loader.remote.source import LocalSource, load_index, open_source
+from refinery.loader.format.shard_files import load_index
+from refinery.loader.local.local_source import LocalSource
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import Counters, Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
-from refinery.loader.stream import order as order_module
-from refinery.loader.stream.assemble import Assembler, Batch, BatchParams, Codec, Made
+from refinery.loader.stream.arrays import Batch
+from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.mixing import MixParams, MixStage, Mixture, mix_params
-from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.order import ORDER_VERSION, OrderParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
-from refinery.loader.stream.schedule import Plan, Schedule
+from refinery.loader.stream.schedule import Schedule, StepPlan
 from refinery.loader.stream.state import STATE_VERSION, StateError, check_identity, code_version, count_in, digests_in
 from refinery.loader.stream.telemetry import Telemetry
+from refinery.loader.stream.token_source import open_token_source
 from refinery.loader.stream.usage import Usage
 
 
@@ -44,36 +46,36 @@ class TokenStream:
     S = sequence_length tokens.
 
     input_ids     int64 [B, S]
-    labels        int64 [B, S]; -100, the ignore index, where there is nothing to learn: in padding, at the domain's
-                  last token, and where ignore_cross_document or ignore_eos say so. In batches without any of these it
-                  is a view of the memory of input_ids, moved by one: copy it before writing to it
-    loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): if asked for, see refinery.loader.stream.masks
+    labels        int64 [B, S]; -100, the ignore index, in padding, at the domain's last token, and where
+                  ignore_cross_document or ignore_eos apply. In batches without any of these it shares memory with
+                  input_ids, shifted by one: copy it before writing to it
+    loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
 
-    prefix: local folder, gs://bucket/prefix or https:// address, or a store, which stays open. epochs: where to end,
-    None for never. batch_size: rows of one rank. split: train or validation.
+    prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
+    None for no end. batch_size: rows of one rank. split: train or validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
-    with empty rows (loss_mask all false, labels all -100) so that every rank makes as many steps.
+    with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.
 
-    With `weights` (by domain; or MixStages, or MixParams) the domains are mixed as loader.stream.mixing says, each
-    with its own epochs; `epochs` is then how often a domain may be delivered at most, and the stream ends before the
-    first sample beyond that.
+    With `weights` (by domain, or MixStages, or MixParams) the domains are mixed as described in
+    refinery.loader.stream.mixing, each with its own epochs; `epochs` then limits how often each domain is delivered,
+    and the stream ends before the first sample beyond that limit.
 
-    rank, world_size: which rows of each step are delivered. worker, workers: of this rank's steps only every
-    `workers`-th, from number `worker` on, for processes that share a rank; a state is that after the step delivered
-    last.
+    rank, world_size: which rows of each step are delivered. worker, workers: deliver only every `workers`-th of this
+    rank's steps, from number `worker` on, for processes that share a rank; a state is that after the last step
+    delivered.
 
-    order: shape of the shuffle. fill_in_middle: reorder documents, between characters if `codec`, the tokenizer's
-    (encode, decode), is given. prefetch: finished batches kept ahead by a thread; 0 for none. A caller that comes
-    back at once makes its batches itself either way. source: how to read remote corpora. shards: .bin paths; the
-    stream is then of these alone (refinery.loader.stream.assignment), its epochs too.
+    order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
+    (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
+    calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
+    stream only these (refinery.loader.stream.assignment), as if there were no others.
 
-    `telemetry` has the times of each step. `tokens_per_shard`, `mix`, `receipt` tell what was delivered.
+    `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
 
-    Raises ValueError for wrong arguments and for a split without tokens, FormatError for what is no corpus or a wrong
-    one, UsageError at an epoch's end when the counters disagree, RepetitionLimit if the mixture says so, and what
-    reading raises; another `next` then tries the same batch again (but for UsageError, after which nothing helps). Not
-    for use by several threads at once. A child made by a fork goes on from where its copy stands. Use it as a context
+    Raises ValueError for invalid arguments and for a split without tokens, FormatError for a missing or invalid corpus,
+    UsageError at an epoch's end if the counters disagree, RepetitionLimit if the mixture is set to, and what reading
+    raises; the next `next` then tries the same batch again (except after UsageError, which is permanent). Not for
+    concurrent use by several threads. A forked child continues from the position of its copy. Use it as a context
     manager, or `close` it.
     """
 
@@ -101,10 +103,10 @@ class TokenStream:
         prefetch: int = 1,
         worker: int = 0,
         workers: int = 1,
-        source: SourceParams | None = None,
+        remote: RemoteParams | None = None,
         shards: Sequence[str] | None = None,
     ) -> None:
-        # Python's own integers: numpy's are no JSON.
+        # Python integers, since numpy integers cannot be written as JSON.
         sequence_length, batch_size, seed, rank, world_size = map(
             operator.index, (sequence_length, batch_size, seed, rank, world_size)
         )
@@ -126,7 +128,7 @@ class TokenStream:
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
         self._own_store = not isinstance(prefix, Store)
-        self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, source)
+        self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, remote)
         self.manifest, data = load_manifest(self._store)
         self.corpus = hashlib.sha256(data).hexdigest()
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
@@ -164,22 +166,22 @@ class TokenStream:
         self._prefetch, self._worker, self._workers = prefetch, worker, workers
         self._skip = worker  # steps from the position to this worker's next one
         self._counters = Counters()
-        self._source = open_source(
-            self._store, self._shards, self.manifest.dtype, corpus=self.corpus, params=source, counters=self._counters
+        self._source = open_token_source(
+            self._store, self._shards, self.manifest.dtype, corpus=self.corpus, params=remote, counters=self._counters
         )
         self._stop, self._documents = self._new_documents()
         self._telemetry = Telemetry()
         self._usage = Usage(domains)
         self._epoch = self._position = 0
-        self._plan: Plan | None = None  # of the batch delivered last
+        self._plan: StepPlan | None = None  # of the last batch delivered
         self._counted = 0  # position up to which `_usage` has counted
-        self._batches: Prefetcher[Made] | None = None
+        self._batches: Prefetcher[PreparedBatch] | None = None
         self._over = self._closed = False
-        self._taking = False  # still true at the beginning of a `next`: the one before failed
+        self._taking = False  # still true when `next` starts: the previous `next` failed
         self._process = os.getpid()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Itself: leaving a loop and starting another goes on behind the batch delivered last."""
+        """Returns itself: a second loop continues after the last batch delivered."""
         return self
 
     def __next__(self) -> Batch:
@@ -189,7 +191,7 @@ class TokenStream:
             raise StopIteration
         self._after_fork()
         if self._taking:
-            self._begin_again()
+            self._restart()
         if self._batches is None:
             self._batches = self._start()
         self._taking = True
@@ -208,7 +210,7 @@ class TokenStream:
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         return batch
 
-    def _start(self) -> Prefetcher[Made]:
+    def _start(self) -> Prefetcher[PreparedBatch]:
         local = isinstance(self._source, LocalSource)
         assembler = Assembler(
             self._schedule,
@@ -223,18 +225,18 @@ class TokenStream:
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
-        """Where documents start, and what ends the reading of indexes. Neither refers to the stream."""
+        """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
         stop, store, shards = Stop(), self._store, self._shards
         return stop, DocumentStarts(lambda number: load_index(store, shards[number], stop))
 
-    def _begin_again(self) -> None:
-        """After an error or an interrupt: the next batch is the one behind the batch delivered last."""
+    def _restart(self) -> None:
+        """After an error or an interrupt: continue after the last batch delivered."""
         self._halt()
         self._count()
         self._plan, self._taking = None, False
 
     def _after_fork(self) -> None:
-        """Only in a child: threads and locks are the parent's, connections are shared with it."""
+        """In a forked child: threads and locks are the parent's, connections are shared with it."""
         if self._process == os.getpid():
             return
         self._process = os.getpid()
@@ -247,8 +249,8 @@ class TokenStream:
             self._batches.close()
             self._batches = None
 
-    def _move_to(self, plan: Plan, position: int) -> None:
-        """Everything before `position` has been delivered."""
+    def _move_to(self, plan: StepPlan, position: int) -> None:
+        """Record that everything before `position` has been delivered."""
         if plan is not self._plan:
             if self._plan is not None:
                 self._position = self._plan.stop  # the rest of it was for other workers of this rank
@@ -269,16 +271,16 @@ class TokenStream:
 
     @property
     def telemetry(self) -> Telemetry:
-        """Times of every step, and what reading has cost (refinery.loader.storage.fetch.Counters)."""
+        """Times of every step, and counters of reading (refinery.loader.storage.fetch.Counters)."""
         self._after_fork()
         self._telemetry.total(self._counters.snapshot())
         return self._telemetry
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the stream stands after the batch delivered last: JSON-able, at most 1 KiB.
+        """The position after the last batch delivered: JSON-able, at most 1 KiB.
 
-        280 to 340 bytes; with weights 20 more for each domain, but none of these for more than 24
-        (loader.stream.usage). The same on all ranks. Batches made ahead and not delivered do not count.
+        280 to 340 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
+        on all ranks. Batches that were prefetched but not delivered do not count.
         """
         self._count()
         epoch, position = self._epoch, self._position
@@ -299,15 +301,15 @@ class TokenStream:
             "sequence_length": self.sequence_length,
             "seed": self.seed,
             "shards": self._part,
-            "order": {"version": order_module.VERSION} | asdict(self.order_params),
+            "order": {"version": ORDER_VERSION} | asdict(self.order_params),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on behind the batch after which `state` was made, whatever the number of ranks, workers or rows was.
+        """Continue after the batch at which `state` was taken, whatever the number of ranks, workers or rows was.
 
         Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
-        or of a mixture with another past; for one beyond this stream's end; and for what is no state. The stream is
-        then as before.
+        or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
+        then unchanged.
         """
         check_identity(state, self._identity())
         epoch, position = count_in(state, "epoch"), count_in(state, "position")
@@ -337,15 +339,15 @@ class TokenStream:
 
     @property
     def tokens_per_shard(self) -> dict[str, int]:
-        """Input tokens that all ranks were delivered of each shard in the current epoch, by the name of its .bin.
+        """Input tokens of each shard, by the name of its .bin, that were delivered in the current epoch to all ranks.
 
-        Without those of domains that were resumed inside an epoch.
+        Without domains that were resumed inside an epoch.
         """
         self._count()
         return {self._shards[number].bin.path: count for number, count in self._usage.tokens().items()}
 
     def receipt(self) -> dict[str, Any]:
-        """What to store with a checkpoint to say what the model was trained on: JSON-able, 150 bytes per shard."""
+        """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""
         masks = asdict(self._batch_params.masks)
         infill = self._batch_params.fill_in_middle
         return {
@@ -364,10 +366,10 @@ class TokenStream:
         }
 
     def close(self) -> None:
-        """Stop the threads and free files. The state can still be asked for."""
+        """Stop the threads and close files. `state_dict` still works."""
         self._after_fork()
         self._closed = True
-        self._stop.set()  # first: a thread that waits for the network gives up
+        self._stop.set()  # first: cancels a thread that waits for the network
         self._source.close()
         self._halt()
         if self._own_store:
@@ -375,7 +377,7 @@ class TokenStream:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "TokenStream: cannot be pickled or copied; make one from the same arguments, load its state_dict"
+            "TokenStream: cannot be pickled or copied; create one from the same arguments and load its state_dict"
         )
 
     def __enter__(self) -> "TokenStream":
@@ -385,8 +387,8 @@ class TokenStream:
         self.close()
 
 
-def _open_store(prefix: str | Path, params: SourceParams | None) -> Store:
+def _open_store(prefix: str | Path, params: RemoteParams | None) -> Store:
     store = open_store(prefix)
     if isinstance(store, RemoteStore) and params is not None:
-        store.params = params.fetch  # for manifest and indexes as for tokens
+        store.params = params.fetch  # for manifest and indexes too
     return store

@@ -1,8 +1,8 @@
-"""Where a training step's time goes, cheap enough to leave on.
+"""Time per stage of each training step, cheap enough to be always on.
 
 Times are nanoseconds of time.perf_counter_ns. A step has five stages: `read` (waiting for bytes), `decode` (bytes to
-tokens, checksums), `assemble` (batch and masks), `copy` (to the device) and `wait` (the caller stood still). All but
-`wait` may overlap with the caller's own work; only `wait` is lost.
+tokens, checksums), `assemble` (batch and masks), `copy` (to the device) and `wait` (the caller was blocked). All but
+`wait` may overlap with the caller's work; only `wait` is lost time.
 """
 
 import struct
@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-STAGES = ("read", "decode", "assemble", "copy", "wait")
-TRACKS = (*STAGES, "lead")
-ELSEWHERE = "elsewhere"  # a stall that no stage explains: the producer was not running
+STEP_STAGES = ("read", "decode", "assemble", "copy", "wait")
+TRACKS = (*STEP_STAGES, "lead")
+ELSEWHERE = "elsewhere"  # of a stall that no stage explains: the producer was not running
 
 FOLD = 1024  # steps between two updates of the histograms
-SUBDIVISIONS = 4  # 2^4 buckets per factor of two: quantiles are right to 1 in 32
+SUBDIVISIONS = 4  # 2^4 buckets per factor of two: quantiles are accurate to 1 in 32
 BUCKETS = 64 << SUBDIVISIONS
-ROW = struct.Struct("=7q")  # tokens and the tracks: packing is the cheapest way to keep seven integers
-KEPT_STALLS = 16  # the latest; all are counted
+ROW = struct.Struct("=7q")  # tokens and the tracks; packing is the cheapest way to store seven integers
+KEPT_STALLS = 16  # most recent stalls that are kept; all are counted
 
 Counts = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class TelemetryParams:
-    """A step stalls when the caller waits longer than `stall_ms` and than `stall_ratio` times the median wait."""
+    """A step stalls if the caller waits longer than `stall_ms` and longer than `stall_ratio` times the median wait."""
 
     stall_ms: float = 50.0
     stall_ratio: float = 10.0
@@ -53,10 +53,10 @@ class Stall:
 
 
 class Telemetry:
-    """Collects what the steps of one stream took. Memory is constant, about 110 KiB.
+    """Collects the times of one stream's steps. Memory is constant, about 110 KiB.
 
-    `record` is for one thread, the one that takes the batches; everything else may be called by any. Cost: 0.3 us per
-    step with its share of the histograms. The caller's clock readings come on top, 0.05 us each.
+    `record` is for one thread, the one that takes the batches; other methods may be called by any thread. Cost: 0.3 us
+    per step, including its share of the histograms, plus the caller's clock readings, 0.05 us each.
     """
 
     def __init__(self, params: TelemetryParams = TelemetryParams()) -> None:
@@ -67,7 +67,7 @@ class Telemetry:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; rates count from now. Not while another thread records."""
+        """Discard everything; rates start now. Not while another thread records."""
         with self._lock:
             self._pending = bytearray(FOLD * ROW.size)
             self._end = 0
@@ -95,8 +95,8 @@ class Telemetry:
     ) -> Stall | None:
         """One delivered step: its tokens, and nanoseconds per stage. Returns the stall if it was one.
 
-        lead: how long the batch lay ready before it was asked for. The stage times are those of this batch, measured
-        wherever it was made. copy: 0 where nothing was copied yet.
+        lead: how long the batch was ready before it was requested. The stage times are those of this batch, in
+        whichever thread it was made. copy: 0 if it was not copied yet.
         """
         ROW.pack_into(self._pending, self._end, tokens, read, decode, assemble, copy, wait, lead)
         self._end += ROW.size
@@ -105,9 +105,9 @@ class Telemetry:
         return self._stall(read, decode, assemble, copy, wait) if wait > self._limit else None
 
     def copied(self, ns: int) -> Stall | None:
-        """Time of a batch's copy to the device, where it is known only after `record`. Returns the stall if it was one.
+        """Record a batch's copy to the device, for times known only after `record`. Returns the stall if it was one.
 
-        For any thread. Cost: a few microseconds.
+        From any thread. Cost: a few microseconds.
         """
         with self._lock:
             i = TRACKS.index("copy")
@@ -116,13 +116,11 @@ class Telemetry:
             self._maxima[i] = max(int(self._maxima[i]), ns)
         return self._stall(0, 0, 0, ns, ns) if ns > self._limit else None
 
-    def count(self, name: str, n: int = 1) -> None:
-        """Add n to a counter. `cache_hits` and `cache_misses` are shown in the summary. Cost: a lock."""
-        with self._lock:
-            self._counters[name] = self._counters.get(name, 0) + n
-
     def total(self, totals: Mapping[str, int]) -> None:
-        """Counters that are kept elsewhere: what they have grown by since the last call is added. Cost: a lock."""
+        """Add the increase, since the last call, of counters that are kept elsewhere. Cost: a lock.
+
+        `cache_hits` and `cache_misses` are shown in the summary.
+        """
         with self._lock:
             for name, value in totals.items():
                 grown = value - self._totals.get(name, 0)
@@ -134,9 +132,9 @@ class Telemetry:
         """Everything so far as plain JSON-able values.
 
         steps, tokens, seconds; tokens_per_second since the start, recent_tokens_per_second since the last snapshot;
-        wait_share, the part of all time in which the caller stood still; stages: p50_ms, p99_ms, max_ms and
-        total_s of each, and of `lead`; counters; cache_hit_share, None without a cache; stalls, how many per stage, and
-        latest_stalls. Quantiles are right to 1 in 32. Cost: about a millisecond.
+        wait_share, the share of time in which the caller was blocked; stages: p50_ms, p99_ms, max_ms and total_s of
+        each, and of `lead`; counters; cache_hit_share, None without a cache; stalls, their number per stage, and
+        latest_stalls. Quantiles are accurate to 1 in 32. Cost: about a millisecond.
         """
         now = time.perf_counter_ns()
         with self._lock:
@@ -170,7 +168,7 @@ class Telemetry:
         }
 
     def summary(self) -> str:
-        """A line for a log: rates, wait, medians and 99th percentiles, cache, stalls. Takes a snapshot."""
+        """A line for a log: rate, wait, medians and 99th percentiles, cache, stalls. Takes a snapshot."""
         now = self.snapshot()
         stages = " ".join(
             f"{name} {track['p50_ms']:.3g}/{track['p99_ms']:.3g}"
@@ -204,7 +202,7 @@ class Telemetry:
             self._limit = max(self._floor, int(median * self.params.stall_ratio))
 
     def _merged(self) -> tuple[Counts, Counts, Counts, int, int]:
-        """Totals with the pending steps. Another thread may be recording: a row counts once `_end` is past it."""
+        """Totals including the pending steps. Another thread may be recording: a row counts once `_end` is past it."""
         rows = np.frombuffer(self._pending, np.int64)[: self._end // 8].reshape(-1, 1 + len(TRACKS))
         values = np.maximum(rows[:, 1:], 0)
         places = buckets(values) + np.arange(len(TRACKS)) * BUCKETS
@@ -222,7 +220,7 @@ def buckets(values: Counts) -> Counts:
 
 
 def quantile(counts: Counts, share: float) -> float:
-    """The value below which `share` of the counted ones lie: the middle of its bucket. 0 where nothing is counted."""
+    """The `share` quantile of the counted values: the middle of its bucket. 0 if nothing was counted."""
     total = int(counts.sum())
     if not total:
         return 0.0

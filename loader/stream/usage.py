@@ -1,6 +1,6 @@
-"""What was delivered, counted and compared with what an epoch must be: every sample once, every token of every shard.
+"""Counts what was delivered and compares it with an epoch: every sample once, every token of every shard.
 
-Counted are the samples of all ranks, since each rank knows them by arithmetic; so all ranks hold the same counters.
+Each rank can compute the samples of all ranks and counts them all, so all ranks have the same counters.
 """
 
 from collections.abc import Sequence
@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.samples import Domain
 
-I64 = npt.NDArray[np.int64]
-
-MAX_IN_STATE = 24  # domains whose digests a state carries, to stay below 1 KiB
+MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB
 _FACTOR = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 
 
 class UsageError(Exception):
-    """An epoch did not deliver what it must. The message names the domain, what was found and what was expected."""
+    """An epoch did not deliver each sample once. The message names the domain, what was found and what was expected."""
 
 
 def digest(samples: I64) -> int:
-    """Sum of i (i + 2^64 / golden ratio) over samples i, modulo 2^64: in any order the same, of others another."""
+    """Sum of i (i + 2^64 / golden ratio) over samples i, modulo 2^64: depends on the samples, not on their order."""
     i = samples.astype(np.uint64)
     return int((i * (i + np.uint64(_FACTOR))).sum(dtype=np.uint64))
 
@@ -37,8 +36,8 @@ def digest_of_all(n: int) -> int:
 class Usage:
     """Counters of the current epoch of each domain.
 
-    Samples: their number and digest, also across resumes. Tokens per shard: from an epoch's start on, not for an epoch
-    that was resumed (a state has no room for every shard).
+    Samples: their number and digest, also across resumes. Tokens per shard: only for epochs that were not resumed (a
+    state has no room for every shard).
     """
 
     def __init__(self, domains: Sequence[Domain]) -> None:
@@ -50,9 +49,9 @@ class Usage:
         self._failure: UsageError | None = None
 
     def add(self, domains: npt.NDArray[Any], epochs: I64, samples: I64) -> None:
-        """Count samples in the order of delivery, [n] each, -1 not counted. Checks every epoch that they complete.
+        """Count samples in order of delivery, [n] each, except -1. Checks every epoch that they complete.
 
-        Raises UsageError, from then on every time. Cost: about 60 ns per sample in arrays of thousands.
+        Raises UsageError, then again on every call. Cost: about 60 ns per sample in arrays of thousands.
         """
         if self._failure is not None:
             raise self._failure
@@ -101,10 +100,10 @@ class Usage:
                     f"{where}: {tokens[i]} tokens of shard {domain.numbers[i]} delivered, {expected[i]} expected"
                 )
         if self._digests[d] not in (None, digest_of_all(domain.samples)):
-            raise UsageError(f"{where}: {domain.samples} samples delivered, but some twice and others never")
+            raise UsageError(f"{where}: {domain.samples} samples delivered, but some twice and some never")
 
     def tokens(self) -> dict[int, int]:
-        """Input tokens delivered so far in the current epoch, by shard number; without domains resumed inside one."""
+        """Input tokens delivered in the current epoch, by shard number; without domains resumed inside an epoch."""
         return {
             number: count
             for domain, tokens in zip(self._domains, self._tokens, strict=True)
@@ -113,14 +112,14 @@ class Usage:
         }
 
     def state(self) -> list[str] | None:
-        """Digests for a state, one per domain in hexadecimal; None when they are too many or not all known."""
+        """Digests for a state, one per domain in hexadecimal; None if there are too many or some are unknown."""
         known = [value for value in self._digests if value is not None]
         if len(known) < len(self._digests) or len(known) > MAX_IN_STATE:
             return None
         return [f"{value:x}" for value in known]
 
     def restore(self, epochs: Sequence[int], counts: Sequence[int], digests: Sequence[int] | None) -> None:
-        """Go on from a state: the epoch and position of each domain, and `state`'s digests."""
+        """Continue from a state: the epoch and position of each domain, and the digests that `state` returned."""
         self._epochs, self._counts, self._failure = list(epochs), list(counts), None
         for d, count in enumerate(self._counts):
             size = len(self._domains[d].numbers)

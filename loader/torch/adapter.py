@@ -1,13 +1,13 @@
-"""The stream for PyTorch: data set, data loader, and copies to the device ahead of use. Only this file imports torch.
+"""The stream for PyTorch: data set, data loader, and prefetching to the device. Only this module imports torch.
 
     loader = build_dataloader("gs://bucket/corpus", sequence_length=4096, batch_size=8, seed=1)
     for batch in (steps := device_prefetch(loader, "cuda")):
         ...                                   # batch: dict of tensors on the device
         torch.save({"model": ..., "loader": steps.state_dict()}, path)
 
-num_workers=0 is the fast way: the stream prefetches on a thread, and batches are not sent between processes. With N
-worker processes each makes every N-th step of its rank, and batches arrive in the order they have without workers. The
-state is that of the stream: it can be loaded under any number of workers and ranks, or into a plain TokenStream.
+num_workers=0 is fastest: the stream prefetches on a thread, and batches are not sent between processes. With N worker
+processes each makes every N-th step of its rank, and batches arrive in the same order as without workers. The state is
+that of the stream: it can be loaded with any number of workers and ranks, or into a plain TokenStream.
 """
 
 import json
@@ -21,19 +21,21 @@ import torch
 import torch.distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from refinery.loader.stream.arrays import Batch
 from refinery.loader.stream.stream import TokenStream
 from refinery.loader.stream.telemetry import Telemetry
 
-Batch = dict[str, Any]
 State = dict[str, Any]
 
-CUDA: Any = torch.cuda  # typed in parts only
-STATE = "loader_state"  # travels with a batch from its worker process to the data loader, which takes it out
+CUDA: Any = torch.cuda  # only partly typed
+STATE = "loader_state"  # added to a batch in its worker process, removed by the data loader
 
 
 def default_rank() -> tuple[int, int]:
-    """Rank and world size: of torch.distributed where it is initialized, else RANK and WORLD_SIZE, as torchrun sets
-    them, else 0 of 1. Raises ValueError when only one of the variables is set."""
+    """Rank and world size: of torch.distributed if initialized, else RANK and WORLD_SIZE as set by torchrun, else 0, 1.
+
+    Raises ValueError if only one of the variables is set.
+    """
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
     rank, world = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
@@ -43,17 +45,17 @@ def default_rank() -> tuple[int, int]:
 
 
 def as_tensors(batch: Mapping[str, Any]) -> Batch:
-    """The batch with its arrays as tensors that share their memory."""
+    """The batch with tensors that share the arrays' memory."""
     return {name: torch.from_numpy(value) if hasattr(value, "dtype") else value for name, value in batch.items()}
 
 
 class TokenDataset(IterableDataset[Batch]):
-    """The batches of a TokenStream as tensors. Takes the stream's own arguments, and its state.
+    """The batches of a TokenStream as tensors. Takes the stream's arguments, and its state.
 
-    rank, world_size: by default those of this process (`default_rank`), found when the data set is made. Give it to a
-    DataLoader with batch_size=None, since an item is a batch already; `build_dataloader` does. It works with
-    torchdata's StatefulDataLoader: in a worker process, `state_dict` also says which worker it is of, and only that one
-    can load it.
+    rank, world_size: by default those of this process (`default_rank`) when the data set is created. Pass it to a
+    DataLoader with batch_size=None, since an item is already a batch; `build_dataloader` does. It works with
+    torchdata's StatefulDataLoader: in a worker process, `state_dict` includes the worker's number, and only the worker
+    with that number can load it.
     """
 
     def __init__(self, prefix: str, *, rank: int | None = None, world_size: int | None = None, **options: Any) -> None:
@@ -64,9 +66,9 @@ class TokenDataset(IterableDataset[Batch]):
         self.prefix = prefix
         self.options = options | {"rank": here, "world_size": count}
         self.carry_state = False  # add STATE to batches made in worker processes
-        self._state: State | None = None  # in a worker process that was not forked: where to begin
-        self._of_worker: State | None = None  # in a worker: where its own stream stands
-        self._stream: TokenStream | None = TokenStream(prefix, **self.options)  # wrong arguments fail here and now
+        self._state: State | None = None  # in a spawned worker process: where to start
+        self._of_worker: State | None = None  # in a worker: the position of its stream
+        self._stream: TokenStream | None = TokenStream(prefix, **self.options)  # invalid arguments fail immediately
 
     @property
     def stream(self) -> TokenStream:
@@ -78,7 +80,7 @@ class TokenDataset(IterableDataset[Batch]):
         return self._stream
 
     def __getstate__(self) -> State:
-        """For worker processes: the arguments and the position, no open files and threads."""
+        """For worker processes: the arguments and the position, without open files and threads."""
         return self.__dict__ | {"_stream": None, "_state": self.state_dict()}
 
     def __iter__(self) -> Iterator[Batch]:
@@ -104,7 +106,7 @@ class TokenDataset(IterableDataset[Batch]):
             stream.close()
 
     def _worker_state(self, worker: int, workers: int) -> State:
-        """Where worker `worker` stands. offset: steps from the state to its next one."""
+        """The position of worker `worker`. offset: steps from the state to its next step."""
         if self._of_worker is None:
             start = self._state if self._stream is None and self._state is not None else self.stream.state_dict()
             self._of_worker = {"stream": start, "worker": worker, "workers": workers, "offset": worker}
@@ -114,12 +116,12 @@ class TokenDataset(IterableDataset[Batch]):
         return self._of_worker
 
     def state_dict(self) -> State:
-        """State after the last batch delivered. In the main process it is the stream's."""
+        """State after the last batch delivered; in the main process, the stream's."""
         info = get_worker_info()
         return self.stream.state_dict() if info is None else self._worker_state(info.id, info.num_workers)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`. Raises what the stream raises for a state of another corpus, seed or sequence length."""
+        """Continue from `state`. Raises what the stream raises for a state that does not fit."""
         if "offset" not in state:
             self.stream.load_state_dict(dict(state))
             self._of_worker = None
@@ -130,10 +132,10 @@ class TokenDataset(IterableDataset[Batch]):
 
 
 class TokenLoader(DataLoader[Batch]):
-    """A DataLoader over a TokenDataset whose state is that of the last batch it delivered, with workers too.
+    """A DataLoader over a TokenDataset whose state is that after the last batch delivered, also with workers.
 
-    Leaving the loop and starting another goes on behind the last delivered batch. `telemetry` is the stream's, or with
-    workers one of its own, which sees waiting and tokens only.
+    A second loop continues after the last batch delivered. `telemetry` is the stream's; with workers it is the loader's
+    own, which has only waiting times and tokens.
     """
 
     def __init__(self, dataset: TokenDataset, **options: Any) -> None:
@@ -169,7 +171,7 @@ class TokenLoader(DataLoader[Batch]):
         return {**self.token_dataset.stream.receipt(), "state": self.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next loop goes on from `state`, saved under whatever number of workers and ranks."""
+        """The next loop continues from `state`, saved with any number of workers and ranks."""
         self.token_dataset.load_state_dict(state)
         self._last = None
 
@@ -188,21 +190,21 @@ def build_dataloader(
 ) -> TokenLoader:
     """A data loader over the corpus at `prefix`. options: those of TokenStream.
 
-    pin_memory: by default where a CUDA device is there. dataloader: further arguments of torch's DataLoader
-    (prefetch_factor, multiprocessing_context, timeout, ...).
+    pin_memory: by default if CUDA is available. dataloader: more arguments of torch's DataLoader (prefetch_factor,
+    multiprocessing_context, timeout, ...).
     """
     pin = torch.cuda.is_available() if pin_memory is None else pin_memory
     return TokenLoader(TokenDataset(prefix, **options), num_workers=num_workers, pin_memory=pin, **(dataloader or {}))
 
 
 class DevicePrefetcher:
-    """Batches on `device`, the next one being copied while this one is used. See `device_prefetch`."""
+    """Batches on `device`; the next one is copied while the current one is used. See `device_prefetch`."""
 
     def __init__(self, batches: Iterable[Batch], device: str | torch.device) -> None:
         self.device = torch.device(device)
         self._batches = batches
         self._telemetry: Telemetry | None = getattr(batches, "telemetry", None)
-        self._side = CUDA.Stream(self.device) if self.device.type == "cuda" else None
+        self._copy_stream = CUDA.Stream(self.device) if self.device.type == "cuda" else None
         self._source: Iterator[Batch] | None = None
         self._ahead: _Copied | None = None
         self._state: State | None = None
@@ -215,45 +217,45 @@ class DevicePrefetcher:
         while self._ahead is not None:
             now, failure = self._ahead, None
             try:
-                self._ahead = self._start_copy() if self._side is not None else None
-            except Exception as error:  # noqa: BLE001 - raised below, after the batch before it
+                self._ahead = self._start_copy() if self._copy_stream is not None else None
+            except Exception as error:  # noqa: BLE001 - raised below, after the current batch
                 self._ahead, failure = None, error
             self._deliver(now)
             self._state = now.state
             yield now.batch
-            self._tell(now)
+            self._record_copy(now)
             if failure is not None:
                 self._source = None
                 raise failure
-            if self._side is None:
+            if self._copy_stream is None:
                 self._ahead = self._start_copy()
         self._source = None
 
     def _start_copy(self) -> "_Copied | None":
-        """The next batch on its way to the device; None at the end."""
+        """Start copying the next batch to the device; None at the end."""
         batch = next(self._source, None) if self._source is not None else None
         if batch is None:
             return None
         state = self._batches.state_dict() if hasattr(self._batches, "state_dict") else None
-        if self._side is None:
-            begun = time.perf_counter_ns()
+        if self._copy_stream is None:
+            started = time.perf_counter_ns()
             moved = {name: v.to(self.device) if isinstance(v, torch.Tensor) else v for name, v in batch.items()}
-            return _Copied(moved, state, host_ns=time.perf_counter_ns() - begun)
+            return _Copied(moved, state, host_ns=time.perf_counter_ns() - started)
         events = CUDA.Event(enable_timing=True), CUDA.Event(enable_timing=True)
-        with CUDA.stream(self._side):
+        with CUDA.stream(self._copy_stream):
             events[0].record()
             moved = {name: self._copy(v) if isinstance(v, torch.Tensor) else v for name, v in batch.items()}
             events[1].record()
         return _Copied(moved, state, events=events)
 
     def _copy(self, value: torch.Tensor) -> torch.Tensor:
-        """Non-blocking needs contiguous pinned memory. PyTorch's allocator keeps a block until its copies are done."""
+        """Non-blocking copies need contiguous pinned memory, which PyTorch's allocator keeps until they are done."""
         if not (value.is_pinned() and value.is_contiguous()):  # inputs and labels are views of one buffer
             value = torch.empty(value.shape, dtype=value.dtype, pin_memory=True).copy_(value)
         return value.to(self.device, non_blocking=True)
 
     def _deliver(self, copied: "_Copied") -> None:
-        """Let the caller's CUDA stream wait for the copy, and own its memory."""
+        """Make the caller's CUDA stream wait for the copy, and mark the memory as used by it."""
         if copied.events is not None:
             current = CUDA.current_stream(self.device)
             current.wait_event(copied.events[1])
@@ -261,23 +263,23 @@ class DevicePrefetcher:
                 if isinstance(value, torch.Tensor):
                     value.record_stream(current)
 
-    def _tell(self, copied: "_Copied") -> None:
+    def _record_copy(self, copied: "_Copied") -> None:
         if self._telemetry is not None:
             if copied.events is None:
                 self._telemetry.copied(copied.host_ns)
-            elif copied.events[1].query():  # nearly always, a step later; else its time is not waited for
+            elif copied.events[1].query():  # nearly always true a step later; otherwise the time is skipped
                 self._telemetry.copied(int(copied.events[0].elapsed_time(copied.events[1]) * 1e6))
 
     def state_dict(self) -> State:
-        """State after the last batch delivered here, not after the one copied ahead."""
+        """State after the last batch delivered, not after the one copied ahead."""
         return dict(self._stateful().state_dict() if self._state is None else self._state)
 
     def receipt(self) -> dict[str, Any]:
-        """That of a TokenLoader, with the state of the last batch delivered here."""
+        """The TokenLoader's receipt, with the state after the last batch delivered."""
         return {**self._stateful().receipt(), "state": self.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next loop goes on from `state`; what was copied ahead is dropped."""
+        """The next loop continues from `state`; a batch that was copied ahead is dropped."""
         self._stateful().load_state_dict(state)
         self._source, self._ahead, self._state = None, None, None
 
@@ -289,7 +291,7 @@ class DevicePrefetcher:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """A batch on the device, or on its way there. events: around the copy, on CUDA. host_ns: its time elsewhere."""
+    """A batch on the device or being copied to it. events: around the copy, on CUDA. host_ns: copy time elsewhere."""
 
     batch: Batch
     state: State | None
@@ -300,9 +302,9 @@ class _Copied:
 def device_prefetch(batches: Iterable[Batch], device: str | torch.device) -> DevicePrefetcher:
     """Iterate over `batches` (dicts of tensors) on `device`.
 
-    On CUDA the copy of the next batch runs on a stream of its own, from pinned memory, while the caller works on this
-    one; an error of the source is raised after the batches before it. Elsewhere batches are moved as they come. Save
-    the state of what this returns, not that of `batches`, which is one batch ahead. A loop that was left can be entered
-    again and goes on with the next batch.
+    On CUDA the next batch is copied from pinned memory on a separate CUDA stream while the caller uses the current one;
+    an error of the source is raised after the batches before it. On other devices batches are moved when requested.
+    Save the state of the returned object, not that of `batches`, which is one batch ahead. A second loop continues with
+    the next batch.
     """
     return DevicePrefetcher(batches, device)

@@ -1,7 +1,7 @@
-"""Prove a published corpus, or name everything that is wrong with it.
+"""Check a published corpus completely, and name everything that is wrong with it.
 
-Nothing is taken on trust: every byte of every listed file is read once, every token is looked at, and a sample of the
-documents is decoded. Checks are generators of failures, so that one broken file hides nothing about the others.
+Every byte of every listed file is read once, every token is checked, and a sample of the documents is decoded. Checks
+are generators of failures, so that a broken file does not hide failures of others.
 """
 
 import math
@@ -51,12 +51,14 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
-THREADS = 2  # hashing releases the GIL; more threads only pay on machines with more to read from
+THREADS = 2  # hashing releases the GIL; more threads only help where storage is faster
 
 
 @dataclass
 class Report:
-    """What verify saw. `failures`, empty for a good corpus, name the file, what is there and what should be."""
+    """The result of verify. `failures`, empty for a good corpus, name the file, what was found and what was
+    expected.
+    """
 
     prefix: str
     failures: list[str] = field(default_factory=list)
@@ -71,7 +73,7 @@ class Report:
     seconds: float = 0.0
 
     def summary_lines(self) -> list[str]:
-        """For the terminal: what was read, every failure on a line of its own, and the verdict."""
+        """For the terminal: what was read, one line per failure, and the verdict."""
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
         lines = [
             f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
@@ -82,7 +84,7 @@ class Report:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
         found = len(self.failures)
-        verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "everything holds"
+        verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "all checks passed"
         # Names in a damaged manifest or in a bucket can hold anything, terminal codes included.
         escaped = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in failure) for failure in self.failures)
         return [*lines, *escaped, verdict]
@@ -95,11 +97,11 @@ def verify(
     decode: bool = True,
     load: Callable[[str], Tokenizer] = load_tokenizer,
 ) -> Report:
-    """Check the corpus at `prefix` (a local folder or gs://bucket/prefix). Never raises on what it finds there.
+    """Check the corpus at `prefix` (a local folder or gs://bucket/prefix). Never raises for what it finds there.
 
-    samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: makes a
-    tokenizer of the path of its file. Cost: one read of every file; memory is a few chunks of
-    8 MiB, the index of two shards, 24 bytes per document of the corpus and about 120 per removed one.
+    samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: loads a tokenizer
+    from the path of its file. Cost: one read of every file; memory is a few chunks of 8 MiB, the index of two shards,
+    24 bytes per document of the corpus and about 120 per removed one.
     """
     start = time.perf_counter()
     report = Report(prefix)
@@ -112,7 +114,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     try:
         store = open_store(report.prefix)
         manifest = read_manifest(store)
-    except ValueError as error:  # FormatError, or an address of no known kind
+    except ValueError as error:  # FormatError, or an unsupported kind of address
         yield str(error)
         return
     report.shards = len(manifest.shards)
@@ -169,7 +171,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
 
 
 def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
-    """What decides the place of a document, from a recipe as plain data; None if it is not all there."""
+    """What determines the position of a document, from a recipe as plain data; None if something is missing."""
     try:
         seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
         domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
@@ -181,7 +183,7 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
 
 
 def _check_manifest(manifest: Manifest) -> Iterator[str]:
-    """The manifest agrees with itself: dtype, special ids, names, complete shard sets."""
+    """The manifest is consistent: dtype, special ids, names, complete shard sets."""
     tokenizer = manifest.tokenizer
     if not 1 <= tokenizer.vocab_size <= 2**31:
         yield f"{MANIFEST}: vocab_size is {tokenizer.vocab_size}, 1 to {2**31} expected"
@@ -215,7 +217,7 @@ def _check_manifest(manifest: Manifest) -> Iterator[str]:
         indices = Counter(shard.index for shard in shards)
         if len(counts) > 1:
             yield f"{split}/{domain}: shards of sets of {counts} found, one set expected"
-        elif len(shards) < counts[0]:  # cheap to tell even when a count is absurd
+        elif len(shards) < counts[0]:  # cheap even when a count is absurd
             missing = next(i for i in range(counts[0]) if i not in indices)
             yield f"{split}/{domain}: {len(shards)} shards of {counts[0]} found; shard {missing} is missing"
         yield from (f"{split}/{domain}: shard {i} is listed {n} times" for i, n in indices.items() if n > 1)
@@ -227,7 +229,7 @@ def _check_run(store: Store, manifest: Manifest) -> Iterator[str]:
         payload = unseal(store.read(RUN), RUN)
         check_version(payload, RUN)
     except FileNotFoundError:
-        return  # told with the other listed files, or as not listed
+        return  # reported with the other listed files, or as not listed
     except FormatError as error:
         yield str(error)
         return
@@ -243,7 +245,7 @@ def _check_run(store: Store, manifest: Manifest) -> Iterator[str]:
     if payload.get("name") != manifest.name:
         yield f"{RUN}: name {payload.get('name')!r} found, {manifest.name!r} expected from {MANIFEST}"
     recipe, expected = payload.get("recipe"), dict(manifest.recipe)
-    if seal({"recipe": recipe}) != seal({"recipe": expected}):  # == takes 1, 1.0 and true for the same
+    if seal({"recipe": recipe}) != seal({"recipe": expected}):  # == treats 1, 1.0 and true as equal
         theirs = recipe if isinstance(recipe, dict) else {}
         absent = object()
         keys = [k for k in sorted({*theirs, *expected}) if theirs.get(k, absent) != expected.get(k, absent)]
@@ -251,7 +253,7 @@ def _check_run(store: Store, manifest: Manifest) -> Iterator[str]:
 
 
 def _check_ids(every: list[ShardFacts]) -> Iterator[str]:
-    """No document twice. Cost: a sort of 8 bytes per document beside the 16 of the ids."""
+    """No document twice. Cost: a sort of 8 bytes per document, in addition to the 16 of the ids."""
     known = [facts for facts in every if facts.ids is not None and len(facts.ids)]
     if not known:
         return
@@ -277,7 +279,7 @@ def _check_ids(every: list[ShardFacts]) -> Iterator[str]:
 def _check_totals(manifest: Manifest, every: list[ShardFacts]) -> Iterator[str]:
     sums = {"documents": sum(s.documents for s in manifest.shards), "tokens": sum(s.tokens for s in manifest.shards)}
     sizes = [facts.text_bytes for facts in every if facts.text_bytes is not None]
-    if len(sizes) == len(every):  # a shard without a readable provenance has a failure of its own
+    if len(sizes) == len(every):  # a shard without readable provenance is reported already
         sums["bytes"] = sum(sizes)
     for key, found in sums.items():
         if manifest.totals[key] != found:
@@ -314,7 +316,7 @@ def _check_funnel(manifest: Manifest, plan: Plan | None) -> Iterator[str]:
 
 
 def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> list[int]:
-    """Up to `samples` rows of a shard, in order, the same every time."""
+    """Up to `samples` rows of a shard, in order and deterministic."""
     if documents <= samples:
         return list(range(documents))
     return sorted({hash64("verify", fingerprint, path, k) % documents for k in range(samples)})
@@ -323,9 +325,9 @@ def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> li
 def check_text(tokenizer: Tokenizer, lock: threading.Lock, ids: np.ndarray, text_bytes: int) -> str:
     """What is wrong with a document's ids (without BOS and EOS), "" if nothing.
 
-    A lossless tokenizer must give back a text of exactly `text_bytes` bytes of UTF-8, and from it the same ids. Others
-    normalise: their text must not be empty, and must encode to the same ids or at least decode to the same text again
-    (a text with unknown characters, which decode to U+2047, need not).
+    A lossless tokenizer must decode to a text of exactly `text_bytes` bytes of UTF-8, which must encode to the same
+    ids. Others normalise: the text must not be empty, and must encode to the same ids or at least to ids that decode to
+    the same text (unless it has unknown characters, which decode to U+2047).
     """
     with lock:
         text = tokenizer.decode(ids)

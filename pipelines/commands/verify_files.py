@@ -1,4 +1,4 @@
-"""Checks of the files beside the shards: records, foreign files, links, and the parts that were kept under work/."""
+"""Checks of the files other than shards: records, unlisted files, links, and the parts that were kept under work/."""
 
 import os
 from collections import Counter
@@ -15,10 +15,10 @@ from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.commands.verify_shard import BATCH_ROWS
 
-# Ours alone: nothing that the manifest does not list.
+# Folders that may hold no file that the manifest does not list.
 FOLDERS = (*SPLITS, "tokenizer", "removals", "rejects", "dead_letters")
 
-# Columns, repeated here because the module that owns them loads Beam; a test holds them equal.
+# Columns, repeated here because the module that defines them imports Beam; a test keeps them equal.
 RECORDS: Mapping[str, tuple[str, ...]] = {
     "dead_letters": ("stage", "error", "source", "origin", "sha256", "size"),
     "rejects": ("stage", "reason", "source", "url", "origin", "excerpt"),
@@ -26,7 +26,7 @@ RECORDS: Mapping[str, tuple[str, ...]] = {
 
 
 def collect(what: str, check: Iterable[str]) -> list[str]:
-    """All failures of a check. An exception becomes one more: on foreign bytes any library may raise anything."""
+    """All failures of a check. An exception becomes one more: on corrupt input any library may raise anything."""
     failures = []
     try:
         for failure in check:
@@ -37,7 +37,9 @@ def collect(what: str, check: Iterable[str]) -> list[str]:
 
 
 def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[str]) -> Iterator[str]:
-    """dead_letters/ has a row for every dead record of the funnel, rejects/ no row for what it did not drop."""
+    """dead_letters/ has a row for every dead record in the funnel; rejects/ has rows only for records that it
+    dropped.
+    """
     outcome, reason = ("dead", "error") if folder == "dead_letters" else ("dropped", "reason")
     keys = ["stage", "source", reason]
     found: Counter[tuple[Any, ...]] = Counter()
@@ -71,7 +73,7 @@ def check_unlisted(store: Store, manifest: Manifest, folder: str) -> Iterator[st
 
 
 def check_links(store: Store, manifest: Manifest) -> Iterator[str]:
-    """No link leads out of a local corpus, and none to a folder, behind which files could hide."""
+    """No symbolic link leads out of a local corpus or to a folder, which could hide files."""
     place = store.local_path(MANIFEST)
     if place is None:
         return
@@ -89,7 +91,9 @@ def check_links(store: Store, manifest: Manifest) -> Iterator[str]:
 
 
 def check_work(store: Store, pool: ThreadPoolExecutor) -> Iterator[str]:
-    """Phase manifests that were kept under work/ are whole, and so are the parts they list (paths below work/)."""
+    """Phase manifests that were kept under work/ are undamaged, and so are the parts that they list (paths below
+    work/).
+    """
 
     def check(part: tuple[str, Any]) -> list[str]:
         return collect(part[0], _check_part(store, *part))

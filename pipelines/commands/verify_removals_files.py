@@ -28,14 +28,14 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.verify_shard import BATCH_ROWS, Faults, ShardFacts
 
 EXACT, IN_SOURCE, NEAR = REASONS
-ROUNDING = 1e-6  # a similarity is a float32, a threshold is not
+ROUNDING = 1e-6  # similarities are float32, thresholds are not
 
-Ids = npt.NDArray[np.bytes_]  # "S16": compares as bytes do, and an id of 16 bytes loses nothing by it
+Ids = npt.NDArray[np.bytes_]  # "S16": compares like bytes, and loses nothing since all ids have 16 bytes
 
 
 @dataclass
 class RemovalFacts:
-    """What was seen. unknown: values of kept_id found nowhere in the published files: a later stage dropped them."""
+    """Results. unknown: values of kept_id found nowhere in the published files: a later stage dropped them."""
 
     rows: int = 0
     unknown: int = 0
@@ -51,7 +51,7 @@ def check_removals(
 ) -> Iterator[str]:
     """Failures of all removals files; fills `facts`. later: the stages that come after deduplication.
 
-    Memory: about 120 bytes per removal. Files of broken checksums, which have failures already, end the check.
+    Memory: about 120 bytes per removal. Files with wrong checksums, which are reported already, end the check.
     """
     files = manifest.removals
     names = [file.path for file in files]
@@ -78,7 +78,7 @@ def check_removals(
     facts.rows = rows.seen
     yield from (f"{FOLDER}/: {failure}" for failure in rows.faults.sentences())
     yield from check_counts(manifest.funnel, rows.counts)
-    if all(shard.ids is not None for shard in shards):  # else there is a failure already
+    if all(shard.ids is not None for shard in shards):  # otherwise reported already
         corpus = [shard.ids.view(f"S{ID_BYTES}").reshape(-1) for shard in shards if shard.ids is not None]
         exact = bool(manifest.recipe.get("exact_dup", True))
         lost = sum(
@@ -107,7 +107,7 @@ def check_counts(funnel: Sequence[Mapping[str, Any]], found: Mapping[tuple[str, 
 
 
 def thresholds(recipe: Mapping[str, Any], reason: str, source: str) -> float:
-    """The least similarity that a removal of this reason may have, by a recipe as plain data; 0 where it tells none."""
+    """The least similarity that a removal of this reason may have, from a recipe as plain data; 0 where it has none."""
     if reason == EXACT:
         return 1.0
     section = recipe.get("near_dup")
@@ -119,7 +119,7 @@ def thresholds(recipe: Mapping[str, Any], reason: str, source: str) -> float:
 
 
 class Rows:
-    """Looks at every row as batches stream by, and keeps the ids: 33 bytes a row."""
+    """Checks every row as batches are streamed, and keeps the ids: 33 bytes per row."""
 
     def __init__(self, recipe: Mapping[str, Any]) -> None:
         self.recipe = recipe
@@ -153,7 +153,7 @@ class Rows:
             self.faults.add(kind, int(wrong.sum()), f"row {self.seen + int(np.argmax(wrong))} of all")
 
     def _order(self, batch: pa.RecordBatch, ids: Ids) -> None:
-        """Rows ascend by all columns; only those of equal ids, which are few, need a look at the others."""
+        """Rows ascend by all columns; only rows of equal ids, which are few, need comparing by the others."""
         both = [self.last, batch] if self.last is not None else [batch]
         table = pa.Table.from_batches(both)
         previous = ids[:-1] if self.last is None else np.concatenate([_ids(self.last.column("id")), ids[:-1]])
@@ -181,9 +181,7 @@ class Rows:
         for group in groups.aggregate([([], "count_all")]).to_pylist():
             self.counts[group["reason"], group["source"]] += group["count_all"]
         sources = batch.column("source").dictionary_encode()
-        for (
-            reason
-        ) in REASONS:  # a stranger's file may have as many sources as rows: no loop over these looks at all rows
+        for reason in REASONS:  # a corrupt file may have as many sources as rows: no loop over sources scans all rows
             least = np.array([thresholds(self.recipe, reason, name) for name in sources.dictionary.to_pylist()])
             low = similarity < least[_numpy(sources.indices)] - ROUNDING
             here = _numpy(pc.equal(batch.column("reason"), reason))
@@ -195,7 +193,7 @@ class Rows:
         ids, kept = np.concatenate([empty, *self.ids]), np.concatenate([empty, *self.kept])
         reference = np.concatenate([np.empty(0, np.bool_), *self.reference])
         self.ids, self.kept, self.reference = [], [], []
-        if (ids[1:] < ids[:-1]).any():  # a failure by now
+        if (ids[1:] < ids[:-1]).any():  # reported already
             order = np.argsort(ids, kind="stable")
             ids, kept, reference = ids[order], kept[order], reference[order]
         return ids, kept, reference

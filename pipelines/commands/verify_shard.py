@@ -35,7 +35,7 @@ INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two 
 
 @dataclass
 class ShardFacts:
-    """What the checks of a shard found out for those of the whole corpus. None: could not be read.
+    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
 
     ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest.
     """
@@ -50,7 +50,7 @@ class ShardFacts:
 
 @dataclass(frozen=True)
 class Plan:
-    """What the recipe says of a document's place. domains: source -> domain."""
+    """What determines the position of a document, from the recipe. domains: source -> domain."""
 
     seed: int
     validation: float
@@ -58,7 +58,7 @@ class Plan:
 
 
 class Faults:
-    """Faults of many documents, told in one sentence a kind."""
+    """Faults of many documents, reported in one sentence per kind."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Any]] = {}  # kind -> [count, the first of them]
@@ -72,7 +72,9 @@ class Faults:
 
 
 def check_file(store: Store, entry: FileEntry, watch: Callable[[bytes], None] | None = None) -> Iterator[str]:
-    """Presence, size, crc32c, sha256 and block checksums in one pass; `watch` sees the bytes in chunks of 8 MiB."""
+    """Check presence, size, crc32c, sha256 and block checksums in one pass; `watch` gets the bytes in chunks of 8
+    MiB.
+    """
     hasher = Hasher()
     blocks = BlockHasher()
     try:
@@ -107,7 +109,9 @@ def compare(entry: FileEntry, found: tuple[int, str, str]) -> Iterator[str]:
 
 
 def _read_fully(stream: BinaryIO, size: int) -> bytes:
-    """`size` bytes, fewer only at the end: a remote stream may return less than asked, and tokens must not be cut."""
+    """`size` bytes, fewer only at the end: a remote stream may return less than requested, and tokens must not be
+    split.
+    """
     data = stream.read(size)
     while data and len(data) < size and (more := stream.read(size - len(data))):
         data += more
@@ -122,7 +126,7 @@ def check_shard(
     rows: Sequence[int],
     read_back: ReadBack | None,
 ) -> Iterator[str]:
-    """Failures of one shard; fills `facts`. plan: None leaves out what needs it. rows: documents to decode.
+    """Failures of one shard; fills `facts`. plan: None skips the checks that need it. rows: documents to decode.
 
     Memory: a chunk and 60 bytes per document.
     """
@@ -140,7 +144,7 @@ def check_shard(
     provenance_failures = list(check_file(store, shard.provenance))
     yield from provenance_failures
     if provenance_failures:
-        return  # damaged Parquet is not parsed: its reader is not made for hostile bytes
+        return  # damaged Parquet is not parsed: its reader is not safe for arbitrary bytes
     text_bytes = yield from _check_provenance(store, facts, plan, index, manifest.columns)
     if text_bytes is None or index is None or read_back is None or bin_failures:
         return
@@ -148,11 +152,11 @@ def check_shard(
     for row in rows:
         length = int(index.lengths[row]) if row < min(len(index), len(text_bytes)) else -1
         if length < head + tail:
-            continue  # has a failure already
+            continue  # reported already
         data = store.read(shard.bin.path, int(index.pointers[row]), length * index.dtype.itemsize)
         ids = np.frombuffer(data, index.dtype)[int(head) : length - int(tail)]
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < manifest.tokenizer.vocab_size:
-            continue  # likewise; a decoder may not survive such ids
+            continue  # reported already; a decoder may crash on such ids
         facts.decoded += 1
         problem = read_back(ids, int(text_bytes[row]))
         if problem:
@@ -162,7 +166,7 @@ def check_shard(
 def _check_index(store: Store, manifest: Manifest, shard: ShardEntry) -> Generator[str, None, Index | None]:
     """Failures of .idx, then the Index as the generator's value (None if it cannot be used)."""
     path = shard.idx.path
-    # An index is read whole, so never more of it than its documents need.
+    # The index is read in one piece, so never more than its documents need.
     expected = min(shard.idx.size, INDEX_HEADER + INDEX_ENTRY * shard.documents)
     try:
         size = store.size(path)
@@ -196,7 +200,7 @@ def _check_index(store: Store, manifest: Manifest, shard: ShardEntry) -> Generat
 
 
 class TokenCheck:
-    """Looks at every token as .bin streams by: id range, and BOS and EOS of every document where the index is known."""
+    """Checks every token as .bin is streamed: id range, and BOS and EOS of every document where the index is known."""
 
     def __init__(self, manifest: Manifest, dtype: np.dtype[Any], index: Index | None) -> None:
         self.dtype = dtype
@@ -226,7 +230,7 @@ class TokenCheck:
         tokens = np.frombuffer(chunk, self.dtype, len(chunk) // self.dtype.itemsize)
         if not len(tokens):
             return
-        unsigned = tokens.view(f"<u{self.dtype.itemsize}")  # a negative id is a huge one
+        unsigned = tokens.view(f"<u{self.dtype.itemsize}")  # a negative id becomes a huge one
         if int(unsigned.max()) >= self.vocab_size:
             bad = np.flatnonzero(unsigned >= self.vocab_size)
             first = f"{tokens[bad[0]]} at token {self.position + int(bad[0])}"
@@ -243,7 +247,7 @@ class TokenCheck:
                 i = int(wrong[0])
                 first = f"document {documents[low + i]} has {found[i]}, {expected} expected"
                 self.faults.add(f"documents {name}", len(wrong), first)
-        for token, inside in special.items():  # no encoder makes BOS or EOS of a text
+        for token, inside in special.items():  # no encoder emits BOS or EOS for text
             if inside.any():
                 at = self.position + int(np.argmax(inside))
                 document = int(np.searchsorted(self.offsets, at, "right")) - 1
@@ -263,7 +267,7 @@ def _check_provenance(
             yield f"{path}: its columns are not those of the format: {_schema_difference(file.schema_arrow, schema)}"
             return None
         columns: dict[str, list[npt.NDArray[Any]]] = {"id": [], "text_bytes": [], "token_offset": [], "token_count": []}
-        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):  # all columns: each must be readable
+        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):  # all columns, since each must be readable
             for name, parts in columns.items():
                 column = batch.column(name)
                 if column.null_count:
@@ -297,7 +301,7 @@ def _check_provenance(
 
 
 class RowCheck:
-    """Looks at every row of a provenance as its batches stream by: content, and order and place by the recipe.
+    """Checks every row of a provenance file as its batches are streamed: content, and order and position by the recipe.
 
     Cost: about 3 microseconds a row, most of it the two hashes of the id.
     """

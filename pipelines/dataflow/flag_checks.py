@@ -1,4 +1,6 @@
-"""What cannot work on Dataflow, or must not be stored with a job, refused in one line before anything runs."""
+"""Checks of Beam flags: what cannot work on Dataflow, or must not be stored with a job, is refused before anything
+runs.
+"""
 
 import contextlib
 import io
@@ -27,20 +29,20 @@ IMAGE = re.compile(
     r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+(:(?P<tag>[\w][\w.-]{0,127}))?(@sha256:(?P<digest>[0-9a-f]{64}))?"
 )
 
-# Paths of this machine: at the beginning of a value, and inside it behind what parts keys from values.
+# Local paths: at the beginning of a value, and inside it after a separator.
 LOCAL = re.compile(r"^~|(^|[=,;\"'\s]|:(?!//))(file:/|~?/|\.\.?/)")
 
-# Flags that Beam takes and a run of ours cannot have, with what to do instead.
+# Flags that Beam accepts and a run cannot have, with what to do instead.
 REFUSED: Mapping[str, str] = {
     "streaming": "a corpus is made by batch jobs: leave it out",
     "update": "only streaming jobs can be updated: leave it out",
-    "save_main_session": "jobs need nothing of the launching process: leave it out",
-    "requirements_file": "a path of this machine in the job's options, and every wheel downloaded at every launch: "
+    "save_main_session": "jobs need nothing from the launching process: leave it out",
+    "requirements_file": "it stores a path of this machine with the job and downloads every wheel at every launch: "
     "--sdk_container_image, or --setup_file=./setup.py",
-    "files_to_stage": "it is a path of this machine in the job's options: put files into a bucket or into the image",
-    "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong into the image",
+    "files_to_stage": "it stores paths of this machine in the job's options: put files into a bucket or into the image",
+    "extra_packages": "the worker package is made by --setup_file=./setup.py; others belong in the image",
     "worker_harness_container_image": "it is deprecated: --sdk_container_image",
-    "pickle_library": "others than Beam's own choice store where the code lies on this machine: leave it out",
+    "pickle_library": "others than Beam's default store paths of this machine: leave it out",
     "zone": "it is deprecated and turns the shuffle service off: --region, or --worker_zone",
     "network": "a subnetwork is in one: --subnetwork=regions/REGION/subnetworks/NAME",
 }
@@ -50,9 +52,9 @@ SECRET_NAME = re.compile(
     r"|(session|auth|access|bearer|refresh)[_-]?token|connection[_-]?string",
     re.IGNORECASE,
 )
-# Inside a value, what may name a secret that follows: key=… and, in JSON, "key": …
+# Keys inside a value that may name a secret: key=… and, in JSON, "key": …
 KEY = re.compile(r"([\w.-]+)(?==[^\s])|([\w.-]+)(?=\\?[\"']\s*:)")
-# Names that look so and hold no secret.
+# Names that match and hold no secret.
 NOT_SECRET = frozenset({"dataflow_kms_key", "gbek"})
 SECRET_VALUE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\"private_key\"|\bAIza[\w-]{35}|\bya29\.[\w-]+|\b1//0[\w-]{20,}|\bGOCSPX-[\w-]{20,}"
@@ -63,13 +65,13 @@ SECRET_VALUE = re.compile(
 
 
 def read_options(flags: Sequence[str]) -> dict[str, Any]:
-    """What Beam makes of the flags, by option; only those that differ from Beam's default. Raises ValueError."""
-    complaint = io.StringIO()
+    """The flags as Beam parses them, by option; only those that differ from Beam's defaults. Raises ValueError."""
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.redirect_stderr(errors):
             options: dict[str, Any] = PipelineOptions(list(flags)).get_all_options(drop_default=True)
     except SystemExit:
-        last = complaint.getvalue().strip().splitlines()[-1:]
+        last = errors.getvalue().strip().splitlines()[-1:]
         raise ValueError(f"flags for Beam: {''.join(last).partition('error: ')[2] or 'cannot be read'}") from None
     return options
 
@@ -98,11 +100,13 @@ def check_refused(given: Mapping[str, Any]) -> None:
         if given.get("autoscaling_algorithm") == "NONE":
             raise ValueError("--flexrs_goal: COST_OPTIMIZED needs autoscaling, leave --autoscaling_algorithm out")
         if given.get("resource_hints"):
-            raise ValueError("--flexrs_goal: COST_OPTIMIZED goes with no --resource_hint: give a --machine_type")
+            raise ValueError(
+                "--flexrs_goal: COST_OPTIMIZED cannot be combined with --resource_hint: give a --machine_type"
+            )
 
 
 def check_secrets(given: Mapping[str, Any]) -> None:
-    """Every option is stored with its job in clear text, for everyone who may look at jobs."""
+    """Options are stored with their job in clear text, readable by everyone who may view jobs."""
     for name, value in given.items():
         text = "\n".join(texts(value))
         keys = [key for found in KEY.finditer(text) for key in found.groups() if key]
@@ -139,27 +143,27 @@ def check_shapes(given: Mapping[str, Any]) -> None:
 
 
 def check_places(given: Mapping[str, Any]) -> None:
-    """What must be where the job is, as far as names tell."""
+    """Refuse resources outside the region of the job, as far as names show."""
     region = given["region"]
     for name, shape in (("subnetwork", SUBNETWORK), ("dataflow_kms_key", KMS_KEY)):
         match = shape.fullmatch(given.get(name) or "")
         if match and match["region"] != region:
             raise ValueError(f"--{name}: in {match['region']}, but the job is in {region} (--region): one must change")
     if given.get("worker_region") not in (None, region):
-        raise ValueError(f"--worker_region: {given['worker_region']} given, the shuffle service wants it in {region}")
+        raise ValueError(f"--worker_region: {given['worker_region']} given, the shuffle service needs it in {region}")
     if given.get("worker_zone") and not given["worker_zone"].startswith(f"{region}-"):
         raise ValueError(f"--worker_zone: {given['worker_zone']} given, a zone of {region} (--region) is allowed")
 
 
 def check_setup(given: Mapping[str, Any]) -> None:
-    """`--setup_file` stands for the package of this very code, wherever that is installed."""
+    """`--setup_file` means the package built from this code, wherever that is installed."""
     if not given.get("setup_file"):
         return
     setup = Path(given["setup_file"])
     if setup.name != "setup.py" or not (setup.parent / "pipelines" / "dataflow" / Path(__file__).name).is_file():
         raise ValueError(f"--setup_file: {given['setup_file']!r} given, refinery's own setup.py is allowed")
     if given.get("sdk_container_image"):
-        raise ValueError("--setup_file: --sdk_container_image given, too, which has the package in it: leave one out")
+        raise ValueError("--setup_file: --sdk_container_image given, too, which contains the package: leave one out")
     if given.get("use_public_ips") is None:
         raise ValueError(
             "--setup_file: every worker installs its libraries from the internet: add --use_public_ips, or "
@@ -175,7 +179,7 @@ def check_local(given: Mapping[str, Any]) -> None:
 
 
 def is_local(text: str) -> bool:
-    """Whether an option's value is a path of this machine, by its form or because it is there."""
+    """Whether an option's value is a local path, by its form or because it exists."""
     return bool(LOCAL.search(text)) or ("/" in text and os.path.exists(text))
 
 
@@ -187,9 +191,9 @@ def texts(value: Any) -> list[str]:
 
 
 def check_reach(recipe: Recipe, reuse: str = "") -> None:
-    """Raises RecipeError, one line with the key, for a file of the recipe that workers on Dataflow cannot see.
+    """Raises RecipeError, one line with the key, for a file of the recipe that workers on Dataflow cannot read.
 
-    reuse: the prefix whose phases are taken over, or "".
+    reuse: the prefix whose phases are reused, or "".
     """
     for key, path in named_files(recipe):
         if not path.startswith("gs://"):
@@ -202,7 +206,7 @@ def check_reach(recipe: Recipe, reuse: str = "") -> None:
 
 
 def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """(key in the recipe, path) of everything that workers read by name: inputs, models, lists, published corpora."""
+    """(key in the recipe, path) of every file that workers read by name: inputs, models, lists, reference corpora."""
     for index, source in enumerate(recipe.sources):
         for path in source.paths:
             yield f"sources[{index}].paths", path
@@ -216,7 +220,7 @@ def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def key_of(section: str, params: Any, path: str) -> str:
-    """The key of a section that holds the path."""
+    """The key in a section whose value is the path."""
     for field in fields(params) if is_dataclass(params) else ():
         value = getattr(params, field.name)
         if value == path or (isinstance(value, tuple) and path in value):

@@ -1,9 +1,9 @@
-"""What is written down of jobs that outlive their launcher: their names, and their records in the work location.
+"""Names of jobs that outlive their launcher, and their records in the work location.
 
-Two small sealed files a job, both created exclusively: jobs/SLOT.ID.json when it is launched or found, and
-jobs/SLOT.ID.end.json when it is seen to have ended. Nothing is ever overwritten: two launchers write the same bytes,
-nobody needs the right to delete, and earlier attempts stay to be seen. They only help to find a job again and to tell
-of it. What a job has done is told by its report alone.
+Two small sealed files per job, both created exclusively: jobs/KEY.ID.json when it is launched or found, and
+jobs/KEY.ID.end.json when its end is noticed. Nothing is overwritten: two launchers write the same bytes, no permission
+to delete is needed, and earlier attempts stay visible. Records only serve to find a job again and to report on it; what
+a job has done is known from its report alone.
 """
 
 import contextlib
@@ -24,16 +24,16 @@ NAME_CHARS = 63  # Dataflow: [a-z]([-a-z0-9]{0,61}[a-z0-9])?
 DIGEST_CHARS = 10
 
 _RECORD = ("id", "name", "project", "region", "link")
-# What a command line and an address may take from a record as it is.
+# Fields of a record that go into commands and links unchanged.
 _PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.compile(r"[a-z0-9-]{1,63}")}
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One job's place in a run: the next job for the same place has the same name.
+    """Identifies a job of a run: another attempt at the same job has the same name.
 
     recipe: the recipe's name, of any characters. phase: clean, dedup or shards; wave: number of a wave of clean.
-    identity: all that tells this job from those of other runs: the phase's fingerprint, prefix and work location.
+    identity: what distinguishes it from the jobs of other runs: the phase's fingerprint, prefix and work location.
     work: the work location, which holds the records. report: the file there that the job writes last.
     """
 
@@ -46,7 +46,7 @@ class JobSpec:
 
     @property
     def key(self) -> str:
-        """How records name the spec: clean-00003, dedup, shards."""
+        """The key in names of records: clean-00003, dedup, shards."""
         return self.phase if self.wave is None else f"{self.phase}-{self.wave:05d}"
 
     @property
@@ -56,7 +56,7 @@ class JobSpec:
 
     @property
     def name(self) -> str:
-        """The job's name, of Dataflow's characters and length; a long recipe name is cut.
+        """The job's name, within Dataflow's character set and length; a long recipe name is cut.
 
         >>> JobSpec("Größe 1", "clean", 3, ("fingerprint",), "work", "clean/wave-00003.json").name
         'refinery-gr-e-1-clean-00003-e09feb9f9d'
@@ -67,13 +67,14 @@ class JobSpec:
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of the job, for bills and searches. Dataflow: up to 63 of a-z 0-9 _ - each."""
+        """Labels of the job, for billing and search. Dataflow: up to 63 of a-z 0-9 _ - each."""
         return {"refinery-phase": self.phase, "refinery-run": self.digest}
 
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job that was launched for a spec. state: as in Dataflow's API without JOB_STATE_; "" until it was seen to end.
+    """A job that was launched. key: of its JobSpec. state: as in Dataflow's API without JOB_STATE_; "" until it has
+    ended.
 
     errors: the job's own error messages, shortened (pipelines/dataflow/service.py).
     """
@@ -89,17 +90,17 @@ class JobRecord:
 
 
 def console_link(project: str, region: str, job_id: str) -> str:
-    """The job's page in Google's console."""
+    """The job's page in the Google Cloud console."""
     return f"https://console.cloud.google.com/dataflow/jobs/{region}/{job_id}?project={project}"
 
 
 def cancel_command(job: JobRecord) -> str:
-    """What a user types to cancel the job."""
+    """The command that cancels the job."""
     return f"gcloud dataflow jobs cancel {job.id} --region={job.region} --project={job.project}"
 
 
 def record_job(store: Store, spec: JobSpec, job_id: str, project: str, region: str) -> JobRecord:
-    """Write down that the spec has this job. Raises ValueError for an id that is none."""
+    """Record that this job was launched for the spec. Raises ValueError for an invalid id."""
     path = f"jobs/{spec.key}.{job_id}.json"
     if not JOB.fullmatch(path):
         raise ValueError(
@@ -112,16 +113,17 @@ def record_job(store: Store, spec: JobSpec, job_id: str, project: str, region: s
 
 
 def record_end(store: Store, job: JobRecord, state: str, errors: Sequence[str] = ()) -> None:
-    """Write down how the job ended; the first launcher that sees it has the word."""
+    """Record how the job ended; the first launcher that notices wins."""
     payload = {"schema_version": SCHEMA_VERSION, "kind": "refinery-job-end", "state": state, "errors": list(errors)}
-    with contextlib.suppress(StorageConflict):  # another launcher saw the end before all of its messages had come
+    with contextlib.suppress(StorageConflict):  # another launcher recorded the end before all messages had arrived
         store.create(f"jobs/{job.key}.{job.id}.end.json", seal(payload))
 
 
 def read_jobs(store: Store, key: str = "") -> list[JobRecord]:
-    """The records of all jobs, or of one spec's, in order of spec and time (ids of Dataflow start with their time).
+    """The records of all jobs, or of those with one key, in order of key and time (ids of Dataflow start with their
+    time).
 
-    Raises FormatError for a damaged record. Cost: a listing, one or two small reads a job.
+    Raises FormatError for a damaged record. Cost: a listing, and one or two small reads per job.
     """
     places = {name: match for name in store.list("jobs") if (match := JOB.fullmatch(name))}
     found = []
@@ -130,10 +132,10 @@ def read_jobs(store: Store, key: str = "") -> list[JobRecord]:
             continue
         fields = _read(store, name, _RECORD)
         if fields["id"] != match["id"]:
-            raise FormatError(f"{store.url(name)}: it tells of another job, {fields['id']!r:.80}")
+            raise FormatError(f"{store.url(name)}: it describes another job, {fields['id']!r:.80}")
         for text, shape in _PLAIN.items():
             if not shape.fullmatch(fields[text]):
-                raise FormatError(f"{store.url(name)}: {text}: {fields[text]!r:.80} found, which is none")
+                raise FormatError(f"{store.url(name)}: {text}: {fields[text]!r:.80} found, which is not valid")
         record = {text: fields[text] for text in _RECORD}
         record["link"] = console_link(record["project"], record["region"], record["id"])
         end = f"{name.removesuffix('.json')}.end.json"

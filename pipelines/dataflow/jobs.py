@@ -1,8 +1,8 @@
-"""Bringing a job of Dataflow to its end, whoever launched it: the launcher may die at any moment and be started again.
+"""Run a job on Dataflow to its end, whoever launched it: the launcher may die at any moment and be restarted.
 
-A job's name is computed (pipelines/dataflow/job_records.py), and the service runs no two jobs of one name at once.
-That name is the lock: it covers the time between launching a job and recording it, and two launchers at once. A job
-that failed or was cancelled no longer holds its name, so the next attempt has the same one.
+A job's name is computed (pipelines/dataflow/job_records.py), and the service never runs two jobs of one name at once.
+The name is the lock: it covers the time between launching a job and recording it, and two launchers at once. A job that
+failed or was cancelled releases its name, so the next attempt uses the same one.
 """
 
 import time
@@ -23,36 +23,39 @@ from refinery.pipelines.dataflow.job_records import (
     record_job,
 )
 
-# google.dataflow.v1beta3.JobState: from these no job comes back.
+# Final states of google.dataflow.v1beta3.JobState.
 ENDED = frozenset({"DONE", "FAILED", "CANCELLED", "UPDATED", "DRAINED"})
-AGAIN = "The same command goes on where it stopped: what is finished stays, and a job that has ended is launched again."
+AGAIN = "Run the same command to resume: finished work is kept, and a job that has ended is launched again."
 
 T = TypeVar("T")
 
 
 class JobFailed(RuntimeError):
-    """A job of another runner ended in a state that is not DONE, or could not be launched or watched."""
+    """A job on another runner ended in a state other than DONE, or could not be launched or watched."""
 
 
 class LauncherLeft(KeyboardInterrupt):
-    """Ctrl-C while a job runs elsewhere. The message says that it goes on, and how to wait for it or cancel it."""
+    """Ctrl-C while a job runs remotely. The message says that the job continues, and how to wait for it or cancel
+    it.
+    """
 
 
 class ServiceTrouble(Exception):
-    """The service, or the way to it, fails in a way that may pass. The message is one line."""
+    """A temporary failure of the service or the network. The message is one line."""
 
 
 class ServiceRefusal(Exception):
-    """The service says no, and will again. The message is one line."""
+    """The service refuses a request for good. The message is one line."""
 
 
 class NameTaken(Exception):
-    """A job of that name is running already."""
+    """A job of that name is already running."""
 
 
 @dataclass(frozen=True)
 class JobState:
-    """What the service says of a job. state: as in the API, without JOB_STATE_. created: seconds since 1970, 0 unknown.
+    """A job as the service reports it. state: as in the API, without JOB_STATE_. created: seconds since 1970, 0 if
+    unknown.
 
     replaced_by: id of the job that took over from an UPDATED one.
     """
@@ -75,13 +78,13 @@ class Service(Protocol):
     region: str
 
     def get(self, job_id: str) -> JobState | None:
-        """State of a job; None where the service does not know it (it denies new jobs now and then)."""
+        """State of a job; None where the service does not know it (which happens with new jobs now and then)."""
 
     def list(self, name: str) -> Iterator[JobState]:
-        """Every job of that name, running or ended, of the last weeks."""
+        """Every job of that name in the last weeks, running or ended."""
 
     def totals(self, job_id: str) -> Counter[str]:
-        """Running totals as pipelines/runners/progress.py takes them: "stage outcome" -> documents. For display
+        """Running totals in the form of pipelines/runners/progress.py: "stage outcome" -> documents. For display
         only.
         """
 
@@ -91,11 +94,11 @@ class Service(Protocol):
 
 @dataclass(frozen=True)
 class PollingPolicy:
-    """How a job is watched, in seconds. now, sleep: the clock, for tests.
+    """How a job is polled, in seconds. now, sleep: the clock, for tests.
 
-    first_poll, max_poll: pauses between two questions for the state; they grow by half. counters: between two questions
-    for the counters. give_up: how long the service may be out of reach. denied: how long it may deny what it must have,
-    or not take a job. error_messages: how long to wait for a failed job's error messages, which come late.
+    first_poll, max_poll: pauses between requests for the state, growing by half. counters: pause between requests for
+    the counters. give_up: how long the service may be unreachable. denied: how long it may deny knowing a job that
+    exists, or fail to accept one. error_messages: how long to wait for a failed job's messages, which arrive late.
     """
 
     first_poll: float = 1.0
@@ -110,13 +113,13 @@ class PollingPolicy:
 
 @dataclass
 class Watch:
-    """What the wait tells as it goes on, for a display to read."""
+    """The state of a job that is waited for, for a display to read."""
 
     state: str = ""
     totals: Counter[str] = field(default_factory=Counter)
 
 
-Show = Callable[[float], AbstractContextManager[Watch]]  # of the seconds that the job has run already
+Show = Callable[[float], AbstractContextManager[Watch]]  # of the seconds that the job has already run
 Submit = Callable[[str, Mapping[str, str]], str]  # name, labels -> id of the launched job
 
 
@@ -127,9 +130,9 @@ def no_show(seconds: float) -> AbstractContextManager[Watch]:
 
 @dataclass
 class JobRunner:
-    """Brings jobs to their ends, one after the other.
+    """Runs jobs to their end, one after the other.
 
-    connect: the service in a project and region; "" stands for those of this command. say: receives lines.
+    connect: the service in a project and region; "" means those of this command. say: receives lines for the user.
     """
 
     connect: Callable[[str, str], Service]
@@ -137,10 +140,10 @@ class JobRunner:
     polling: PollingPolicy = field(default_factory=PollingPolicy)
 
     def run(self, spec: JobSpec, label: str, submit: Submit, show: Show = no_show) -> None:
-        """Return when the spec's job is DONE or its report is there: one that runs already is waited for; only where
-        there is none, `submit` launches one (it raises NameTaken, ServiceTrouble, ServiceRefusal).
+        """Return when the job is DONE or its report is there. A running job is waited for; `submit`, which raises
+        NameTaken, ServiceTrouble or ServiceRefusal, launches one only if there is none.
 
-        Raises JobFailed with the job's own errors, LauncherLeft for Ctrl-C while it runs.
+        Raises JobFailed with the job's errors, LauncherLeft for Ctrl-C while it runs.
         """
         store = open_store(spec.work)
         job = self._find(spec, store) or self._launch(spec, store, submit)
@@ -156,13 +159,13 @@ class JobRunner:
                 raise JobFailed(
                     "\n  ".join([f"{label}: the job ended as {end.state}: {job.link}", *errors]) + f"\n{AGAIN}"
                 )
-            self.say(f"job {job.id} ended as {end.state}, but its report is there: all of its work is done")
+            self.say(f"job {job.id} ended as {end.state}, but its report is there: its work is complete")
             return
 
     # --- which job ----------------------------------------------------------------------------------------------
 
     def _find(self, spec: JobSpec, store: Store) -> JobRecord | None:
-        """The spec's running job, by its record or else by its name. Notes the ends of those that have ended."""
+        """The running job, by its record or else by its name. Records the ends of those that have ended."""
         for job in reversed([job for job in read_jobs(store, spec.key) if not job.state]):
             found = self._state(job)
             if found is None:
@@ -189,19 +192,22 @@ class JobRunner:
         if state != "CANCELLING":
             self.say(f"job {job.id} was launched before and is {state}; waiting for it: {job.link}")
             return job
-        # Nobody wants its result; but only when it has ended is its name free again.
+        # its result is not needed, but its name is free only when it has ended
         self.say(f"job {job.id} is being cancelled; waiting for its end: {job.link}")
         self._note_end(store, job, self._wait(job, "cancelling", no_show))
         return None
 
     def _launch(self, spec: JobSpec, store: Store, submit: Submit) -> JobRecord | None:
-        """Launch a job, or find one that another launcher has just launched; None: the report has come meanwhile."""
+        """Launch a job, or find one that another launcher has just launched; None: the report has appeared
+        meanwhile.
+        """
         service, unlisted, failed = self.connect("", ""), 0.0, 0.0
-        while store.size(spec.report) is None:  # asked after every look at the jobs: one of them may just have ended
+        while store.size(spec.report) is None:  # checked after every look at the jobs: one of them may just have ended
             try:
                 job_id = submit(spec.name, spec.labels)
             except NameTaken:
-                # Launched by somebody else between our look and our launch. It may be listed late, or be gone again.
+                # Launched by another process between our lookup and our launch. It may be listed late, or have ended
+                # again.
                 if (found := self._find_by_name(spec, store)) is not None:
                     return found
                 if unlisted > self.polling.denied:
@@ -210,11 +216,11 @@ class JobRunner:
                 unlisted += self.polling.max_poll
                 self.polling.sleep(self.polling.max_poll)
             except (ServiceTrouble, ServiceRefusal) as error:
-                # Safe to try again whatever has become of the request: if it made a job, the name is taken.
+                # Safe to retry whatever became of the request: if it created a job, the name is taken.
                 if isinstance(error, ServiceRefusal) or failed > self.polling.denied:
                     raise JobFailed(f"{spec.name}: the job could not be launched: {error}\n{AGAIN}") from error
                 failed += self.polling.max_poll
-                self.say(f"{spec.name}: not launched yet, trying again: {error}")
+                self.say(f"{spec.name}: not launched yet, retrying: {error}")
                 self.polling.sleep(self.polling.max_poll)
             else:
                 job = record_job(store, spec, job_id, service.project, service.region)
@@ -229,20 +235,20 @@ class JobRunner:
             return self._watch(job, label, show)
         except KeyboardInterrupt:
             raise LauncherLeft(
-                f"{label}: the launcher stops; job {job.id} goes on: {job.link}\n{how_to(job)}"
+                f"{label}: the launcher stops; job {job.id} continues: {job.link}\n{how_to(job)}"
             ) from None
 
     def _watch(self, job: JobRecord, label: str, show: Show) -> JobState:
         polling = self.polling
-        pause, told = polling.first_poll, 0.0
+        pause, counted = polling.first_poll, 0.0
         found = self._state(job)
         ran = max(0.0, polling.now() - found.created) if found and found.created else 0.0
         with show(ran) as watch:
             while found is not None:
                 watch.state = found.state
-                if found.ended or polling.now() >= told + polling.counters:
+                if found.ended or polling.now() >= counted + polling.counters:
                     watch.totals = self._totals(job) or watch.totals
-                    told = polling.now()
+                    counted = polling.now()
                 if found.ended:
                     return found
                 polling.sleep(pause)
@@ -257,7 +263,7 @@ class JobRunner:
         return errors
 
     def _state(self, job: JobRecord, watch: Watch | None = None) -> JobState | None:
-        """The job's state; None only after the service has denied the job for a while."""
+        """The job's state; None only after the service has denied knowing it for a while."""
         service = self.connect(job.project, job.region)
         deadline, pause = self.polling.now() + self.polling.denied, self.polling.first_poll
         while (found := self._ask(job, lambda: service.get(job.id), watch)) is None and self.polling.now() < deadline:
@@ -269,7 +275,7 @@ class JobRunner:
         try:
             return self.connect(job.project, job.region).totals(job.id)
         except (ServiceTrouble, ServiceRefusal):
-            return Counter()  # they are only shown
+            return Counter()  # only for display
 
     def _error_messages(self, job: JobRecord) -> tuple[str, ...]:
         deadline = self.polling.now() + self.polling.error_messages
@@ -285,7 +291,7 @@ class JobRunner:
             self.polling.sleep(5 * self.polling.first_poll)
 
     def _ask(self, job: JobRecord | None, ask: Callable[[], T], watch: Watch | None = None) -> T:
-        """What `ask` returns, asked again with longer and longer pauses as long as that may help."""
+        """The result of `ask`, retried with growing pauses while that may help."""
         start, pause = self.polling.now(), self.polling.first_poll
         while True:
             try:
@@ -293,14 +299,14 @@ class JobRunner:
             except (ServiceTrouble, ServiceRefusal) as error:
                 waited = self.polling.now() - start
                 if isinstance(error, ServiceRefusal) or waited > self.polling.give_up:
-                    goes_on = f"job {job.id} may go on: {job.link}\n{how_to(job)}" if job else AGAIN
+                    goes_on = f"job {job.id} may still run: {job.link}\n{how_to(job)}" if job else AGAIN
                     raise JobFailed(f"no answer from Dataflow: {error}\n{goes_on}") from error
                 if watch is not None:
-                    watch.state = f"no answer for {waited:.0f} s, asking on ({error})"
+                    watch.state = f"no answer for {waited:.0f} s, retrying ({error})"
             self.polling.sleep(pause)
             pause = min(pause * 2, self.polling.max_poll)
 
 
 def how_to(job: JobRecord) -> str:
     """How to wait for a running job again, and how to cancel it."""
-    return f"wait for it:  the same command again finds it\ncancel it:    {cancel_command(job)}"
+    return f"wait for it:  run the same command again\ncancel it:    {cancel_command(job)}"

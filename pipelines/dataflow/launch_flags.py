@@ -1,6 +1,6 @@
-"""What a job on Dataflow needs beside its graph: flags filled in with defaults that are safe and cost a known sum.
+"""Flags of a job on Dataflow, completed with defaults that are safe and of known cost.
 
-Nothing here asks the network: what only the user can know is refused, in one line, before anything runs. The flags are
+No network access: what only the user can know is asked for in a one-line error before anything runs. The flags are
 Beam's own, and terraform's output prints them.
 """
 
@@ -16,9 +16,10 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.dataflow.flag_checks import check_bucket, check_flags, read_options
 from refinery.pipelines.dataflow.worker_package import PACKAGE_FILE, build_package
 
-# Used where the user says nothing, with the reason.
+# Defaults, with the reason.
 DEFAULTS: Mapping[str, str] = {
-    # 4 processes with 4 GB each. Dataflow bills vCPUs and memory, not the generation, so an older one costs more time.
+    # 4 processes with 4 GB each. Dataflow bills vCPUs and memory whatever the machine generation, so an older one only
+    # takes longer.
     "machine_type": "n2-standard-4",
     # The service's own limit is in the hundreds: a bound makes an hour's price known. 50 workers are 200 processes.
     "max_num_workers": "50",
@@ -28,12 +29,12 @@ DEFAULTS: Mapping[str, str] = {
     # computes while the first waits for storage, or in a kernel that lets go of it; a third would only hold memory.
     "number_of_worker_harness_threads": "2",
 }
-# Of the job and its machines: bills and alerts tell them by it.
+# Label of the job and its machines, by which billing and alerts find them.
 LABEL = "app=refinery"
-# Beam would stage `pip freeze` of the launching machine, local paths and all, with every job.
+# Otherwise Beam stages `pip freeze` of the launching machine, with its local paths, with every job.
 EXPERIMENT = "disable_logging_submission_environment"
 
-# What only the user can know: why, and how to say it. {region} is the one given.
+# Required flags: why, and an example. {region} is the one given.
 NEEDED: Mapping[str, tuple[str, str]] = {
     "project": ("the project that the job runs in", "--project=my-project, or GOOGLE_CLOUD_PROJECT in the environment"),
     "region": ("where the job runs, best where its buckets are", "--region=europe-west4"),
@@ -47,7 +48,7 @@ NEEDED: Mapping[str, tuple[str, str]] = {
         "try without one",
     ),
     "service_account_email": (
-        "whom workers act as; the default account of a project may do far too much",
+        "the account that workers use; the default account of a project may do far too much",
         "--service_account_email=refinery-worker@PROJECT.iam.gserviceaccount.com",
     ),
     "subnetwork": (
@@ -69,15 +70,14 @@ def fill_in(
     environment: Mapping[str, str] | None = None,
     build: Callable[[], bytes] = build_package,
 ) -> list[str]:
-    """The complete Beam flags of a run on Dataflow: the user's, then what they leave out.
+    """The complete Beam flags of a run on Dataflow: the user's, then the missing ones.
 
-    output, work: where the corpus and the phases' parts go. environment: of the process, unless given. build: makes the
-    worker package where `--setup_file` asks for it; it is then published under the staging location, so that no option
-    of the job holds a path of this machine.
-    Not filled in, because Beam 2.77 or the service do it: Runner v2 and its experiments, one process per vCPU, the
-    shuffle service, autoscaling by throughput, the name of a job.
-    Raises ValueError, one line, for what is missing, cannot work, would be stored with the job and should not, or lies
-    elsewhere than the job. Side effects: `hide_paths`; the upload of the worker package.
+    output, work: where the corpus and the phases' parts go. environment: default: that of the process. build: makes the
+    worker package for `--setup_file`; it is published under the staging location, so that no option of the job holds a
+    local path. Not filled in, because Beam 2.77 or the service do it: Runner v2 and its experiments, one process per
+    vCPU, the shuffle service, autoscaling by throughput, the name of a job. Raises ValueError, one line, for what is
+    missing, cannot work, must not be stored with the job, or is in another region than the job. Side effects:
+    `hide_paths`; the upload of the worker package.
     """
     environment = os.environ if environment is None else environment
     for flag, place in (("--output", output), ("--work", work)):
@@ -106,7 +106,7 @@ def fill_in(
 
 
 def refuse_missing(given: Mapping[str, object]) -> None:
-    """Raises ValueError, one line, for the first flag that is needed and not there, and names the others."""
+    """Raises ValueError, one line, for the first required flag that is missing, and names the others."""
     missing = [name for name in NEEDED if not given.get(name)]
     if given.get("setup_file") and "sdk_container_image" in missing:
         missing.remove("sdk_container_image")
@@ -120,7 +120,7 @@ def refuse_missing(given: Mapping[str, object]) -> None:
 
 
 def publish_package(staging: str, package: bytes) -> str:
-    """Publish the worker package under the staging location, by its content; returns its gs:// address."""
+    """Publish the worker package under the staging location, named by its content; returns its gs:// address."""
     folder = f"worker/{hashlib.sha256(package).hexdigest()[:32]}"
     store = open_store(staging)
     store.create(f"{folder}/{PACKAGE_FILE}", package)
@@ -139,15 +139,17 @@ def without(flags: Sequence[str], name: str) -> list[str]:
 
 
 def hide_paths() -> None:
-    """From now on the code that Beam pickles by value tells its module, not where that lies on this machine.
+    """Make the code that Beam pickles by value name its module instead of a local path.
 
-    A graph is stored with its job; Beam's own lambdas are pickled with the path of the virtual environment.
+    A job's graph is stored with it; otherwise Beam's own lambdas are pickled with the path of the virtual environment.
     """
     cloudpickle_pickler.DEFAULT_CONFIG.filepath_interceptor = hidden_path
 
 
 def hidden_path(path: str) -> str:
-    """`path` as a traceback needs it: from the package on, else the bare file name. Beam asks more than once."""
+    """`path` as a traceback needs it: from the package on, else the bare file name. Idempotent, since Beam calls it
+    repeatedly.
+    """
     file = PurePath(path)
     if not file.is_absolute():
         return path

@@ -1,7 +1,7 @@
-"""Cloud Dataflow's REST service as far as a launcher needs it: state, names, counters and errors of jobs.
+"""The part of Cloud Dataflow's REST API that a launcher needs: state, names, counters and errors of jobs.
 
-Beam's own client gives a job up after ten minutes without an answer, and cannot wait for a job that it did not launch.
-Launching itself stays with Beam (pipelines/runners/runner.py).
+Beam's own client gives up a job after ten minutes without an answer, and cannot wait for a job that it did not launch.
+Jobs are still launched by Beam (pipelines/runners/runner.py).
 """
 
 import re
@@ -28,8 +28,8 @@ OUTCOMES = ("in", "kept", "dropped", "dead")  # the names of the counters in tra
 TIMEOUT = 60.0  # seconds of one request
 PAGE_SIZE = 100
 
-ERROR_LINES, ERROR_CHARS = 5, 300  # what of a job's errors is shown
-# Exceptions whose words are ours, and never hold a document's text. Of all others only the type is shown.
+ERROR_LINES, ERROR_CHARS = 5, 300  # shown of a job's errors
+# Our own exceptions, whose messages never hold a document's text. Of all others only the type is shown.
 _OWN = re.compile(r"refinery\.[\w.]+: ")
 _EXCEPTION = re.compile(r"[A-Za-z_][\w.]*: |[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _STEP = re.compile(r"\[while running '[^']{1,200}'\]")
@@ -41,12 +41,10 @@ _RATE_LIMITS = ("rateLimitExceeded", "userRateLimitExceeded", "RATE_LIMIT_EXCEED
 
 
 class DataflowService:
-    """`pipelines.dataflow.jobs.Service` by REST: the same requests reach the real service and a test's
-    --dataflow_endpoint.
-    """
+    """`refinery.pipelines.dataflow.jobs.Service` by REST, against the real service or a test's --dataflow_endpoint."""
 
     def __init__(self, options: PipelineOptions, project: str = "", region: str = "") -> None:
-        """options: as for a launch. project, region: of the job to ask for, where they are not those of the options."""
+        """options: as for a launch. project, region: of the jobs, where they differ from the options."""
         cloud = options.view_as(GoogleCloudOptions)
         self.project: str = project or cloud.project
         self.region: str = region or cloud.region
@@ -62,7 +60,7 @@ class DataflowService:
         self._messages = dataflow.MessagesV1Beta3Client(**shared)
         self._metrics = dataflow.MetricsV1Beta3Client(**shared)
         self._place = {"project_id": self.project, "location": self.region}
-        self._call: dict[str, Any] = {"retry": None, "timeout": TIMEOUT}  # asking again is the caller's business
+        self._call: dict[str, Any] = {"retry": None, "timeout": TIMEOUT}  # the caller retries
 
     def get(self, job_id: str) -> JobState | None:
         with translated():
@@ -71,11 +69,11 @@ class DataflowService:
             except NotFound:
                 return None
         if found.id != job_id:
-            raise ServiceTrouble(f"asked for job {job_id}, it tells of {cut(repr(found.id))}")
+            raise ServiceTrouble(f"asked for job {job_id}, it answers with {cut(repr(found.id))}")
         return found
 
     def list(self, name: str) -> Iterator[JobState]:
-        # All jobs, not the ACTIVE ones: which of the waiting states that filter lets through is not documented.
+        # All jobs, not just ACTIVE ones: which of the waiting states that filter includes is not documented.
         everything = dataflow.ListJobsRequest.Filter.ALL
         request = dataflow.ListJobsRequest(filter=everything, name=name, page_size=PAGE_SIZE, **self._place)
         with translated():
@@ -107,12 +105,12 @@ class DataflowService:
 
 @contextmanager
 def translated(launch: bool = False) -> Iterator[None]:
-    """Errors of Google's clients as those of pipelines/dataflow/jobs.py, each in one line; NameTaken comes of a
-    launch alone.
+    """Translate errors of Google's clients into those of pipelines/dataflow/jobs.py, each one line; NameTaken only for
+    a launch.
     """
     try:
         yield
-    except DataflowJobAlreadyExistsError as error:  # Beam's reading of an answer that is another job
+    except DataflowJobAlreadyExistsError as error:  # how Beam reports that the answer is another job
         raise NameTaken(_first_line(error)) from error
     except GoogleAPICallError as error:
         code = int(error.code or 0)
@@ -122,23 +120,23 @@ def translated(launch: bool = False) -> Iterator[None]:
         limited = code == 403 and any(word in str(error) for word in _RATE_LIMITS)
         raise (ServiceTrouble if code in _TRY_AGAIN or limited else ServiceRefusal)(said) from error
     except GoogleAuthError as error:
-        passing = isinstance(error, TransportError) or error.retryable
-        raise (ServiceTrouble if passing else ServiceRefusal)(_first_line(error)) from error
+        temporary = isinstance(error, TransportError) or error.retryable
+        raise (ServiceTrouble if temporary else ServiceRefusal)(_first_line(error)) from error
     except (requests.exceptions.RequestException, ConnectionError, TimeoutError, ParseError) as error:
         raise ServiceTrouble(_first_line(error)) from error
     except (AttributeError, UnicodeDecodeError) as error:
-        if launch:  # it may be of the pipeline that is built there
+        if launch:  # it may come from building the pipeline
             raise
-        raise ServiceTrouble(f"an answer that is none of Dataflow's: {_first_line(error)}") from error
+        raise ServiceTrouble(f"not an answer of Dataflow: {_first_line(error)}") from error
 
 
 def _pages(pager: Any) -> Iterator[Any]:
-    """The pages of a list. Raises ServiceTrouble for one that comes again, which would never end."""
+    """The pages of a list. Raises ServiceTrouble for a repeated page, which would never end."""
     seen: set[str] = set()
     for page in pager.pages:
         yield page
         if page.next_page_token in seen:
-            raise ServiceTrouble("it gives the same page of a list again and again")
+            raise ServiceTrouble("it returns the same page of a list again and again")
         seen.add(page.next_page_token)
 
 
@@ -155,8 +153,8 @@ def _state(job: Any) -> JobState:
 def short_error(text: str) -> str:
     """A job's error message as one line that holds no document's content.
 
-    Of a traceback it is the last exception, with its words where it is one of ours, which never quote a document, and
-    its step. Of anything else it is the first line.
+    For a traceback: the last exception, with its message if it is one of ours (these never quote a document), and its
+    step. For anything else: the first line.
 
     >>> short_error("Traceback (most recent call last):\\n  File ...\\nKeyError: 'secret' [while running 'pii']")
     "KeyError [while running 'pii']"
@@ -169,7 +167,7 @@ def short_error(text: str) -> str:
             said = line if _OWN.match(line) else line.partition(":")[0].split(" ")[0]
             said = _STEP.sub("", said).strip()
             return cut(f"{said} {step}".strip())
-    return cut(f"an exception without a name {step}".strip())
+    return cut(f"an unnamed exception {step}".strip())
 
 
 def cut(text: str) -> str:

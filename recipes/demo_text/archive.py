@@ -1,4 +1,4 @@
-"""WARC records, each its own gzip member, the same bytes for the same content; and ways to break them."""
+"""WARC records, each its own gzip member, the same bytes for the same content; and ways to damage them."""
 
 import base64
 import gzip
@@ -65,11 +65,11 @@ def member(data: bytes) -> bytes:
 
 
 def cut(data: bytes) -> bytes:
-    """The first 60 % of a member: its writer died."""
+    """The first 60 % of a member, as if its writer had died."""
     return data[: len(data) * 6 // 10]
 
 
 def flip(data: bytes) -> bytes:
-    """A member with bytes in its middle overwritten: a bad disk."""
+    """A member with bytes in its middle overwritten, as by a bad disk."""
     middle = len(data) // 2
     return data[:middle] + bytes(byte ^ 0x5A for byte in data[middle : middle + 24]) + data[middle + 24 :]

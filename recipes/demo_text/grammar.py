@@ -14,7 +14,7 @@ Paragraphs = list[list[str]]  # paragraphs of sentences
 
 
 def generator(*key: object) -> random.Random:
-    """A random generator of its own for each thing that is made, so that one more page changes no other page."""
+    """A separate random generator for each generated thing, so that an additional page changes no other page."""
     return random.Random(" ".join(map(str, key)))  # noqa: S311
 
 
@@ -33,7 +33,7 @@ def fill(rng: random.Random, phrase: str, slots: dict[str, list[str]]) -> str:
 
 
 def _endless(rng: random.Random, phrases: Sequence[str]) -> Iterator[str]:
-    """All phrases in random order, then again: a page repeats one only when it has used them all."""
+    """All phrases in random order, then again: none repeats before all have been used."""
     while True:
         yield from rng.sample(phrases, len(phrases))
 

@@ -1,4 +1,4 @@
-"""What a word stock of the demo crawl is. All of its words were written for this project.
+"""The word stocks of the demo crawl. All of its words were written for this project.
 
 One phrase per line. {slots} are filled from lists of the same name, until none is left; {year}, {n} (small), {count}
 (hundreds to thousands) and {share} (per cent) are numbers. A predicate is "verb | rest", so that German can put the

@@ -1,8 +1,8 @@
-"""Texts that the funnel should drop: selling prose, keyword spam, rudeness, dummy text."""
+"""Texts that the funnel should drop: advertising, keyword spam, insults, dummy text."""
 
 from demo_text.stock import lines, words
 
-# Selling prose: it passes every rule about form. The quality classifier is trained to tell it from the rest.
+# Advertising: it passes every heuristic. The quality classifier is trained to recognise it.
 ADVERTS = lines(
     """
     Order your {gadget} today and save up to {share} percent on our already amazing low prices!

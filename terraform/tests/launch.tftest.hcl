@@ -124,14 +124,14 @@ run "with_everything" {
   }
 }
 
-run "nobody_is_told" {
+run "nobody_is_notified" {
   command = plan
 
   variables {
     alert_emails = []
   }
 
-  expect_failures = [check.somebody_is_told]
+  expect_failures = [check.alerts_have_recipients]
 }
 
 run "cost_is_not_watched" {

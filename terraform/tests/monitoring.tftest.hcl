@@ -54,7 +54,7 @@ run "alerts" {
 
   assert {
     condition     = one(google_monitoring_alert_policy.this["job-failed"].conditions[0].condition_prometheus_query_language).duration == "0s"
-    error_message = "A failed job is told at once."
+    error_message = "A failed job fires an alert at once."
   }
 
   assert {
@@ -99,7 +99,7 @@ run "alerts" {
 
   assert {
     condition     = contains([for rule in google_billing_budget.this["this"].threshold_rules : rule.spend_basis], "FORECASTED_SPEND")
-    error_message = "A month that will be too dear is told before it is over."
+    error_message = "A month over budget is forecast before it ends."
   }
 }
 
@@ -117,7 +117,7 @@ run "without_budget" {
 
   assert {
     condition     = length(google_billing_budget.this) == 0 && length(google_monitoring_notification_channel.email) == 0
-    error_message = "Neither budget nor channel unless somebody asks."
+    error_message = "Neither budget nor channel by default."
   }
 }
 

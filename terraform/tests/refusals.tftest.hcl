@@ -275,7 +275,7 @@ run "dead_letter_ratio" {
   command = plan
 
   variables {
-    dead_letter_ratio = 1 # it would never be told
+    dead_letter_ratio = 1 # the alert would never fire
   }
 
   expect_failures = [var.dead_letter_ratio]

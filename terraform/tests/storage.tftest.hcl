@@ -106,7 +106,7 @@ run "buckets" {
 
   assert {
     condition     = alltrue([for b in google_storage_bucket.this : length(b.retention_policy) == 0])
-    error_message = "No retention rule unless somebody asks for one."
+    error_message = "No retention rule by default."
   }
 
   assert {

@@ -1,15 +1,15 @@
-"""Blocks of a made-up file in a cache: what the tests of the cache share."""
+"""Blocks of a made-up file in a cache: shared by the tests of the cache."""
 
 import random
 from pathlib import Path
 
 import google_crc32c
 
-from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.remote.cache import PAGE, BlockCache, Key, file_id
 from refinery.loader.storage.fetch import Counters
 
-FILE = file_id("corpus", "train/web/shard-00000-of-00001.bin", 10 * BLOCK, "00000000")
+FILE = file_id("corpus", "train/web/shard-00000-of-00001.bin", 10 * CHECKSUM_BLOCK, "00000000")
 SIZE = 3 * PAGE + 100  # of most blocks here
 OVERHEAD = 4 * 4 + 32
 
@@ -23,7 +23,7 @@ def key(block: int) -> Key:
 
 
 def take(cache: BlockCache, block: int, size: int = SIZE) -> bytes | None:
-    """The whole block, None where it is not there."""
+    """The whole block, None if it is not cached."""
     opened = cache.open(key(block), google_crc32c.value(content(block, size)))
     if opened is None:
         return None

@@ -1,4 +1,4 @@
-"""What several files of the loader's tests are given; some have a `server` of their own."""
+"""Fixtures of several test files of the loader; some define their own `server`."""
 
 from collections.abc import Iterator
 

@@ -1,6 +1,4 @@
-"""What `loader.stream.masks.fill` does, a second time, in numpy: whole arrays at once, no loop over rows or
-documents.
-"""
+"""`refinery.loader.stream.masks.fill` in plain numpy: whole arrays at once, without loops over rows or documents."""
 
 from typing import Any
 
@@ -14,7 +12,7 @@ Batch = dict[str, Any]
 
 
 def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: MaskParams) -> Batch:
-    """As `refinery.loader.stream.masks.fill`; `starts` and `valid` are trusted."""
+    """As `refinery.loader.stream.masks.fill`; `starts` and `valid` are not checked."""
     rows, length = tokens.shape[0], tokens.shape[1] - 1
     base, ramp = _frame(rows, length)
     short = np.flatnonzero(valid <= length)  # rows with padding or without a last label
@@ -60,9 +58,10 @@ def _add_labels(
     short: Array,
     params: MaskParams,
 ) -> None:
-    """Put labels and loss_mask into `batch`. flat: `starts`, counted from the first row's first input. short: rows."""
+    """Put labels and loss_mask into `batch`. flat: `starts`, counted from the first row's first input. short: rows
+    with padding or without a last label."""
     rows, length = tokens.shape[0], tokens.shape[1] - 1
-    shown: list[tuple[Array, int]] = []  # arrays that mark what is not learned, and their mark
+    shown: list[tuple[Array, int]] = []  # arrays that mark ignored labels, and the mark
     batch["labels"] = tokens[:, 1:]
     if params.ignore_labels:
         batch["labels"] = np.empty((rows, length), np.int64)
@@ -89,7 +88,7 @@ def _add_labels(
 def _eos_labels(
     tokens: Array, starts: Array, flat: Array, counts: Array, valid: Array, short: Array, eos_id: int | None
 ) -> list[Array]:
-    """Flat positions whose label is EOS. Only the last tokens of documents are looked at: nothing else holds one."""
+    """Flat positions whose label is EOS. Only the last tokens of documents can be EOS."""
     rows, length = tokens.shape[0], tokens.shape[1] - 1
     base, _ = _frame(rows, length)
     before = starts > 1

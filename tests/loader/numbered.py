@@ -1,7 +1,7 @@
-"""A corpus whose tokens are their own places: token t of the split, counted through all shards, has the id t.
+"""A corpus whose token ids are their positions: token t of the split, counted through all shards, has the id t.
 
-So whatever a stream delivers says itself where it comes from, and what an epoch is can be checked without the loader's
-own arithmetic. Nothing but tokens, indexes and a manifest is written.
+So delivered tokens show where they come from, and an epoch can be checked without the loader's own arithmetic. Only
+tokens, indexes and a manifest are written.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A plain HTTP range server on this machine whose answers can be scripted to go wrong."""
+"""A local HTTP range server whose responses can be scripted to fail."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
-# What may go wrong with one answer. Numbers are statuses; the rest is in `_Handler.do_GET`.
+# Faults of one response. Numbers are statuses; the others are implemented in `_Handler.do_GET`.
 FAULTS = (
     "408", "429", "500", "503", "reset", "reset in body", "short", "wrong", "stall", "stall in body", "trickle",
     "content-range", "no content-range", "200", "gzip", "length", "two lengths", "garbage", "long chunked", "not http",
@@ -121,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "length":
             self.wfile.write(body)
             self.close_connection = True
-        elif fault == "garbage":  # an answer to the next request, ready before it is asked
+        elif fault == "garbage":  # a response to the next request, sent before it
             forged = b"\xff" * len(body)
             lines = f"HTTP/1.1 206 OK\r\nContent-Length: {len(forged)}\r\nETag: {etag}\r\n"
             lines += f"Content-Range: bytes {start}-{start + len(body) - 1}/{len(data)}\r\n\r\n"
@@ -145,7 +145,7 @@ S = TypeVar("S", bound=StoppableServer)
 
 
 class RangeServer(ThreadingHTTPServer):
-    """files: name -> bytes. script: faults of the next answers, in order ("" is none); scripts: the same for one file.
+    """files: name -> bytes. script: faults of the next responses, in order ("" is none); scripts: the same per file.
 
     requests: (name, start, stop) of all so far. ports: of the clients that sent them. stall: seconds of a "stall".
     """
@@ -170,12 +170,12 @@ class RangeServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients that went away are what the tests are about."""
+        """Disconnecting clients are expected."""
 
 
 @contextmanager
 def running(server: S) -> Iterator[S]:
-    """Serve until the end of the block; then what stalls goes on, and the thread ends."""
+    """Serve until the end of the block; then stalled responses are released, and the thread ends."""
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:

@@ -1,4 +1,4 @@
-"""A small split behind a range server: its tokens, its manifest entries, and sources over it."""
+"""A small split behind a range server: its tokens, manifest entries, and sources that read it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,20 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.format.block_checksums import BLOCK, block_checksums
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksums
 from refinery.loader.format.manifest import FileEntry, ShardEntry
-from refinery.loader.remote.blocks import SourceParams
-from refinery.loader.remote.source import CachedSource, LocalSource
+from refinery.loader.local.local_source import LocalSource
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import checksums
 from tests.loader.range_server import RangeServer, range_server
 
-# No hedges and long timeouts: what a test counts must not depend on how busy the machine is.
+# No hedges and long timeouts, so that counts do not depend on the load of the machine.
 FETCH = FetchParams(deadline=60, first_delay=0.005, max_delay=0.02, hedge_after=0)
-IMPATIENT = replace(FETCH, read_timeout=0.3)
+SHORT_TIMEOUT = replace(FETCH, read_timeout=0.3)
 HEDGED = replace(FETCH, hedge_after=0.05, hedge_share=1.0)
-SIZES = (2 * BLOCK + 5000, 3000, 0, BLOCK)  # bytes of the shards: more than two blocks, less than one, none, just one
+SIZES = (
+    2 * CHECKSUM_BLOCK + 5000,
+    3000,
+    0,
+    CHECKSUM_BLOCK,
+)  # bytes of the shards: more than two blocks, less than one, none, just one
 
 
 def tokens_of(shard: int) -> npt.NDArray[np.uint16]:
@@ -48,11 +54,11 @@ def entries() -> list[ShardEntry]:
 
 
 @contextmanager
-def source_of(server: RangeServer, folder: Path, **params: Any) -> Iterator[CachedSource]:
+def source_of(server: RangeServer, folder: Path, **params: Any) -> Iterator[RemoteSource]:
     store = HttpStore(server.url, params.get("fetch", FETCH))
     defaults: dict[str, Any] = {"cache": folder, "threads": 2, "stagger": 0.0, "fetch": FETCH}
-    chosen = SourceParams(**defaults | params)
-    source = CachedSource(store, entries(), np.uint16, corpus="c", params=chosen)
+    chosen = RemoteParams(**defaults | params)
+    source = RemoteSource(store, entries(), np.uint16, corpus="c", params=chosen)
     try:
         yield source
     finally:
@@ -60,13 +66,13 @@ def source_of(server: RangeServer, folder: Path, **params: Any) -> Iterator[Cach
         store.close()
 
 
-def check(source: CachedSource | LocalSource, shard: int, start: int, count: int, dtype: Any = np.int64) -> None:
+def check(source: RemoteSource | LocalSource, shard: int, start: int, count: int, dtype: Any = np.int64) -> None:
     out = np.full(count, 7, dtype)
     source.read_into(shard, start, out)
     np.testing.assert_array_equal(out, TOKENS[shard][start : start + count])
 
 
-def check_everything(source: CachedSource | LocalSource) -> None:
+def check_everything(source: RemoteSource | LocalSource) -> None:
     for shard, tokens in enumerate(TOKENS):
         for start in range(0, len(tokens), 300_000):
             check(source, shard, start, min(300_000, len(tokens) - start))

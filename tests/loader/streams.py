@@ -1,4 +1,4 @@
-"""A small corpus, streams over it, and their batches as plain rows: what the tests of the stream share."""
+"""A small corpus, streams over it, and their batches as plain rows: shared by the tests of the stream."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ IGNORE = -100
 
 
 def tokens_of(corpus: Path, domain: str = "*") -> list[int]:
-    """All tokens of a domain, or of all in manifest order, end to end."""
+    """All tokens of a domain, or of all domains in manifest order, concatenated."""
     payload = json.loads((corpus / MANIFEST).read_bytes())
     paths = [
         shard["files"]["bin"]["path"]
@@ -34,7 +34,7 @@ def tokens_of(corpus: Path, domain: str = "*") -> list[int]:
 
 
 def expected_rows(tokens: list[int], seed: int, epoch: int, order: OrderParams = ORDER, domain: str = "") -> list[Any]:
-    """(inputs, labels) of an epoch in order, cut by hand."""
+    """(inputs, labels) of an epoch in order, computed directly."""
     n = -(-len(tokens) // S)
     shape = Order(
         n, seed=seed, epoch=epoch, block=order.block or 1, lanes=order.lanes, window=order.window, domain=domain
@@ -53,7 +53,7 @@ def stream(corpus: Path, **options: Any) -> TokenStream:
 
 
 def rows(batches: Any) -> list[Any]:
-    """(inputs, labels) of all rows, empty ones left out."""
+    """(inputs, labels) of all rows except empty ones."""
     found = []
     for batch in batches:
         for inputs, labels in zip(batch["input_ids"].tolist(), batch["labels"].tolist(), strict=True):

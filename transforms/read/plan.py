@@ -198,7 +198,9 @@ def list_files(source: SourceParams) -> dict[str, int]:
     for pattern in source.paths:
         try:
             check_place(pattern)
-            found: list[FileMetadata] = FileSystems.match([pattern])[0].metadata_list
+            # Beam finds nothing for a bare "*.jsonl": it lists the folder "".
+            placed = pattern if "/" in pattern else f"./{pattern}"
+            found: list[FileMetadata] = FileSystems.match([placed])[0].metadata_list
         except (BeamIOError, OSError, ValueError) as error:
             raise ValueError(f"source {source.name}: paths: {pattern!r} cannot be listed: {error}") from error
         if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters

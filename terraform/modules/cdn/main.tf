@@ -1,10 +1,10 @@
-# What is in this bucket is public: everybody may read an object whose name they know; the manifest names them all. Nobody
-# may list. It is apart from the corpus bucket, so that publishing is a copy that somebody decides on.
+# This bucket is public: anyone may read an object whose name they know, and the manifest names them all. Nobody may list
+# objects. It is separate from the corpus bucket, so that publishing is a deliberate copy.
 
 resource "google_storage_bucket" "public" {
   # checkov:skip=CKV_GCP_62: a public bucket; the load balancer logs its requests
   # checkov:skip=CKV_GCP_78: holds copies of a corpus, which is still in the corpus bucket
-  # checkov:skip=CKV_GCP_114: made to be read by everybody; the other buckets enforce it
+  # checkov:skip=CKV_GCP_114: public by design; the other buckets enforce it
   project  = var.project_id
   name     = var.bucket
   location = var.location
@@ -61,8 +61,8 @@ resource "google_compute_backend_bucket" "public" {
   enable_cdn  = true
 
   cdn_policy {
-    # Whatever is in this bucket is public and never changes under its name. After objects were taken away, the cache has
-    # to be invalidated: gcloud compute url-maps invalidate-cdn-cache.
+    # Objects in this bucket are public and immutable. After objects were removed, invalidate the
+    # cache: gcloud compute url-maps invalidate-cdn-cache.
     cache_mode         = "FORCE_CACHE_ALL"
     client_ttl         = 86400
     default_ttl        = 2592000

@@ -4,7 +4,7 @@ output "bucket" {
 }
 
 output "url" {
-  description = "What volunteers' readers begin addresses with."
+  description = "Base URL for volunteers' readers."
   value       = "https://${var.domain}"
 }
 

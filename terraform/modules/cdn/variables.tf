@@ -9,7 +9,7 @@ variable "location" {
 }
 
 variable "name" {
-  description = "What names of the load balancer's parts begin with."
+  description = "Prefix of the names of the load balancer's parts."
   type        = string
 }
 

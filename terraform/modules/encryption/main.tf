@@ -21,7 +21,7 @@ resource "google_kms_crypto_key" "this" {
   purpose         = "ENCRYPT_DECRYPT"
   rotation_period = "${local.rotation_seconds}s"
 
-  # A version that somebody destroys can be restored for 30 days. Without its key a corpus is noise.
+  # A destroyed version can be restored for 30 days. Without its key a corpus cannot be read.
   destroy_scheduled_duration = "2592000s"
 
   version_template {

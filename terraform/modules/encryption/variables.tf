@@ -4,7 +4,7 @@ variable "project_id" {
 }
 
 variable "location" {
-  description = "Region of the key ring: that of everything the key protects."
+  description = "Region of the key ring: that of all resources that the key protects."
   type        = string
 }
 

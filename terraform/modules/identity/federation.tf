@@ -1,4 +1,4 @@
-# CI signs in with the token that its own platform signs for each run: no key exists that could leak.
+# CI signs in with the token that its platform issues for each run: there is no key that could leak.
 
 locals {
   ci = var.ci == null ? {} : { this = var.ci }
@@ -21,8 +21,8 @@ resource "google_iam_workload_identity_pool_provider" "github" {
   workload_identity_pool_provider_id = "github"
   display_name                       = "GitHub Actions"
 
-  # One repository and one branch or tag: the subject of a pull request's token differs. The numeric id too: a name that
-  # was given up can be taken by somebody else, its number cannot.
+  # One repository and one branch or tag: the subject of a pull request's token differs. The numeric id too: an abandoned name can be
+  # registered by others, its number cannot.
   attribute_condition = "assertion.sub == 'repo:${each.value.owner}/${each.value.repository}:ref:${each.value.ref}' && assertion.repository_id == '${each.value.repository_id}'"
 
   attribute_mapping = {

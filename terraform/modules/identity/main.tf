@@ -5,8 +5,8 @@ locals {
     reader   = "Training nodes: read a finished corpus, nothing else"
   }
 
-  # Every right on a bucket that there is. objectCreator can create but not overwrite: that would take the right to
-  # delete. So a corpus that is written stays as it is, whatever code a worker runs.
+  # All grants on buckets. objectCreator can create but not overwrite, which needs the permission to delete. So a
+  # published corpus stays unchanged, whatever code a worker runs.
   bucket_roles = {
     launcher = {
       raw     = ["roles/storage.objectViewer"]
@@ -77,14 +77,14 @@ resource "google_storage_bucket_iam_member" "this" {
   member = google_service_account.this[each.value.account].member
 }
 
-# To start a job that runs as the worker, and as no other account of the project.
+# Allows starting jobs that run as the worker, and as no other account of the project.
 resource "google_service_account_iam_member" "launcher_uses_worker" {
   service_account_id = google_service_account.this["worker"].name
   role               = "roles/iam.serviceAccountUser"
   member             = google_service_account.this["launcher"].member
 }
 
-# Instead of keys, which leak: a person's own sign-in is exchanged for an hour of the account.
+# Instead of keys, which leak: a person's own sign-in is exchanged for an hour's token of the account.
 resource "google_service_account_iam_member" "acting" {
   for_each = local.acting
 

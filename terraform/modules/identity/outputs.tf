@@ -14,6 +14,6 @@ output "ci_principal" {
 }
 
 output "ci_provider" {
-  description = "Full name of the identity provider that CI names when it signs in, or null."
+  description = "Full name of the identity provider with which CI signs in, or null."
   value       = one(values(google_iam_workload_identity_pool_provider.github)[*].name)
 }

@@ -4,7 +4,7 @@ variable "project_id" {
 }
 
 variable "name" {
-  description = "What the accounts' names begin with."
+  description = "Prefix of the accounts' names."
   type        = string
 }
 

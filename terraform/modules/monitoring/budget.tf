@@ -1,4 +1,4 @@
-# A budget warns, it stops nothing: what stops a job is --max_num_workers and somebody who reads the warning.
+# A budget only warns. --max_num_workers bounds the cost of a job, and only a person can stop it.
 resource "google_billing_budget" "this" {
   for_each = var.budget == null ? {} : { this = var.budget }
 

@@ -1,5 +1,5 @@
-# Four things that end a run, or double its price, unless somebody looks. What each means and what to do is in runbooks/,
-# and arrives with the notification.
+# Alerts on four conditions that end a run, or double its price, unless someone acts. What each means and what to do is in
+# runbooks/, and is part of the notification.
 #
 # The pipeline counts documents as in, kept, dropped and dead in every stage. Dataflow exports these counters as
 # job/user_counter, with the counter's name as metric_name and the stage's step as ptransform.
@@ -9,10 +9,10 @@ locals {
   counter = "dataflow_googleapis_com:job_user_counter"
   by      = "by (job_name, job_id, ptransform)"
 
-  # Fewer documents than this say nothing about a ratio.
+  # Below this many documents a ratio is meaningless.
   ratio_needs = 1000
 
-  # Dataflow's own sampling and a slow start of workers; the policy waits no_progress_minutes on top.
+  # For Dataflow's sampling and a slow start of workers; the policy adds no_progress_minutes.
   progress_window = "15m"
 
   alerts = {
@@ -98,7 +98,7 @@ resource "google_monitoring_alert_policy" "this" {
   }
 }
 
-# The kernel's own word. Memory can rise from 60 % to the end between two samples, which the policy above then misses.
+# Out-of-memory kills logged by the kernel: memory can rise from 60 % to the limit between two samples of the policy above.
 resource "google_monitoring_alert_policy" "out_of_memory" {
   project               = var.project_id
   display_name          = "${var.name}: worker out of memory"

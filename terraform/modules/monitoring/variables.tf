@@ -1,40 +1,40 @@
 variable "project_id" {
-  description = "Project whose jobs are watched."
+  description = "Project whose jobs are monitored."
   type        = string
 }
 
 variable "project_number" {
-  description = "Number of that project, which a budget names."
+  description = "Number of that project, for the budget."
   type        = string
 }
 
 variable "name" {
-  description = "What the names of alert policies and of the dashboard begin with."
+  description = "Prefix of the names of alert policies and of the dashboard."
   type        = string
 }
 
 variable "job_prefix" {
-  description = "What the names of the jobs begin with."
+  description = "Prefix of the names of the jobs."
   type        = string
 }
 
 variable "alert_emails" {
-  description = "Who is told."
+  description = "E-mail addresses that receive alerts."
   type        = list(string)
 }
 
 variable "dead_letter_ratio" {
-  description = "Share of dead letters in a stage above which somebody is told, 0 to 1."
+  description = "Share of dead letters in a stage above which an alert fires, 0 to 1."
   type        = number
 }
 
 variable "no_progress_minutes" {
-  description = "Minutes without a new element, with workers running, after which somebody is told."
+  description = "Minutes without a new element, with workers running, after which an alert fires."
   type        = number
 }
 
 variable "worker_memory_ratio" {
-  description = "Share of a worker's memory in use above which somebody is told, 0 to 1."
+  description = "Share of a worker's memory in use above which an alert fires, 0 to 1."
   type        = number
 }
 

@@ -1,4 +1,4 @@
-# Inside the network the names of Google's APIs and registries lead to the range that the route and the firewall allow.
+# Inside the network the names of Google's APIs and registries resolve to the range that the route and the firewall allow.
 
 locals {
   domains   = ["googleapis.com", "gcr.io", "pkg.dev"]
@@ -18,7 +18,7 @@ resource "google_dns_managed_zone" "google" {
   project     = var.project_id
   name        = "${var.name}-${replace(each.value, ".", "-")}"
   dns_name    = "${each.value}."
-  description = "Leads to Google's APIs without the internet"
+  description = "Resolves Google's APIs without the internet"
   visibility  = "private"
 
   private_visibility_config {

@@ -1,5 +1,5 @@
-# A network that leads to Google's APIs and nowhere else: no public address, no NAT, no default route. What a worker is
-# made to fetch from the internet, it cannot fetch; what it is made to send there, it cannot send.
+# A network with access to Google's APIs only: no public address, no NAT, no default route. A worker can neither fetch
+# anything from the internet nor send anything there.
 
 locals {
   # The tag that Dataflow puts on its workers, and the ports over which they exchange data.

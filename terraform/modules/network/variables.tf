@@ -14,7 +14,7 @@ variable "name" {
 }
 
 variable "cidr" {
-  description = "Address range of the workers, such as 10.20.0.0/20: one address each, four are taken."
+  description = "Address range of the workers, such as 10.20.0.0/20: one address each, four are reserved."
   type        = string
 }
 

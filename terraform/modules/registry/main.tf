@@ -2,7 +2,7 @@ resource "google_artifact_registry_repository" "workers" {
   project       = var.project_id
   location      = var.location
   repository_id = var.name
-  description   = "Images of the workers. A tag, once pushed, never means another image"
+  description   = "Images of the workers. A pushed tag is immutable"
   format        = "DOCKER"
   kms_key_name  = var.kms_key
 
@@ -10,7 +10,7 @@ resource "google_artifact_registry_repository" "workers" {
     immutable_tags = true
   }
 
-  # A tagged image is never removed: a manifest names it, and a run is repeated with it. Layers of broken pushes go.
+  # A tagged image is never removed: a manifest names it, and runs are repeated with it. Layers of failed pushes are.
   cleanup_policy_dry_run = false
 
   cleanup_policies {

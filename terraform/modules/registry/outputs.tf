@@ -1,4 +1,4 @@
 output "url" {
-  description = "What image names begin with."
+  description = "Prefix of image names."
   value       = "${var.location}-docker.pkg.dev/${var.project_id}/${google_artifact_registry_repository.workers.repository_id}"
 }

@@ -1,4 +1,4 @@
-# Who created or deleted an object, and who changed a bucket's policy. Reads are left out: a training run makes millions.
+# Logs who created or deleted an object and who changed a bucket's policy. Not reads: a training run makes millions.
 resource "google_project_iam_audit_config" "storage" {
   project = var.project_id
   service = "storage.googleapis.com"

@@ -1,8 +1,9 @@
 locals {
-  # What each bucket holds, and how long a mistake can be undone there.
-  #   versioned   keeps overwritten and deleted objects. Only for what people upload: the pipeline never overwrites, and
-  #               a version kept of a temporary file is paid for twice.
-  #   soft_delete days for which a deleted object comes back. 0 where files live for hours: they would cost a week.
+  # What each bucket holds, and for how long a mistake can be undone.
+  #   versioned   keeps overwritten and deleted objects. Only for uploads by people: the pipeline never overwrites, and a
+  #               kept version of a temporary file is billed twice.
+  #   soft_delete days for which a deleted object can be restored. 0 where files exist for hours: they would be
+  #               billed for a week.
   #   expire      days until an object is deleted; 0: never.
   #   retention   days for which nobody can delete; 0: no rule.
   buckets = {
@@ -44,14 +45,14 @@ resource "google_storage_bucket" "this" {
     for_each = each.value.retention > 0 ? [each.value.retention] : []
 
     content {
-      # Not locked: a locked rule can never be taken back, not even by the owner of the project.
+      # Not locked: a locked rule can never be removed, not even by the owner of the project.
       is_locked        = false
       retention_period = tostring(retention_policy.value * 86400)
     }
   }
 
-  # Some tools upload in parts (the XML API), and what a killed one leaves is paid for and never listed. The pipeline's
-  # own half uploads are forgotten by the service after a week.
+  # Some tools upload in parts (the XML API); parts left by a killed one are billed and never listed. The service drops the
+  # pipeline's own incomplete uploads after a week.
   lifecycle_rule {
     action {
       type = "AbortIncompleteMultipartUpload"

@@ -9,7 +9,7 @@ variable "location" {
 }
 
 variable "prefix" {
-  description = "What bucket names begin with; bucket names are unique in the whole world."
+  description = "Prefix of bucket names, which are globally unique."
   type        = string
 }
 
@@ -29,7 +29,7 @@ variable "work_days" {
 }
 
 variable "reject_days" {
-  description = "Days until what was set aside for review is deleted."
+  description = "Days until files set aside for review are deleted."
   type        = number
 }
 
@@ -39,6 +39,6 @@ variable "soft_delete_days" {
 }
 
 variable "corpus_retention_days" {
-  description = "Days for which nobody at all can delete an object of the corpus bucket; 0 for no such rule."
+  description = "Days for which objects of the corpus bucket cannot be deleted by anyone; 0 for no such rule."
   type        = number
 }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import (
-    BLOCK,
+    CHECKSUM_BLOCK,
     BlockHasher,
     block_checksums,
     block_values,
@@ -25,7 +25,7 @@ def test_combine(a: bytes, b: bytes) -> None:
     assert combine(google_crc32c.value(a), google_crc32c.value(b), len(b)) == google_crc32c.value(a + b)
 
 
-@pytest.mark.parametrize("length", [0, 1, 255, 4096, BLOCK - 1, BLOCK, 3 * BLOCK + 7])
+@pytest.mark.parametrize("length", [0, 1, 255, 4096, CHECKSUM_BLOCK - 1, CHECKSUM_BLOCK, 3 * CHECKSUM_BLOCK + 7])
 def test_combine_with_long_parts(length: int) -> None:
     zeros, head = bytes(length), b"head"
     assert combine(google_crc32c.value(head), google_crc32c.value(zeros), length) == google_crc32c.value(head + zeros)
@@ -49,19 +49,21 @@ def trickle(data: bytes) -> io.BytesIO:
     return Trickle(data)
 
 
-@pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 12345])
+@pytest.mark.parametrize(
+    "size", [0, 1, CHECKSUM_BLOCK - 1, CHECKSUM_BLOCK, CHECKSUM_BLOCK + 1, 2 * CHECKSUM_BLOCK + 12345]
+)
 def test_round_trip(size: int, tmp_path: Path) -> None:
     data = bytes(range(251)) * (size // 251 + 1)
     data = data[:size]
     (tmp_path / "x").write_bytes(data)
     text = block_checksums(data)
     assert text == block_checksums(tmp_path / "x") == block_checksums(trickle(data))
-    expected = tuple(google_crc32c.value(data[i : i + BLOCK]) for i in range(0, size, BLOCK))
+    expected = tuple(google_crc32c.value(data[i : i + CHECKSUM_BLOCK]) for i in range(0, size, CHECKSUM_BLOCK))
     assert tuple(block_values(data)) == expected
     assert parse_blocks(text, size, f"{google_crc32c.value(data):08x}", "x.bin") == expected
 
 
-@pytest.mark.parametrize("size", [997, 100_003, BLOCK, 5 * BLOCK])
+@pytest.mark.parametrize("size", [997, 100_003, CHECKSUM_BLOCK, 5 * CHECKSUM_BLOCK])
 def test_pieces_of_any_size(size: int) -> None:
     data = bytes(range(253)) * 12_000
     hasher = BlockHasher()

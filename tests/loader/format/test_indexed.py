@@ -131,7 +131,7 @@ def packed(magic: bytes, version: int, code: int, n: int, entries: int, *arrays:
     return head + body
 
 
-MAGIC = b"MMIDIDX\0\0"
+IDX_MAGIC = b"MMIDIDX\0\0"
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ MAGIC = b"MMIDIDX\0\0"
     [
         (b"", "0 bytes found, at least 34 expected"),
         (zlib.compress(bytes(100)).ljust(40), "starts with"),
-        (packed(MAGIC, 2, 8, 0, 1), "version 2 found, 1 expected"),
-        (packed(MAGIC, 1, 6, 0, 1), "dtype code 6 found"),
-        (packed(MAGIC, 1, 8, 0, 0), "0 entries in the document index found, 1 expected for 0 sequences"),
-        (packed(MAGIC, 1, 8, 2**64 - 1, 0), "entries"),
-        (packed(MAGIC, 1, 8, 2**63, 2**63 + 1), "bytes found"),
-        (packed(MAGIC, 1, 8, 2, 3, [-1, 5], [0, -2], [0, 1, 2]), "sequence 0 has length -1"),
-        (packed(MAGIC, 1, 8, 2, 3, [1, 5], [0, 4], [0, 1, 2]), "pointer of sequence 1 is 4, 2 expected"),
-        (packed(MAGIC, 1, 8, 2, 3, [1, 5], [2, 4], [0, 1, 2]), "pointer of sequence 0 is 2, 0 expected"),
-        (packed(MAGIC, 1, 8, 2, 3, [1, 5], [0, 2], [0, 2, 2]), "document index entry 1 is 2, 1 expected"),
+        (packed(IDX_MAGIC, 2, 8, 0, 1), "version 2 found, 1 expected"),
+        (packed(IDX_MAGIC, 1, 6, 0, 1), "dtype code 6 found"),
+        (packed(IDX_MAGIC, 1, 8, 0, 0), "0 entries in the document index found, 1 expected for 0 sequences"),
+        (packed(IDX_MAGIC, 1, 8, 2**64 - 1, 0), "entries"),
+        (packed(IDX_MAGIC, 1, 8, 2**63, 2**63 + 1), "bytes found"),
+        (packed(IDX_MAGIC, 1, 8, 2, 3, [-1, 5], [0, -2], [0, 1, 2]), "sequence 0 has length -1"),
+        (packed(IDX_MAGIC, 1, 8, 2, 3, [1, 5], [0, 4], [0, 1, 2]), "pointer of sequence 1 is 4, 2 expected"),
+        (packed(IDX_MAGIC, 1, 8, 2, 3, [1, 5], [2, 4], [0, 1, 2]), "pointer of sequence 0 is 2, 0 expected"),
+        (packed(IDX_MAGIC, 1, 8, 2, 3, [1, 5], [0, 2], [0, 2, 2]), "document index entry 1 is 2, 1 expected"),
     ],
 )
 def test_wrong_index_is_named(data: bytes, message: str) -> None:
@@ -158,9 +158,9 @@ def test_wrong_index_is_named(data: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        (np.array([[1]]), "row of integers"),
-        (np.array(1), "row of integers"),
-        (np.array([1.0]), "row of integers"),
+        (np.array([[1]]), "one-dimensional array of integers"),
+        (np.array(1), "one-dimensional array of integers"),
+        (np.array([1.0]), "one-dimensional array of integers"),
         (np.array([-1]), "ids -1 to -1 given, 0 to 65535"),
         (np.array([0, 65536]), "ids 0 to 65536 given"),
         (np.broadcast_to(np.uint16(0), 2**31), "a document of 2147483648 given"),

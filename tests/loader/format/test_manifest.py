@@ -219,7 +219,7 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (set_in("schema_version")(2), "schema version 2 found, this reader knows version 1"),
+        (set_in("schema_version")(2), "schema version 2 found, this reader supports version 1"),
         (set_in("schema_version")(True), "schema version True found"),
         (set_in("kind")("other"), "kind 'other' found, 'refinery-corpus' expected"),
         (set_in("name")(None), "name is None, a string expected"),
@@ -274,7 +274,7 @@ def test_funnel_that_reconciles() -> None:
     assert check_funnel([]) == []
     assert check_funnel(GOOD) == []
     lanes = [*GOOD[:2], stage("read", "c", 3, 3), *GOOD[2:], stage("encode", "c", 3, 2, short=1)]
-    assert check_funnel(lanes) == []  # source c passes by "language"
+    assert check_funnel(lanes) == []  # source c skips "language"
 
 
 def test_created_documents_reconcile() -> None:
@@ -312,7 +312,7 @@ def test_funnel_problems(at: int, replacement: dict[str, Any], problem: str) -> 
 @settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=1, max_size=4), st.data())
 def test_one_lost_document_is_always_found(losses: list[list[int]], data: st.DataObject) -> None:
-    """A funnel built by subtraction reconciles; changing any single count breaks it (but the last stage's own pair)."""
+    """A funnel built by subtraction reconciles; changing any single count is detected."""
     funnel = []
     for i in range(3):
         for source, lost in enumerate(losses):

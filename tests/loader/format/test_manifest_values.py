@@ -1,5 +1,6 @@
-"""Sealed manifests with wrong values: always a FormatError that names the file and the key, or a stream as if all were
-well. Whoever seals a manifest may be mistaken, or want harm.
+"""Sealed manifests with wrong values: either a FormatError that names file and key, or a stream that works.
+
+A seal does not protect against a faulty or malicious writer.
 """
 
 import json
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import HEADER, MAGIC
+from refinery.loader.format.indexed import IDX_HEADER, IDX_MAGIC
 from refinery.loader.format.manifest import MANIFEST, seal, unseal
 from refinery.loader.stream.corpus import Corpus
 from refinery.loader.stream.order import OrderParams
@@ -42,7 +43,7 @@ def payload_of(root: Path) -> dict[str, Any]:
 
 
 def use(root: Path) -> None:
-    """All that a reader does with a corpus: an epoch of batches that need the indexes, and every document."""
+    """Everything a reader does: an epoch of batches that need the indexes, and every document."""
     shape: dict[str, Any] = {"sequence_length": 32, "batch_size": 4, "order": OrderParams(2, 4, 2), "prefetch": 0}
     train = [entry for entry in Corpus(str(root)).manifest.shards if entry.split == "train"]
     for weights in (None, {entry.domain: 1.0 for entry in train if entry.tokens}):
@@ -104,7 +105,11 @@ TABLE: list[tuple[tuple[str | int, ...], Any, str]] = [
     ((*BIN, "block_crc32c"), "AAAAAAAAAAA=", "8 of base64"),
     ((*BIN, "block_crc32c"), "AAAA*A==", "8 of base64"),
     ((*BIN, "block_crc32c"), "AAAAAAÄ=", "8 of base64"),
-    ((*BIN, "block_crc32c"), "A" * 8, "of block_crc32c found, 4 expected"),  # six bytes, when they are used
+    (
+        (*BIN, "block_crc32c"),
+        "A" * 8,
+        "of block_crc32c found, 4 expected",
+    ),  # six bytes, rejected when used
     ((*BIN, "block_crc32c"), "AAAAAA==", "block_crc32c combine to"),
     ((*BIN, "block_crc32c"), None, "a string"),
     ((*BIN, "size"), -1, "0 or more"),
@@ -117,7 +122,7 @@ TABLE: list[tuple[tuple[str | int, ...], Any, str]] = [
     ((*BIN, "path"), "", "relative path"),
     ((*BIN, "path"), "a\0b", "relative path"),
     (("shards", 0, "tokens"), -1, "0 or more"),
-    (("shards", 0, "tokens"), 2**62, "tokens come to"),
+    (("shards", 0, "tokens"), 2**62, "tokens in total"),
     (("shards", 0, "tokens"), 2**61, "expected for 2305843009213693952 tokens"),
     (("shards", 0, "documents"), True, "an integer"),
     (("shards", 0, "split"), "test", "train or validation"),
@@ -149,13 +154,13 @@ def test_a_wrong_value_is_named(corpus: Path, path: tuple[str | int, ...], value
 
 
 def idx(lengths: Any, pointers: Any = None, documents: Any = None, n: int | None = None, **header: Any) -> bytes:
-    """An index, right where nothing else is given."""
+    """An index, valid except for the values given."""
     n = len(lengths) if n is None else n
     ends = [2 * sum(lengths[:i]) for i in range(len(lengths))]
-    fields = {"magic": MAGIC, "version": 1, "code": 8, "n": n, "entries": (n + 1) % 2**64} | header
+    fields = {"magic": IDX_MAGIC, "version": 1, "code": 8, "n": n, "entries": (n + 1) % 2**64} | header
     return b"".join(
         [
-            HEADER.pack(*fields.values()),
+            IDX_HEADER.pack(*fields.values()),
             np.array(lengths, "<i4").tobytes(),
             np.array(ends if pointers is None else pointers, "<i8").tobytes(),
             np.array(range(len(lengths) + 1) if documents is None else documents, "<i8").tobytes(),
@@ -173,7 +178,7 @@ IDX = {
     "documents that overlap": (idx([10, 20], [0, 0]), "pointer of sequence 1 is 0, 20 expected"),
     "documents beyond": (idx([30], None, [0, 2**63 - 1]), "document index entry 1 is 9223372036854775807, 1 expected"),
     "2^64 sequences": (idx([30], n=2**64 - 1), "0 entries in the document index found, 18446744073709551616 expected"),
-    "2^60 sequences": (idx([30], n=2**60), f"{HEADER.size + 20 * 2**60 + 8} expected for {2**60} sequences"),
+    "2^60 sequences": (idx([30], n=2**60), f"{IDX_HEADER.size + 20 * 2**60 + 8} expected for {2**60} sequences"),
     "another dtype": (idx([30], code=7), "dtype code 7 found"),
     "another number of tokens": (idx([29]), "1 documents and 29 tokens found, 1 and 30 expected"),
     "nothing": (b"", "0 bytes found, at least 34 expected"),
@@ -182,7 +187,7 @@ IDX = {
 
 @pytest.mark.parametrize("name", IDX)
 def test_a_wrong_index_that_is_sealed(tmp_path: Path, name: str) -> None:
-    """Its checksum is the manifest's, so that only its contents speak against it."""
+    """Its checksum is the manifest's, so only its contents are wrong."""
     build_corpus(tmp_path, TEXTS)
     path = "train/code/shard-00000-of-00001.idx"
     (tmp_path / path).write_bytes(IDX[name][0])
@@ -219,7 +224,7 @@ def outcome(root: Path, payload: Mapping[str, Any]) -> str:
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(data=st.data())
 def test_any_field_with_any_value(corpus: Path, data: st.DataObject) -> None:
-    """One or two fields, anywhere: another value, none at all, or one more."""
+    """One or two fields, anywhere: changed, removed, or added."""
     payload = payload_of(corpus)
     for _ in range(data.draw(st.integers(1, 2))):
         everywhere = sorted(places(payload), key=repr)
@@ -230,7 +235,7 @@ def test_any_field_with_any_value(corpus: Path, data: st.DataObject) -> None:
 
 
 def test_every_field_once(corpus: Path) -> None:
-    """Each field of a shard, of the tokenizer and of the top: without it, and of every wrong type."""
+    """Each field of a shard, of the tokenizer and of the top level: missing, and with every wrong type."""
     sound = payload_of(corpus)
     assert outcome(corpus, sound) == "used"
     fields = [

@@ -6,8 +6,8 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
-from refinery.loader.format.block_checksums import BLOCK
-from refinery.loader.remote.cache import PAGE, BlockCache, Damaged, default_folder, file_id
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.remote.cache import PAGE, BlockCache, DamagedBlock, default_folder, file_id
 from refinery.loader.storage.fetch import Counters
 from tests.loader.cached_blocks import FILE, OVERHEAD, SIZE, bytes_on_disk, content, key, path_of, small, stored, take
 
@@ -17,7 +17,7 @@ def cache(tmp_path: Path) -> BlockCache:
     return BlockCache(tmp_path, 1 << 30, Counters())
 
 
-@pytest.mark.parametrize("size", [0, 1, PAGE - 1, PAGE, PAGE + 1, BLOCK - 1, BLOCK])
+@pytest.mark.parametrize("size", [0, 1, PAGE - 1, PAGE, PAGE + 1, CHECKSUM_BLOCK - 1, CHECKSUM_BLOCK])
 def test_round_trip(cache: BlockCache, size: int) -> None:
     data = content(0, size)
     assert cache.open(key(0), None) is None
@@ -36,7 +36,7 @@ def test_round_trip(cache: BlockCache, size: int) -> None:
 
 
 def test_names() -> None:
-    """Another corpus, path, size or checksum is another file; the pinned value keeps caches valid across releases."""
+    """Corpus, path, size and checksum determine the name; the pinned value keeps caches valid across releases."""
     ids = {file_id(*args) for args in [("c", "p", 1, "a"), ("d", "p", 1, "a"), ("c", "q", 1, "a"), ("c", "p", 2, "a")]}
     assert len(ids) == 4
     assert file_id("c", "p", 1, "a") == "5d36a0bd3f1607c7d05f159414ae4f63"
@@ -56,7 +56,7 @@ def test_bound_refused(tmp_path: Path) -> None:
 
 
 def test_every_flipped_bit_is_found(cache: BlockCache) -> None:
-    """1,000 random bits: never other bytes, always a repair; the next store serves again."""
+    """1,000 random bits: always detected and counted as a repair; a new store works again."""
     rng = random.Random(1)
     size = PAGE + 100
     assert cache.store(key(7), content(7, size))
@@ -68,7 +68,7 @@ def test_every_flipped_bit_is_found(cache: BlockCache) -> None:
         path.write_bytes(damaged)
         try:
             found = take(cache, 7, size)
-        except Damaged:
+        except DamagedBlock:
             cache.repair(key(7))
             found = None
         assert found is None
@@ -85,29 +85,29 @@ def test_truncated_or_longer(cache: BlockCache, size: int) -> None:
     assert cache._counters.repairs == 1
 
 
-def test_torn_under_the_reader(cache: BlockCache) -> None:
-    """Changed or cut while it is open: found at the next read."""
+def test_changed_while_open(cache: BlockCache) -> None:
+    """Changed or truncated while open: detected by the next read."""
     for change in (lambda p: os.truncate(p, PAGE), lambda p: p.write_bytes(bytes(p.stat().st_size))):
         cache.store(key(1), content(1))
         opened = cache.open(key(1), None)
         assert opened is not None
         assert opened.read(0, SIZE) == content(1)
         change(path_of(cache, 1))
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedBlock):
             opened.read(PAGE, 2 * PAGE)
         opened.close()
         cache.repair(key(1))
 
 
-def test_a_block_under_a_foreign_name(cache: BlockCache) -> None:
+def test_a_block_under_another_name(cache: BlockCache) -> None:
     cache.store(key(1), content(1))
     path_of(cache, 1).rename(path_of(cache, 2))
     assert cache.open(key(2), None) is None
     cache.store(key(3), content(4))
-    assert take(cache, 3) is None  # sound, but not the bytes of the checksum
+    assert take(cache, 3) is None  # undamaged, but not the expected checksum
 
 
-def test_least_recently_used_goes_first(tmp_path: Path) -> None:
+def test_least_recently_used_is_evicted_first(tmp_path: Path) -> None:
     cache = small(tmp_path, 10)
     for block in range(10):
         assert cache.store(key(block), content(block))
@@ -119,7 +119,7 @@ def test_least_recently_used_goes_first(tmp_path: Path) -> None:
     assert bytes_on_disk(tmp_path) <= cache.max_bytes
 
 
-def test_what_is_done_goes_first(tmp_path: Path) -> None:
+def test_done_blocks_are_evicted_first(tmp_path: Path) -> None:
     cache = small(tmp_path, 10)
     for block in range(10):
         cache.store(key(block), content(block))
@@ -133,13 +133,13 @@ def test_what_is_done_goes_first(tmp_path: Path) -> None:
 
 
 def test_open_blocks_stay(tmp_path: Path) -> None:
-    """Full of blocks in use: nothing more is stored, nobody waits, and closing makes room."""
+    """A cache full of open blocks stores nothing more, without waiting; closing blocks makes room."""
     cache = small(tmp_path, 4)
     opened = []
     for number in range(4):
         cache.store(key(number), content(number))
         opened.append(cache.open(key(number), None))
-    other = small(tmp_path, 4)  # as another process: flock knows descriptions, not processes
+    other = small(tmp_path, 4)  # like another process: flock locks belong to open file descriptions, not to processes
     for each in (cache, other):
         assert not each.store(key(9), content(9))
         assert not each.may_store()
@@ -160,8 +160,8 @@ def test_larger_than_the_cache(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("junk", [b"", b"123", b"\xff" * 8, bytes(8)])
-def test_the_count_is_found_again(tmp_path: Path, junk: bytes) -> None:
-    """A lost or torn `usage` costs a look at the folder, not the bound (too low a count only until it is next full)."""
+def test_a_lost_count_is_restored(tmp_path: Path, junk: bytes) -> None:
+    """A lost or invalid `usage` is recomputed; one that is too low exceeds the bound only until the cache is full."""
     cache = small(tmp_path, 4)
     for block in range(4):
         cache.store(key(block), content(block))
@@ -185,7 +185,7 @@ def test_one_fetcher_at_a_time(cache: BlockCache, tmp_path: Path) -> None:
 
 
 def test_golden_footer(cache: BlockCache) -> None:
-    """The layout, by hand: data, page checksums, magic, key, length, checksum of those."""
+    """The layout, written out: data, page checksums, magic, key, length, checksum of these."""
     cache.store(key(5), b"abc")
     table = struct.pack("<I", google_crc32c.value(b"abc"))
     footer = b"RFBLOCK1" + key(5).digest + struct.pack("<I", 3)

@@ -1,4 +1,4 @@
-"""A cache whose folder fails, whose users are killed, and many that share it at once."""
+"""A cache whose folder fails, whose users are killed, and that many processes share."""
 
 import fcntl
 import logging
@@ -26,8 +26,8 @@ def cache(tmp_path: Path) -> BlockCache:
     return BlockCache(tmp_path, 1 << 30, Counters())
 
 
-def test_leftovers_are_swept(tmp_path: Path) -> None:
-    """A killed writer's file counts until it is old and unlocked; a living writer's stays."""
+def test_abandoned_files_are_removed(tmp_path: Path) -> None:
+    """A killed writer's file is removed once it is old and unlocked; a running writer's stays."""
     cache = small(tmp_path, 4)
     folder = path_of(cache, 0).parent
     folder.mkdir()
@@ -41,7 +41,7 @@ def test_leftovers_are_swept(tmp_path: Path) -> None:
     assert {path.name for path in folder.glob(".tmp-*")} == {".tmp-alive", ".tmp-young"}
 
 
-def test_a_dead_holder_frees_its_lock(cache: BlockCache) -> None:
+def test_a_killed_process_releases_its_lock(cache: BlockCache) -> None:
     script = (
         "import sys, time; from pathlib import Path; from refinery.loader.remote.cache import *\n"
         "from refinery.loader.storage.fetch import Counters\n"
@@ -61,7 +61,7 @@ def test_a_dead_holder_frees_its_lock(cache: BlockCache) -> None:
 
 @pytest.fixture
 def unwritable(tmp_path: Path) -> Iterator[Path]:
-    """A file where the cache's folders should be: fails for root too, unlike permissions."""
+    """Files in place of the cache's folders: unlike missing permissions, they also stop root."""
     (tmp_path / "blocks").write_bytes(b"")
     (tmp_path / "locks").write_bytes(b"")
     yield tmp_path
@@ -73,11 +73,11 @@ def test_no_folder(unwritable: Path, caplog: pytest.LogCaptureFixture) -> None:
     cache._not_before = 0.0
     assert not cache.store(key(0), content(0))
     with cache.fetching(FILE, 0) as mine:
-        assert mine  # nobody to agree with
+        assert mine  # no locks available
     assert take(cache, 0) is None
     assert cache._counters.cache_errors == 3
     assert [record.levelno for record in caplog.records] == [logging.WARNING]  # once
-    assert "reading goes on without it" in caplog.text
+    assert "continuing without it" in caplog.text
 
 
 def test_a_full_disk(cache: BlockCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -98,7 +98,7 @@ def test_a_full_disk(cache: BlockCache, monkeypatch: pytest.MonkeyPatch, caplog:
 HAMMER = """
 import random, sys
 from pathlib import Path
-from refinery.loader.remote.cache import BlockCache, Damaged, Key
+from refinery.loader.remote.cache import BlockCache, DamagedBlock, Key
 from refinery.loader.storage.fetch import Counters
 folder, seed, file, bound, size = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 rng = random.Random(seed)
@@ -154,7 +154,7 @@ def test_processes_and_sigkill(tmp_path: Path) -> None:
     assert set(output.split("\n")) <= {"on", ""}, output
     assert highest > 0
     assert highest <= bound
-    # What the killed left behind harms nobody.
+    # Files of killed processes do no harm.
     cache = BlockCache(tmp_path, bound, Counters())
     for block in range(24):
         assert cache.store(key(block), content(block))
@@ -163,7 +163,7 @@ def test_processes_and_sigkill(tmp_path: Path) -> None:
 
 
 def bytes_on_disk_now(folder: Path) -> int:
-    """Of a folder that others change: what is gone counts nothing."""
+    """Of a folder that other processes are changing: files that disappear count as 0."""
     total = 0
     for path in (folder / "blocks").glob("*/*"):
         try:
@@ -197,8 +197,8 @@ def test_threads(tmp_path: Path) -> None:
     assert bytes_on_disk(tmp_path) <= cache.max_bytes
 
 
-def test_a_disk_that_is_really_full(cache: BlockCache, caplog: pytest.LogCaptureFixture) -> None:
-    """/dev/full takes no byte: where the count of bytes should go, and where a block should."""
+def test_no_space_left(cache: BlockCache, caplog: pytest.LogCaptureFixture) -> None:
+    """/dev/full accepts no bytes, here for the count of bytes in use."""
     (cache.folder / "usage").symlink_to("/dev/full")
     assert not cache.store(key(0), content(0))
     assert cache._counters.cache_errors == 1
@@ -209,8 +209,8 @@ def test_a_disk_that_is_really_full(cache: BlockCache, caplog: pytest.LogCapture
     assert list((cache.folder / "blocks").glob("*/.tmp-*")) == []
 
 
-def test_the_folder_is_removed_meanwhile(cache: BlockCache) -> None:
-    """It is made again; a block that is open is still there for who has it."""
+def test_the_folder_is_removed_during_use(cache: BlockCache) -> None:
+    """It is recreated; an open block can still be read."""
     cache.store(key(0), content(0))
     opened = cache.open(key(0), None)
     assert opened is not None
@@ -226,9 +226,10 @@ def test_the_folder_is_removed_meanwhile(cache: BlockCache) -> None:
     assert (cache._counters.cache_errors, cache._counters.repairs) == (0, 0)
 
 
-def test_a_folder_that_may_only_be_read() -> None:
-    """In a child that is not root: what is there is served, verified; nothing is stored; nothing fails."""
-    with tempfile.TemporaryDirectory() as name:  # where others may look, unlike pytest's own folder
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
+def test_a_read_only_folder() -> None:
+    """In a child that is not root: cached blocks are served and verified, nothing is stored, nothing fails."""
+    with tempfile.TemporaryDirectory() as name:  # readable for other users, unlike pytest's folder
         folder = Path(name)
         cache = BlockCache(folder, 1 << 30, Counters())
         cache.store(key(0), content(0))
@@ -261,8 +262,8 @@ def test_a_folder_that_may_only_be_read() -> None:
 
 
 @pytest.mark.parametrize("years", [-30, 30])
-def test_clocks_that_differ(tmp_path: Path, years: int) -> None:
-    """Blocks and leftovers of a time when the clock was wrong: served, evicted, swept."""
+def test_wrong_clocks(tmp_path: Path, years: int) -> None:
+    """Blocks and temporary files with wrong timestamps are served, evicted and removed."""
     cache = small(tmp_path, 4)
     when = time.time() + years * 365 * 86400
     for block in range(3):

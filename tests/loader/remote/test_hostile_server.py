@@ -1,6 +1,6 @@
-"""Servers that mean harm: an error with a name, in bounded time and memory, or the right bytes.
+"""Malicious servers: a named error in bounded time and memory, or the right bytes.
 
-Each answer here is written by hand, byte for byte. Milder faults are in `range_server`.
+Each response here is written byte for byte. Ordinary faults are in `range_server`.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ import pytest
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.remote.blocks import SourceParams
-from refinery.loader.remote.source import CachedSource
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import Attempt, FetchError, Permanent, Stop, Transient
 from refinery.loader.storage.http_store import HttpStore
 from tests.loader.range_server import running
 from tests.loader.remote_split import FETCH, TOKENS, entries, name_of
 
 SHORT = replace(FETCH, deadline=0.3, read_timeout=0.15, connect_timeout=0.2, first_delay=0.1, max_delay=0.1)
-Answer = Callable[[str, socket.socket, threading.Event], None]
+RangeResponse = Callable[[str, socket.socket, threading.Event], None]
 
 
 class _Handler(socketserver.BaseRequestHandler):
@@ -41,7 +41,7 @@ class _Handler(socketserver.BaseRequestHandler):
 
 
 class HostileServer(socketserver.ThreadingTCPServer):
-    """Gives every request to `answer`, then closes the connection."""
+    """Passes every request to `answer`, then closes the connection."""
 
     daemon_threads = True
     allow_reuse_address = True
@@ -49,7 +49,7 @@ class HostileServer(socketserver.ThreadingTCPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.stopping = threading.Event()
-        self.answer: Answer = lambda path, connection, stopping: None
+        self.answer: RangeResponse = lambda path, connection, stopping: None
         self.asked = 0
 
     @property
@@ -63,11 +63,11 @@ def hostile() -> Iterator[HostileServer]:
         yield server
 
 
-def says(data: bytes) -> Answer:
+def says(data: bytes) -> RangeResponse:
     return lambda path, connection, stopping: connection.sendall(data)
 
 
-def without_end(head: bytes, piece: bytes, pause: float = 0.0) -> Answer:
+def without_end(head: bytes, piece: bytes, pause: float = 0.0) -> RangeResponse:
     def answer(path: str, connection: socket.socket, stopping: threading.Event) -> None:
         connection.sendall(head)
         while not stopping.wait(pause):
@@ -83,8 +83,8 @@ def partial(*lines: str, status: str = "206 x") -> bytes:
 RANGE = "Content-Range: bytes 0-9/10"
 CHUNKED = "Transfer-Encoding: chunked"
 DIGITS = "9" * 5000
-# What is answered, and what the error's last cause says.
-BAD: dict[str, tuple[Answer, str]] = {
+# Response, and a pattern for the last cause in the error.
+BAD: dict[str, tuple[RangeResponse, str]] = {
     "nothing": (says(b""), "RemoteDisconnected"),
     "zeros": (says(bytes(1 << 16)), "BadStatusLine|LineTooLong|Remote"),
     "a line without end": (without_end(b"HTTP/1.1 206 ", b"x" * 4096), "LineTooLong|got more than 65536"),
@@ -103,24 +103,24 @@ BAD: dict[str, tuple[Answer, str]] = {
     "many digits of length": (says(partial(RANGE, f"Content-Length: {DIGITS}")), "Content-Length 99999"),
     "many digits of 416": (says(partial(f"Content-Range: bytes */{DIGITS}", status="416 x")), "status 416"),
     "a negative length": (says(partial(RANGE, "Content-Length: -1")), "Content-Length -1"),
-    "a range that was not asked for": (says(partial("Content-Range: bytes 5-9/10") + b"01234"), "Content-Range"),
+    "another range than requested": (says(partial("Content-Range: bytes 5-9/10") + b"01234"), "Content-Range"),
     "a reversed range": (says(partial("Content-Range: bytes 9-0/10") + b"01234"), "Content-Range"),
-    "a range behind the end": (says(partial("Content-Range: bytes 0-99/10") + b"01234"), "Content-Range"),
+    "a range beyond the end": (says(partial("Content-Range: bytes 0-99/10") + b"01234"), "Content-Range"),
     "gzip": (says(partial(RANGE, "Content-Encoding: gzip") + b"\x1f\x8b"), "Content-Encoding 'gzip', identity"),
     "gzip twice": (says(partial(RANGE, "Content-Encoding: gzip, gzip")), "Content-Encoding"),
     "nothing but a status": (says(b"206\r\n\r\n"), "BadStatusLine"),
     "status 99999": (says(b"HTTP/1.1 99999 x\r\n\r\n"), "BadStatusLine"),
     "a loop": (says(partial("Location: /x", status="302 x")), "more than 3 redirects"),
     "nowhere": (says(partial(status="301 x")), "more than 3 redirects"),
-    "no address": (says(partial("Location: http://[::1", status="302 x")), "redirected to what is no address"),
+    "no address": (says(partial("Location: http://[::1", status="302 x")), "redirected to an invalid URL"),
     "a port that is none": (says(partial("Location: http://h:x/", status="302 x")), "redirected to http://h"),
-    "letters": (says(partial("Location: /\xe4\xf6", status="307 x")), "other than ASCII"),
+    "letters": (says(partial("Location: /\xe4\xf6", status="307 x")), "non-ASCII"),
     "a space": (says(partial("Location: /a b", status="307 x")), "InvalidURL"),
     "another host": (says(partial("Location: //evil.example/x", status="308 x")), "redirected to http://evil.example"),
     "another scheme": (says(partial("Location: file:///etc/passwd", status="302 x")), "redirected to file://"),
 }
-# These go on for ever, and nothing about them is wrong before their end.
-ENDLESS: dict[str, Answer] = {
+# Endless responses without an error in any part of them.
+ENDLESS: dict[str, RangeResponse] = {
     "a header that trickles": without_end(partial()[:-2] + b"X: ", b"x", 0.02),
     "continue without end": without_end(b"", b"HTTP/1.1 100 c\r\n\r\n"),
     "a body that trickles": without_end(partial(RANGE, CHUNKED), b"1\r\na\r\n", 0.05),
@@ -139,7 +139,7 @@ def test_one_attempt_fails_by_name(hostile: HostileServer, name: str) -> None:
 
 @pytest.mark.parametrize("name", ENDLESS)
 def test_an_answer_without_end_ends(hostile: HostileServer, name: str) -> None:
-    """Also where http.client reads on without looking up: the deadline cuts the connection."""
+    """Also inside http.client's own loops: the deadline closes the connection."""
     hostile.answer = ENDLESS[name]
     store = HttpStore(hostile.url, SHORT)
     with pytest.raises(FetchError, match=rf"{hostile.url}/x: bytes 0 to 10: .* failed; last: ") as caught:
@@ -150,20 +150,20 @@ def test_an_answer_without_end_ends(hostile: HostileServer, name: str) -> None:
 
 @pytest.mark.parametrize("head", [b"", partial()[:-2], partial(RANGE), partial(RANGE, "Content-Length: 10")])
 def test_what_stalls_can_be_stopped(hostile: HostileServer, head: bytes) -> None:
-    """Before, inside and behind the headers; also in a body that ends with its connection."""
-    begun = threading.Event()
+    """Before, inside and after the headers; also in a body that ends with its connection."""
+    started = threading.Event()
 
     def answer(path: str, connection: socket.socket, stopping: threading.Event) -> None:
         connection.sendall(head)
-        begun.set()
+        started.set()
         stopping.wait(600)
 
     hostile.answer = answer
     store, stop = HttpStore(hostile.url, replace(FETCH, read_timeout=300, deadline=900)), Stop()
 
     def interrupt() -> None:
-        begun.wait()
-        time.sleep(0.05)  # the reader may still be busy with the headers, or wait for more: either is fine
+        started.wait()
+        time.sleep(0.05)  # the reader may be parsing headers or waiting for more: both are tested
         stop.set()
 
     thread = threading.Thread(target=interrupt)
@@ -177,7 +177,7 @@ def test_what_stalls_can_be_stopped(hostile: HostileServer, head: bytes) -> None
 
 
 def test_trailers_without_end(hostile: HostileServer) -> None:
-    """All bytes are there, so they are delivered when the deadline cuts what follows."""
+    """All bytes have arrived, so they are delivered when the deadline ends the trailers."""
     body = partial(RANGE, CHUNKED) + b"a\r\n0123456789\r\n0\r\n"
     hostile.answer = without_end(body, b"X: y\r\n", 0.05)
     store = HttpStore(hostile.url, replace(FETCH, deadline=3))
@@ -187,13 +187,13 @@ def test_trailers_without_end(hostile: HostileServer) -> None:
 
 @pytest.mark.parametrize("name", ["continue without end", "headers without end", "a body without end", "many digits"])
 def test_a_stream_ends_with_a_named_error(hostile: HostileServer, tmp_path: Path, name: str) -> None:
-    """The manifest, as it is opened, and tokens, by way of the threads that fetch them."""
+    """For the manifest when opening, and for tokens in the threads that fetch them."""
     hostile.answer = ENDLESS[name] if name in ENDLESS else BAD[name][0]
-    params = SourceParams(cache=tmp_path, threads=1, fetch=SHORT)
+    params = RemoteParams(cache=tmp_path, threads=1, fetch=SHORT)
     with pytest.raises(FetchError, match=f"{hostile.url}/{MANIFEST}: bytes 0 to .* failed"):
-        TokenStream(hostile.url, source=params)
+        TokenStream(hostile.url, remote=params)
     store = HttpStore(hostile.url, SHORT)
-    source = CachedSource(store, entries(), np.uint16, corpus="c", params=params)
+    source = RemoteSource(store, entries(), np.uint16, corpus="c", params=params)
     with pytest.raises(FetchError, match=f"{name_of(0)}: bytes 0 to 1048576: .* failed"):
         source.read_into(0, 0, np.empty(10, np.int64))
     source.close()
@@ -201,17 +201,17 @@ def test_a_stream_ends_with_a_named_error(hostile: HostileServer, tmp_path: Path
 
 
 def test_a_manifest_without_end(hostile: HostileServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every range is answered in full, of an object that seems to have no end."""
+    """Every range is answered in full, for an object that claims to be huge."""
 
     def answer(path: str, connection: socket.socket, stopping: threading.Event) -> None:
         size = 1000
         start = size * (hostile.asked - 1)
-        stop = min(start + size, 4097)  # as many as are asked for
+        stop = min(start + size, 4097)  # as many as are requested
         head = partial(f"Content-Range: bytes {start}-{stop - 1}/{10**15}", f"Content-Length: {stop - start}")
         connection.sendall(head + bytes(stop - start))
 
     hostile.answer = answer
-    monkeypatch.setattr("refinery.loader.storage.remote_store.PIECE", 1000)
+    monkeypatch.setattr("refinery.loader.storage.remote_store.REQUEST_BYTES", 1000)
     monkeypatch.setattr("refinery.loader.format.manifest.MAX_MANIFEST", 4096)
     with pytest.raises(FormatError, match=f"{hostile.url}/{MANIFEST}: more than 4096 bytes found"):
         TokenStream(hostile.url)
@@ -221,8 +221,8 @@ def test_a_manifest_without_end(hostile: HostileServer, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("total", [0, 1, 10, 1500, 10**15, "*"])
 @pytest.mark.parametrize("kind", ["bin", "idx"])
 def test_another_total(hostile: HostileServer, tmp_path: Path, total: Any, kind: str) -> None:
-    """206 that speaks of an object of another size: refused, or, where it says nothing, compared by checksums."""
-    from refinery.loader.remote.source import read_file
+    """206 with another object size is rejected; without a size, checksums decide."""
+    from refinery.loader.format.shard_files import read_file
 
     entry = entries()[1]
     data = TOKENS[1].tobytes() if kind == "bin" else b"index"
@@ -236,7 +236,7 @@ def test_another_total(hostile: HostileServer, tmp_path: Path, total: Any, kind:
         with pytest.raises((FormatError, FetchError), match=f"{hostile.url}/.*idx: "):
             read_file(store, replace(entry.idx, size=4) if total == "*" else entry.idx)
     else:
-        source = CachedSource(store, entries(), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=SHORT))
+        source = RemoteSource(store, entries(), np.uint16, corpus="c", params=RemoteParams(cache=tmp_path, fetch=SHORT))
         out = np.zeros(10, np.int64)
         if total == "*":
             source.read_into(1, 0, out)

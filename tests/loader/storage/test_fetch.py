@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from refinery.loader.storage.fetch import (
-    Answer,
     Attempt,
     Counters,
     Fetcher,
     FetchError,
     FetchParams,
     Permanent,
+    RangeResponse,
     Transient,
     WrongBytes,
     retrying,
@@ -27,7 +27,7 @@ DATA = bytes(range(256)) * 4
 
 
 class Scripted:
-    """A store that plays a list of actions, one for each attempt; then it answers."""
+    """A store that runs a list of actions, one per attempt, and then succeeds."""
 
     def __init__(self, *actions: Callable[[Attempt], Any]) -> None:
         self.actions = list(actions)
@@ -37,12 +37,12 @@ class Scripted:
     def url(self, name: str) -> str:
         return f"https://host/{name}"
 
-    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> Answer:
+    def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> RangeResponse:
         with self.lock:
             self.calls += 1
             action = self.actions.pop(0) if self.actions else None
         result = action(attempt) if action else None
-        return result if isinstance(result, Answer) else Answer(DATA[start:stop], len(DATA), "v1")
+        return result if isinstance(result, RangeResponse) else RangeResponse(DATA[start:stop], len(DATA), "v1")
 
 
 def fail(error: Exception) -> Callable[[Attempt], None]:
@@ -53,10 +53,10 @@ def fail(error: Exception) -> Callable[[Attempt], None]:
 
 
 def hang(attempt: Attempt) -> None:
-    """Until it is cancelled, as a socket that is shut down."""
-    gone = threading.Event()
-    with attempt.abortable(gone.set):
-        assert gone.wait(30)
+    """Block until cancelled, like a read from a socket that is shut down."""
+    cancelled = threading.Event()
+    with attempt.abortable(cancelled.set):
+        assert cancelled.wait(30)
         attempt.check()
 
 
@@ -75,15 +75,15 @@ def test_plain() -> None:
     assert {name: n for name, n in counters.snapshot().items() if n} == {"requests": 1, "bytes": 90}
 
 
-def test_retries_until_it_works() -> None:
+def test_retries_until_success() -> None:
     faults = [Transient("status 503"), Transient(ConnectionResetError("reset"), retry_after=0.001)]
     data, counters = read(Scripted(*map(fail, faults)))
     assert data == DATA[10:100]
     assert (counters.requests, counters.retries, counters.bytes) == (3, 2, 90)
 
 
-def test_short_answer_is_asked_for_again() -> None:
-    data, counters = read(Scripted(lambda attempt: Answer(b"short")))
+def test_short_response_is_retried() -> None:
+    data, counters = read(Scripted(lambda attempt: RangeResponse(b"short")))
     assert (data, counters.retries) == (DATA[10:100], 1)
 
 
@@ -93,7 +93,7 @@ def test_deadline() -> None:
     with pytest.raises(FetchError) as caught:
         read(store, replace(FAST, deadline=0.1))
     attempts = caught.value.attempts
-    assert attempts - store.calls in (0, 1)  # the last one's time may be over before it begins
+    assert attempts - store.calls in (0, 1)  # the last attempt may time out before it starts
     assert (caught.value.what, caught.value.span) == ("https://host/x", (10, 100))
     last = r"last: (fault|too slow|the deadline)"
     assert re.match(rf"https://host/x: bytes 10 to 100: {attempts} attempts? in .* s failed; {last}", str(caught.value))
@@ -115,7 +115,7 @@ def test_permanent_errors_are_not_retried() -> None:
 
 def test_a_changed_object() -> None:
     counters = Counters()
-    fetcher = Fetcher(Scripted(lambda a: Answer(DATA[:4], version="v0")), FAST, counters)
+    fetcher = Fetcher(Scripted(lambda a: RangeResponse(DATA[:4], version="v0")), FAST, counters)
     fetcher.read("x", 0, 4)
     with pytest.raises(FetchError, match="has changed: v1 found, v0 expected"):
         fetcher.read("x", 4, 8)
@@ -123,7 +123,7 @@ def test_a_changed_object() -> None:
 
 
 def test_wrong_bytes_twice() -> None:
-    def verify(answer: Answer) -> None:
+    def verify(response: RangeResponse) -> None:
         raise WrongBytes(KeyError("corrupt"))
 
     store = Scripted()
@@ -133,11 +133,11 @@ def test_wrong_bytes_twice() -> None:
 
 
 def test_wrong_bytes_once() -> None:
-    def verify(answer: Answer) -> None:
-        if answer.data != DATA[10:100]:
+    def verify(response: RangeResponse) -> None:
+        if response.data != DATA[10:100]:
             raise WrongBytes(KeyError("corrupt"))
 
-    data, counters = read(Scripted(lambda a: Answer(bytes(90))), verify=verify)
+    data, counters = read(Scripted(lambda a: RangeResponse(bytes(90))), verify=verify)
     assert (data, counters.mismatches, counters.retries) == (DATA[10:100], 1, 1)
 
 
@@ -150,7 +150,7 @@ def test_hedge_wins_and_the_loser_is_cancelled() -> None:
     assert (counters.requests, counters.hedges, counters.hedge_wins, counters.retries) == (2, 1, 1, 0)
 
 
-def test_failed_hedge_does_not_hurt() -> None:
+def test_failed_hedge_is_harmless() -> None:
     def slow(attempt: Attempt) -> None:
         time.sleep(0.1)
 
@@ -161,7 +161,7 @@ def test_failed_hedge_does_not_hurt() -> None:
 
 
 def test_a_failed_hedge_is_followed_by_another() -> None:
-    """Else a request that hangs would take all of its time once its hedge has failed."""
+    """Otherwise a hanging request would take its full timeout once its hedge has failed."""
     data, counters = read(Scripted(hang, fail(Transient("status 503"))), HEDGED)
     assert data == DATA[10:100]
     assert (counters.hedges, counters.hedge_wins, counters.retries) == (2, 1, 0)
@@ -178,20 +178,20 @@ def test_both_fail_then_a_retry_works() -> None:
     assert counters.retries >= 1
 
 
-def test_a_wrong_first_answer_does_not_win() -> None:
-    def verify(answer: Answer) -> None:
-        if answer.data != DATA[10:100]:
+def test_a_wrong_first_response_does_not_win() -> None:
+    def verify(response: RangeResponse) -> None:
+        if response.data != DATA[10:100]:
             raise WrongBytes(KeyError("corrupt"))
 
     def slow(attempt: Attempt) -> None:
         time.sleep(0.1)
 
-    data, _ = read(Scripted(slow, lambda a: Answer(bytes(90))), HEDGED, verify)
+    data, _ = read(Scripted(slow, lambda a: RangeResponse(bytes(90))), HEDGED, verify)
     assert data == DATA[10:100]
 
 
 def test_hedges_are_a_small_share() -> None:
-    """A server that is slow for everyone does not get twice the load."""
+    """A slow server does not get twice the load."""
     counters = Counters()
     store = Scripted(*[lambda attempt: time.sleep(0.004)] * 60)
     fetcher = Fetcher(store, replace(HEDGED, hedge_share=0.1), counters)
@@ -207,7 +207,7 @@ def test_hedge_delay_is_the_95th_percentile() -> None:
     for i in range(100):
         fetcher._note(1000, i / 10, False)
     assert fetcher.hedge_delay(1000) == 9.5
-    assert fetcher.hedge_delay(1_000_000) == 0.5  # nothing is known of this size
+    assert fetcher.hedge_delay(1_000_000) == 0.5  # no history for this size
     fetcher.close()
 
 
@@ -256,7 +256,7 @@ def test_retry_after_never_exceeds_the_longest_delay() -> None:
 def test_errors_carry_no_secrets(text: str, expected: str) -> None:
     assert without_secrets(text) == expected
     error = FetchError("u", (0, None), 1, 0.5, ConnectionError(text))
-    assert str(error) == f"u: bytes 0 to its end: 1 attempt in 0.5 s failed; last: ConnectionError: {expected}"
+    assert str(error) == f"u: bytes 0 to the end: 1 attempt in 0.5 s failed; last: ConnectionError: {expected}"
 
 
 @pytest.mark.parametrize("name", ["deadline", "connect_timeout", "read_timeout", "first_delay", "max_delay"])
@@ -273,22 +273,22 @@ def test_hedge_params() -> None:
         FetchParams(hedge_share=2)
 
 
-def test_closing_wakes_readers_whose_attempts_have_not_begun() -> None:
-    """One thread for three reads: two wait in the queue. The deadline is longer than this test may take."""
-    begun = threading.Event()
+def test_close_wakes_readers_with_queued_attempts() -> None:
+    """One thread for three reads: two are queued. The deadline is longer than the test's time limit."""
+    started = threading.Event()
 
     def slow_to_notice(attempt: Attempt) -> None:
-        gone = threading.Event()
-        with attempt.abortable(gone.set):
-            begun.set()
-            assert gone.wait(30)
+        cancelled = threading.Event()
+        with attempt.abortable(cancelled.set):
+            started.set()
+            assert cancelled.wait(30)
             time.sleep(0.2)  # the others are still queued when the pool shuts down
             attempt.check()
 
     fetcher = Fetcher(Scripted(slow_to_notice), FetchParams(deadline=900, hedge_after=0), Counters(), threads=1)
     with ThreadPoolExecutor(3) as pool:
         reads = [pool.submit(fetcher.read, "x", i, i + 1) for i in range(3)]
-        assert begun.wait(30)
+        assert started.wait(30)
         until = time.monotonic() + 30
         while fetcher._pool._work_queue.qsize() < 2:
             assert time.monotonic() < until

@@ -1,4 +1,4 @@
-"""Cloud Storage when things go wrong: retries, deadlines, checksums, large uploads, and errors that say what to do."""
+"""Faults of Cloud Storage: retries, deadlines, checksums, large uploads, and errors that say what to do."""
 
 import gc
 import io
@@ -23,19 +23,19 @@ from google.auth.exceptions import RefreshError, TransportError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import gcs_client
 from refinery.loader.storage.fetch import FetchError, FetchParams, Transient
 from refinery.loader.storage.gcs_store import GcsStore
-from refinery.loader.storage.gcs_upload import CHUNK
+from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.remote_store import CorruptObject
 from refinery.loader.storage.store import StorageConflict, StorageError
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 
 QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
-HASTY = replace(QUICK, deadline=0.2)
+SHORT_DEADLINE = replace(QUICK, deadline=0.2)
 SMALL = bytes(range(256)) * 100
-LARGE = os.urandom(CHUNK) * 2 + b"tail"  # three chunks
+LARGE = os.urandom(UPLOAD_CHUNK) * 2 + b"tail"  # three chunks
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +60,12 @@ def store() -> GcsStore:
 
 
 def once_at(kind: str, fault: str | Fault | None) -> Callable[[Call], Fault | None]:
-    """A hook: the first call of a kind goes wrong."""
+    """A hook: the first call of a kind fails."""
     todo = [Fault.named(fault) if isinstance(fault, str) else fault]
     return lambda call: todo.pop() if call.kind == kind and todo else None
 
 
-# Every method, every fault, and what it comes to
+# Every method with every fault
 
 
 TRANSIENT = ("408", "429", "500", "502", "503", "504", "reset", "lost", "stall")
@@ -107,7 +107,7 @@ def test_transient_faults(server: FakeGcs, method: str, fault: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_deadline_ends_it_in_one_line(server: FakeGcs, method: str) -> None:
-    store = GcsStore("gs://bucket/p", HASTY)
+    store = GcsStore("gs://bucket/p", SHORT_DEADLINE)
     server.put("bucket", "p/x", SMALL)
     server.on_call = lambda call: Fault("status", 503) if call.kind == METHODS[method] else None
     with pytest.raises((StorageError, FetchError), match=r"^gs://bucket/p.*status 503") as caught:
@@ -120,12 +120,12 @@ def test_a_deadline_ends_it_in_one_line(server: FakeGcs, method: str) -> None:
     ("status", "advice"),
     [(400, ""), (401, "gcloud auth application-default login"), (403, "needs a role on the bucket"), (405, "")],
 )
-def test_refusals_are_not_repeated(server: FakeGcs, store: GcsStore, method: str, status: int, advice: str) -> None:
+def test_refusals_are_not_retried(server: FakeGcs, store: GcsStore, method: str, status: int, advice: str) -> None:
     server.put("bucket", "p/x", SMALL)
-    told = "worker@p.iam.gserviceaccount.com does not have storage.objects.get access"
-    fault = Fault("status", status, message=told)
+    reason = "worker@p.iam.gserviceaccount.com does not have storage.objects.get access"
+    fault = Fault("status", status, message=reason)
     server.on_call = lambda call: fault if call.kind == METHODS[method] else None
-    cause = "no valid Google credentials" if status == 401 else f"status {status}: {told}"  # an anonymous client's
+    cause = "no valid Google credentials" if status == 401 else f"status {status}: {reason}"  # of an anonymous client
     with pytest.raises((StorageError, FetchError), match=f"{cause}.*{advice}"):
         use(store, method)
     assert [call.kind for call in server.calls].count(METHODS[method]) == 1
@@ -133,12 +133,12 @@ def test_refusals_are_not_repeated(server: FakeGcs, store: GcsStore, method: str
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_missing_bucket(server: FakeGcs, method: str) -> None:
-    with pytest.raises(OSError, match=r"gs://nowhere.*The specified bucket does not exist\. Make it, or mend its name"):
+    with pytest.raises(OSError, match=r"gs://nowhere.*bucket does not exist\. Create it, or correct its name"):
         use(GcsStore("gs://nowhere/p", QUICK), method)
     assert len(server.calls) == 1
 
 
-def test_retry_after_is_heeded(server: FakeGcs, store: GcsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_is_respected(server: FakeGcs, store: GcsStore, monkeypatch: pytest.MonkeyPatch) -> None:
     waits = []
     monkeypatch.setattr(threading.Event, "wait", lambda self, seconds=None: waits.append(seconds))
     store.params = replace(QUICK, max_delay=3)
@@ -163,17 +163,17 @@ def test_retry_after_is_heeded(server: FakeGcs, store: GcsStore, monkeypatch: py
         (exceptions.MethodNotImplemented, "", gcs_client.Refusal),
         (exceptions.NotFound, "", exceptions.NotFound),
         (exceptions.PreconditionFailed, "", exceptions.PreconditionFailed),
-        (ValueError, "a mistake of ours", ValueError),
+        (ValueError, "a bug", ValueError),
     ],
 )
-def test_which_errors_may_pass(kind: Any, text: str, verdict: type[Exception]) -> None:
+def test_classification_of_errors(kind: Any, text: str, verdict: type[Exception]) -> None:
     with pytest.raises(verdict) as caught, gcs_client.classified():
         raise kind(text)
     assert type(caught.value) is verdict
 
 
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a process that has none: one line, at once, that says what to do."""
+    """In a process without credentials: immediately one line that says what to do."""
     script = (
         "import sys; from refinery.loader.storage.open_store import open_store\n"
         "store = open_store('gs://bucket/p')\n"
@@ -194,7 +194,7 @@ def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_wrong_bytes(server: FakeGcs, store: GcsStore) -> None:
-    """Once: read again. Twice: an error with both checksums. A stream tells at its end."""
+    """Once: read again. Twice: an error with both checksums. A stream raises it at its end."""
     server.put("bucket", "p/x", SMALL)
     server.script.extend(["wrong"])
     assert store.read("x") == SMALL
@@ -226,7 +226,7 @@ def test_streams_are_files(running: FakeGcs, steps: list[tuple[int, int]]) -> No
 @pytest.mark.parametrize("fault", ["503", "reset", "lost", "corrupt request", "part of request", "half kept", "stall"])
 @pytest.mark.parametrize("method", ["create", "replace"])
 def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: Path) -> None:
-    """Whatever happens once to whichever call: the object is whole, and written once."""
+    """After any single fault of any call the object is complete, and written once."""
     store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
     data = SMALL if kind == "upload" else LARGE
     server.on_call = once_at(kind, fault)
@@ -240,25 +240,25 @@ def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: 
     repeated = (method, kind, fault) == ("replace", "upload", "lost")
     assert server.changes == [("create", "bucket", "p/x")] + [("replace", "bucket", "p/x")] * repeated
     assert "delete" not in {call.kind for call in server.calls}
-    again = {"corrupt request": len(data), "lost": 0 if "-" in kind else len(data)}.get(fault, CHUNK)
+    again = {"corrupt request": len(data), "lost": 0 if "-" in kind else len(data)}.get(fault, UPLOAD_CHUNK)
     sent = sum(call.size for call in server.calls)
-    assert sent <= len(data) + again + 4096, "a fault in one chunk must not send all of them again"
+    assert sent <= len(data) + again + 4096, "a fault in one chunk must not resend all of them"
 
 
 @pytest.mark.parametrize("data", [SMALL, LARGE], ids=["small", "large"])
-def test_a_service_that_does_not_compare(
+def test_a_service_that_does_not_check_checksums(
     server: FakeGcs, store: GcsStore, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it says about the object is compared here, too."""
+    """The checksum in its response is compared too."""
     write: Any = server.api._write
     monkeypatch.setattr(server.api, "_write", lambda *request: write(*request[:4], {}))
     server.on_call = once_at("upload" if data is SMALL else "upload-end", "corrupt request")
-    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: the service holds other bytes"):
+    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: the service stored other bytes"):
         store.create("x", data)
 
 
-def test_create_of_a_large_object_that_is_there(server: FakeGcs, store: GcsStore) -> None:
-    """The same bytes are success, and not sent; others are a conflict."""
+def test_create_of_a_large_object_that_exists(server: FakeGcs, store: GcsStore) -> None:
+    """The same bytes are success and are not sent; others are a conflict."""
     server.put("bucket", "p/x", LARGE)
     store.create("x", LARGE)
     with pytest.raises(StorageConflict, match="gs://bucket/p/x exists with other bytes"):
@@ -267,8 +267,8 @@ def test_create_of_a_large_object_that_is_there(server: FakeGcs, store: GcsStore
     assert server.changes == [("create", "bucket", "p/x")]
 
 
-def test_somebody_else_is_faster(server: FakeGcs, store: GcsStore) -> None:
-    """The name is taken while the last chunk is on its way."""
+def test_another_writer_is_faster(server: FakeGcs, store: GcsStore) -> None:
+    """Another object is created while the last chunk is sent."""
 
     def interfere(call: Call) -> None:
         if call.kind == "upload-end":
@@ -283,12 +283,12 @@ def test_somebody_else_is_faster(server: FakeGcs, store: GcsStore) -> None:
 
 def test_lost_sessions_are_bounded(server: FakeGcs, store: GcsStore) -> None:
     server.on_call = lambda call: Fault("status", 410) if call.kind == "upload-chunk" else None
-    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: 3 uploads were broken off"):
+    with pytest.raises(StorageError, match="gs://bucket/p/x: cannot be written: 3 upload sessions were lost"):
         store.create("x", LARGE)
     assert Counter(call.kind for call in server.calls) == {"upload-start": 3, "upload-chunk": 3}
 
 
-def test_who_may_create_but_not_overwrite(server: FakeGcs, store: GcsStore) -> None:
+def test_permission_to_create_but_not_to_overwrite(server: FakeGcs, store: GcsStore) -> None:
     """A role without storage.objects.delete: the same bytes are success, others a conflict, a new name an error."""
     server.put("bucket", "p/x", SMALL)
     server.on_call = lambda call: Fault("status", 403, message="no delete") if call.kind == "upload" else None
@@ -301,7 +301,7 @@ def test_who_may_create_but_not_overwrite(server: FakeGcs, store: GcsStore) -> N
 
 def test_large_uploads_need_little_memory(server: FakeGcs, store: GcsStore, tmp_path: Path) -> None:
     with (tmp_path / "source").open("wb") as out:
-        out.truncate(6 * CHUNK)
+        out.truncate(6 * UPLOAD_CHUNK)
     peaks: list[int] = []
     server.on_call = lambda call: peaks.append(call.size)
     script = (
@@ -314,16 +314,16 @@ def test_large_uploads_need_little_memory(server: FakeGcs, store: GcsStore, tmp_
     done = subprocess.run(
         [sys.executable, "-c", script, tmp_path / "source"], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) << 10 < 3 * CHUNK
-    assert max(peaks) <= CHUNK
-    assert server.objects["bucket", "p/x"].data == bytes(6 * CHUNK)
+    assert int(done.stdout) << 10 < 3 * UPLOAD_CHUNK
+    assert max(peaks) <= UPLOAD_CHUNK
+    assert server.objects["bucket", "p/x"].data == bytes(6 * UPLOAD_CHUNK)
 
 
 # Clients
 
 
 def test_one_client_per_process(server: FakeGcs) -> None:
-    """Shared by stores and threads, made anew in a child; a pickled store finds the one of where it arrives."""
+    """Shared by stores and threads, recreated in a forked child; a pickled store uses that of its new process."""
     server.put("bucket", "p/x", SMALL)
     store = open_store("gs://bucket/p")
     again = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own bytes
@@ -337,7 +337,7 @@ def test_one_client_per_process(server: FakeGcs) -> None:
     assert found == [SMALL] * 16
     first = gcs_client.client()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # forking with threads: the other side is what this is about
+        warnings.simplefilter("ignore")  # about forking with threads, which is tested here
         child = os.fork()
     if child == 0:
         os._exit(0 if gcs_client.client() is not first and store.read("x") == SMALL else 1)
@@ -348,7 +348,7 @@ def test_one_client_per_process(server: FakeGcs) -> None:
     gc.collect()
 
 
-def test_check_is_patient_for_seconds_alone(server: FakeGcs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_fails_within_seconds(server: FakeGcs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.loader.storage.gcs_store.CHECK_SECONDS", 0.1)
     server.on_call = lambda call: Fault("status", 503)
     with pytest.raises(StorageError, match="gs://bucket: cannot be listed"):

@@ -17,17 +17,17 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import remote_store as remote
 from refinery.loader.storage.fetch import FetchError, FetchParams
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.remote_store import CorruptObject
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 
 FETCH = FetchParams(deadline=60, first_delay=0.005, max_delay=0.02)
-IMPATIENT = replace(FETCH, read_timeout=0.2)
+SHORT_TIMEOUT = replace(FETCH, read_timeout=0.2)
 DATA = bytes(range(256)) * 40
 
 
@@ -65,8 +65,8 @@ def test_read(store: HttpStore) -> None:
 
 
 def test_read_in_pieces(store: HttpStore, server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A large file comes by several requests, all of one version."""
-    monkeypatch.setattr(remote, "PIECE", 1000)
+    """A large file is read with several requests, all for one version."""
+    monkeypatch.setattr(remote, "REQUEST_BYTES", 1000)
     assert store.read(NAME) == DATA
     assert store.read(NAME, 500, 3000) == DATA[500:3500]
     server.script = deque(["", "", "etag"])
@@ -95,22 +95,22 @@ def test_stream(store: HttpStore, server: RangeServer) -> None:
 
 
 def test_read_only(store: HttpStore) -> None:
-    """No listing: readers ask for what the manifest names."""
+    """Listing and writing are not supported."""
     uses: list[Callable[[], object]] = [store.list, lambda: store.create("x", b""), lambda: store.replace("x", b"")]
     for use in (*uses, lambda: store.delete("x")):
-        with pytest.raises(io.UnsupportedOperation, match=r"cannot list|is read-only"):
+        with pytest.raises(io.UnsupportedOperation, match=r"cannot be listed|are read-only"):
             use()
 
 
-# Faults at the first two answers, and how many answers are asked for again. A small object that comes whole is welcome
-# where its beginning was asked for; bytes that nobody asked for harm the connection alone.
+# Faults of the first two responses, and the number of retries. A small object that is sent whole is accepted if its
+# beginning was requested; unrequested bytes cost only the connection.
 RETRIES = {fault: (2, 2) for fault in FAULTS if fault != "trickle"}
 RETRIES |= {"wrong": (1, 1), "200": (2, 1), "garbage": (2, 0)}
 
 
 @pytest.mark.parametrize(("fault", "count", "retries"), [(fault, *numbers) for fault, numbers in RETRIES.items()])
 def test_faults(store: HttpStore, server: RangeServer, fault: str, count: int, retries: int) -> None:
-    store.params = IMPATIENT if fault in ("stall", "stall in body") else FETCH
+    store.params = SHORT_TIMEOUT if fault in ("stall", "stall in body") else FETCH
     server.script = deque([fault] * count)
     if fault == "wrong":
         server.goog_hash = "crc32c=" + remote_hash(DATA)
@@ -135,12 +135,12 @@ def test_connections_are_kept(store: HttpStore, server: RangeServer) -> None:
     assert len(set(server.ports)) == 1
     server.script = deque(["garbage"])
     assert store.read(NAME) == DATA
-    assert store.read(NAME) == DATA  # not the forged answer that was waiting
+    assert store.read(NAME) == DATA  # not the forged response that was waiting
     assert len(set(server.ports)) == 2
 
 
 def test_redirects(store: HttpStore, server: RangeServer) -> None:
-    """On the same host they are followed, to others never."""
+    """Followed on the same host only."""
     server.files["moved"] = DATA
     server.script = deque(["redirect /moved", "", f"redirect {server.url}/moved?token=1"])
     assert store.read(NAME) == store.read(NAME) == DATA
@@ -204,7 +204,7 @@ def test_locations(url: str, root: str, file: str) -> None:
 
 @contextmanager
 def tls_server(folder: Path) -> Iterator[RangeServer]:
-    """A range server with a certificate of its own making; folder/ca.pem vouches for it."""
+    """A range server with a self-signed certificate, folder/ca.pem."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test")])
     now = datetime.datetime.now(datetime.UTC)
@@ -235,9 +235,9 @@ def test_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tls_server(tmp_path) as server:
         server.files["x"] = DATA
         url = server.url.replace("http:", "https:")
-        stranger = HttpStore(url, FETCH)
+        untrusted = HttpStore(url, FETCH)
         with pytest.raises(FetchError, match=r"1 attempt .*CERTIFICATE_VERIFY_FAILED"):
-            stranger.read("x")
+            untrusted.read("x")
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         store = HttpStore(url, FETCH)
         server.stall = 0.2
@@ -245,7 +245,7 @@ def test_https(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert store.read("x") == store.read("x", 0) == DATA
         assert store.counters.retries == 3
         store.close()
-        stranger.close()
+        untrusted.close()
 
 
 @pytest.mark.parametrize("fault", ["", "408", "429", "500", "503", "reset", "short", "wrong", "stall", "200"])
@@ -255,17 +255,17 @@ def test_gcs_reads_are_retried(fault: str) -> None:
         server.put("bucket", "p/x", DATA)
         server.stall = 0.4
         server.script = deque([fault])
-        store = GcsStore("gs://bucket/p", IMPATIENT if fault == "stall" else FETCH)
+        store = GcsStore("gs://bucket/p", SHORT_TIMEOUT if fault == "stall" else FETCH)
         assert store.read("x") == DATA
         assert store.counters.retries == (fault not in ("", "200"))
-        if fault != "wrong":  # in a part of an object nobody can tell
+        if fault != "wrong":  # not detectable in a part of an object
             server.script = deque([fault])
             assert store.read("x", 10, 20) == DATA[10:30]
             assert store.counters.retries == 2 * (fault not in ("", "200")) + (fault == "200")
         store.close()
 
 
-def test_gcs_refusals_are_not_repeated() -> None:
+def test_gcs_refusals_are_not_retried() -> None:
     with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
         server.use(patch)
         server.put("bucket", "x", DATA)

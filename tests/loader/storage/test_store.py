@@ -26,7 +26,7 @@ from tests.fake_gcs import FakeGcs, fake_gcs
 
 @pytest.fixture(scope="module")
 def gcs() -> Iterator[FakeGcs]:
-    """Lists come in pages of two."""
+    """Lists have pages of two."""
     with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
         server.use(patch)
         server.api.page_size = 2
@@ -35,7 +35,7 @@ def gcs() -> Iterator[FakeGcs]:
 
 @pytest.fixture(params=["local", "gcs"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """Every backend keeps the same promises."""
+    """Both backends behave the same."""
     if request.param == "local":
         yield open_store(tmp_path / "root")
         return
@@ -145,7 +145,7 @@ def test_names_refused(store: Store, name: str) -> None:
             use(name)
 
 
-def test_stores_travel_to_workers(store: Store) -> None:
+def test_stores_can_be_pickled(store: Store) -> None:
     store.create("a", b"1")
     again = pickle.loads(pickle.dumps(store))  # noqa: S301 - our own bytes
     assert again.root == store.root
@@ -158,7 +158,7 @@ def test_locations_refused(url: str) -> None:
         open_store(url)
 
 
-def test_leftovers_of_a_crash_are_invisible(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_invisible(tmp_path: Path) -> None:
     """A writer killed before publishing leaves a temporary file and no object; the next attempt publishes."""
     script = (
         "import os, sys; from refinery.loader.storage.open_store import open_store;"
@@ -180,7 +180,7 @@ def test_failed_source_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_foreign_objects_in_a_bucket(gcs: FakeGcs) -> None:
-    """Placeholders of folders are not objects; neighbours of the prefix are not inside."""
+    """Folder placeholders are not objects; other prefixes are not listed."""
     gcs.clear()
     for name in ("p/", "p/a/", "p/a/x", "px", "p/.tmp-1", "q/y"):
         gcs.put("bucket", name, b"")
@@ -222,7 +222,7 @@ def test_google_libraries_load_only_for_gcs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("link", [False, True])
 def test_only_regular_files_are_opened(tmp_path: Path, link: bool) -> None:
-    """A FIFO without a writer would be waited for for ever."""
+    """Opening a FIFO without a writer would block forever."""
     os.mkfifo(tmp_path / "fifo")
     if link:
         (tmp_path / "x").symlink_to(tmp_path / "fifo")

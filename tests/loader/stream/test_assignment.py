@@ -1,4 +1,4 @@
-"""Shards to nodes by hash, and moving on when the loss stands still."""
+"""Assignment of shards to nodes by hash, and rotation when the loss stops improving."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ def test_every_shard_has_one_owner_and_the_order_of_nodes_does_not_matter() -> N
 
 
 def test_the_owner_is_the_highest_sha256() -> None:
-    """Said again without the module's code: a corpus must go to the same nodes under a later version."""
+    """Computed without the module's code: later versions must assign shards to the same nodes."""
     for shard, node in owners(assign(SHARDS[:50], NODES)).items():
         scores = {n: hashlib.sha256(bytes([len(n), 0, 0, 0]) + n.encode() + shard.encode()).digest() for n in NODES}
         assert max(scores, key=scores.__getitem__) == node
@@ -74,7 +74,7 @@ def test_walks_differ_by_node_and_cover_everything() -> None:
         (["a", "a"], ["n"], 1, "named twice"),
     ],
 )
-def test_assignments_that_cannot_be(shards: list[str], nodes: list[str], copies: int, message: str) -> None:
+def test_invalid_assignments(shards: list[str], nodes: list[str], copies: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         assign(shards, nodes, copies)
 
@@ -92,17 +92,17 @@ def rotations(losses: list[float], params: PlateauParams) -> list[int]:
         ([2 - 0.1 * i for i in range(20)], PlateauParams(10, max_improvement=0.6), [9, 19]),
         ([1 + 0.1 * i for i in range(10)], PlateauParams(10), [9]),  # rising is no improvement
         ([2 - 0.1 * i for i in range(10)] + [1.0] * 20, PlateauParams(10), [19, 29]),
-        ([0.0, 2.0] * 10, PlateauParams(10, max_variance=0.5), []),  # flat, but not at rest: variance 1
+        ([0.0, 2.0] * 10, PlateauParams(10, max_variance=0.5), []),  # flat mean, but variance 1
         ([0.0, 2.0] * 10, PlateauParams(10, max_variance=1.0), [9, 19]),
         ([1.0] * 25, PlateauParams(10, least_steps=12), [11, 23]),
         ([1.0] * 9, PlateauParams(10), []),
     ],
 )
-def test_when_it_moves_on(losses: list[float], params: PlateauParams, moves: list[int]) -> None:
+def test_when_it_rotates(losses: list[float], params: PlateauParams, moves: list[int]) -> None:
     assert rotations(losses, params) == moves
 
 
-def test_shards_come_round() -> None:
+def test_shards_repeat() -> None:
     rotation = RotateOnPlateau(["a", "b"], PlateauParams(2))
     seen = []
     for _ in range(8):
@@ -112,7 +112,7 @@ def test_shards_come_round() -> None:
 
 
 @given(st.integers(0, 60), st.integers(0, 2**32))
-def test_a_resumed_rotation_goes_on_alike(cut: int, seed: int) -> None:
+def test_a_resumed_rotation_continues_identically(cut: int, seed: int) -> None:
     rng = random.Random(seed)
     losses = [rng.choice([1.0, 1.0, 1.01, 0.9, 3.0]) for _ in range(60)]
     params = PlateauParams(6, max_improvement=0.2, max_variance=0.5, least_steps=8)
@@ -137,7 +137,7 @@ def test_states_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), float("-inf")])
-def test_losses_that_are_no_numbers(loss: float) -> None:
+def test_losses_that_are_not_finite(loss: float) -> None:
     with pytest.raises(ValueError, match="loss: "):
         RotateOnPlateau(["a"]).observe(loss)
 
@@ -151,7 +151,7 @@ def test_losses_that_are_no_numbers(loss: float) -> None:
         ({"least_steps": -1}, "least_steps: -1"),
     ],
 )
-def test_parameters_that_cannot_be(given_: dict[str, Any], message: str) -> None:
+def test_invalid_parameters(given_: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PlateauParams(**given_)
 

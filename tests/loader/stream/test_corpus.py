@@ -63,7 +63,7 @@ def test_index_that_disagrees_with_the_manifest(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
 def test_an_index_that_is_not_the_published_one(tmp_path: Path, damage: bytes | None) -> None:
-    """Its size and checksum are compared, so that another index that fits the tokens is refused too."""
+    """Its size and checksum are compared, so that another valid index is rejected too."""
     build_corpus(tmp_path)
     path = tmp_path / "train/code/shard-00000-of-00001.idx"
     if damage is None:

@@ -1,5 +1,6 @@
-"""What an epoch is, told by the tokens themselves (tests.loader.numbered) and not by the loader's arithmetic: for any
-number of ranks and workers, over errors, interrupts and forks, every token is an input once.
+"""Every token is an input once per epoch, for any number of ranks and workers, with errors, interrupts and forks.
+
+Checked by the tokens themselves (tests.loader.numbered), not by the loader's arithmetic.
 """
 
 import json
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.remote.source import LocalSource
+from refinery.loader.local.local_source import LocalSource
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.mixing import MixParams, MixStage
@@ -44,7 +45,7 @@ def stream(corpus: Path, **options: Any) -> TokenStream:
 
 
 def rows(batch: dict[str, Any]) -> list[Row]:
-    """The rows that are not empty, each looked at: its tokens follow each other, its labels are the tokens behind."""
+    """The rows that are not empty, each checked: its tokens are consecutive, its labels are the next tokens."""
     found = []
     for inputs, labels, ids in zip(batch["input_ids"], batch["labels"], batch["doc_ids"], strict=True):
         real = int((ids != PADDING).sum())
@@ -61,7 +62,7 @@ def rows(batch: dict[str, Any]) -> list[Row]:
 
 
 def check_epoch(found: Sequence[Row], corpus: Path, length: int) -> None:
-    """Every token once, in samples that begin at multiples of the length; only the very last has no label."""
+    """Every token once, in samples that start at multiples of the length; only the last token has no label."""
     total = sum(entry.tokens for entry in stream(corpus).manifest.shards)
     assert sorted(token for _, inputs, _ in found for token in inputs) == list(range(total))
     assert all(first % length == 0 for first, _, _ in found)
@@ -73,7 +74,7 @@ def world(
 ) -> tuple[list[list[Row]], Any]:
     """The sorted rows of each step of all ranks together, and the state after the last of them, which all ranks share.
 
-    workers: processes that take turns on a rank; 0 is none. steps: where to stop. state: where to begin.
+    workers: processes that share a rank; 0 for none. steps: where to stop. state: where to start.
     """
     turns = max(workers, 1)
     streams = [
@@ -130,13 +131,13 @@ def test_resuming_anywhere_under_any_shape(corpora: dict[str, Path], options: di
         second, state = world(corpus, ranks, workers, position % 4, state, batch_size=batch_size, **options)
         ranks, workers, batch_size = (64, 0, 1) if position == 10 else shapes[-1 - position % 6]
         third, _ = world(corpus, ranks, workers, None, state, batch_size=batch_size, **options)
-        begun = whole[:position] + list(chain.from_iterable(second))
-        assert sorted(begun) == sorted(whole[: len(begun)])
-        assert sorted([*begun, *chain.from_iterable(third)]) == sorted(whole)
+        delivered = whole[:position] + list(chain.from_iterable(second))
+        assert sorted(delivered) == sorted(whole[: len(delivered)])
+        assert sorted([*delivered, *chain.from_iterable(third)]) == sorted(whole)
 
 
 class Flaky:
-    """The read with this number raises."""
+    """The read number `left` raises `error`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.error = 0, BaseException()
@@ -175,8 +176,9 @@ def test_errors_and_interrupts_lose_nothing_and_repeat_nothing(
             assert (found, errors) == (whole[worker::workers], 1 if flaky.left < 0 else 0)
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
 @pytest.mark.parametrize("prefetch", [0, 1, 3])
-def test_a_forked_child_goes_on_by_itself(corpora: dict[str, Path], prefetch: int) -> None:
+def test_a_forked_child_continues_independently(corpora: dict[str, Path], prefetch: int) -> None:
     corpus = corpora["shards"]
     whole = [rows(batch) for batch in stream(corpus, epochs=1)]
     one = stream(corpus, epochs=1, prefetch=prefetch)
@@ -197,8 +199,8 @@ def test_a_forked_child_goes_on_by_itself(corpora: dict[str, Path], prefetch: in
     assert found + [rows(batch) for batch in one] == whole
 
 
-def test_a_wrong_epoch_stays_wrong(corpora: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """After UsageError there is no going on and no saving, but another state can be loaded."""
+def test_usage_errors_are_permanent(corpora: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """After UsageError the stream neither continues nor saves, but another state can be loaded."""
     one = stream(corpora["shards"], epochs=3)
     begin = one.state_dict()
     right = Order.__getitem__
@@ -235,13 +237,13 @@ def test_a_state_is_json_whatever_integers_were_given(corpora: dict[str, Path]) 
 @pytest.mark.parametrize(
     "weights, message", [(None, r"epoch \d+ given, 0 to \d+"), ({"a": 1}, "epoch 1 given, 0 to 0")]
 )
-def test_epochs_that_no_state_has(corpora: dict[str, Path], weights: Any, message: str) -> None:
+def test_impossible_epochs_of_a_state(corpora: dict[str, Path], weights: Any, message: str) -> None:
     one = stream(corpora["shards"], weights=weights)
     with pytest.raises(StateError, match=message):
         one.load_state_dict(one.state_dict() | {"epoch": 2**61 if weights is None else 1})
 
 
-def test_a_store_is_closed_by_whoever_opened_it(corpora: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_own_stores_are_closed(corpora: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[Store] = []
     monkeypatch.setattr(Store, "close", lambda self: closed.append(self))
     store = open_store(corpora["shards"])

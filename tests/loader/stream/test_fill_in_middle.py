@@ -1,4 +1,4 @@
-"""Fill-in-the-middle: an un-reordering that knows nothing of the code, rates, and that everything else stays."""
+"""Fill-in-the-middle: an independent inverse, rates, and that everything else is unchanged."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -27,7 +27,7 @@ Parts = tuple[list[int], list[int], list[int]]
 
 
 def parts_of(document: list[int]) -> tuple[Parts, bool] | None:
-    """prefix, middle (in SPM behind its prefix), suffix, and whether it is SPM or a PSM without prefix."""
+    """prefix, middle (in SPM after its prefix), suffix, and whether it is SPM or a PSM without prefix."""
     body = [token for token in document if token not in (BOS, EOS, END)]
     if not SENTINELS & set(body):
         return None
@@ -37,7 +37,7 @@ def parts_of(document: list[int]) -> tuple[Parts, bool] | None:
 
 
 def restore(document: list[int]) -> list[int] | None:
-    """The content; None where it was not reordered. One rule for both forms: between PRE and SUF, then behind MID,
+    """The content; None if it was not reordered. One rule for both forms: between PRE and SUF, then after MID,
     then between SUF and MID."""
     found = parts_of(document)
     return None if found is None else found[0][0] + found[0][1] + found[0][2]
@@ -271,9 +271,9 @@ def test_ids_outside_the_vocabulary() -> None:
         ({"min_tokens": 0}, "min_tokens: 0 given"),
         ({"middle_id": 1000}, "middle_id: 1000 given, 0 to 999"),
         ({"eos_id": -1}, "eos_id: -1 given"),
-        ({"suffix_id": PRE}, "given, four others"),
-        ({"end_id": MID}, "given, four others"),
-        ({"eos_id": PRE}, "given, four others"),
+        ({"suffix_id": PRE}, "given, distinct ids"),
+        ({"end_id": MID}, "given, distinct ids"),
+        ({"eos_id": PRE}, "given, distinct ids"),
     ],
 )
 def test_parameters_that_cannot_be(changes: dict[str, Any], message: str) -> None:

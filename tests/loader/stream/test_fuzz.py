@@ -1,7 +1,7 @@
-"""A corpus damaged in every way, streamed whole from everywhere: always a FormatError, never another token.
+"""A corpus damaged in many ways, streamed completely from each kind of store: a FormatError, never a wrong token.
 
-The streams ask for doc_ids, so that they read the indexes too, and for all of the split, so that no byte of it passes
-unseen. FormatError's children that may come are CorruptShard and CorruptObject: bytes with another checksum.
+The streams request doc_ids, so that they read the indexes too, and all of the split, so that every byte is checked. The
+error may be one of FormatError's subclasses CorruptShard and CorruptObject.
 """
 
 import random
@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import HEADER
+from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+from refinery.loader.format.indexed import IDX_HEADER
 from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.remote.blocks import CorruptShard, SourceParams
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.remote_store import CorruptObject
 from refinery.loader.stream.order import OrderParams
 from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
@@ -31,8 +30,8 @@ TEXTS = {
 }
 SHARD = "train/web/shard-0000{}-of-00004.{}"
 UNREAD = SHARD.format(2, "idx")  # of a shard without documents
-# Nothing here is worth a second wait: what is damaged stays so, and must be found without patience.
-SOURCE = SourceParams(
+# Damage here is permanent, so retries can be fast.
+SOURCE = RemoteParams(
     cache_bytes=0,
     threads=2,
     stagger=0,
@@ -43,23 +42,23 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass
 class Place:
-    """Where a corpus lies. write: puts bytes under a name, None removes it. cost: how many times slower than local."""
+    """A location of a corpus. write: stores bytes under a name; None removes it. cost: times slower than local."""
 
     location: str
     files: dict[str, bytes]
     write: Callable[[str, bytes | None], None]
     cost: int
 
-    def rows(self, source: SourceParams = SOURCE, **options: Any) -> Rows:
+    def rows(self, source: RemoteParams = SOURCE, **options: Any) -> Rows:
         """All of an epoch."""
         shape: dict[str, Any] = {"sequence_length": 32, "batch_size": 4, "order": OrderParams(2, 4, 2), "prefetch": 0}
-        with TokenStream(self.location, epochs=1, source=source, **shape, doc_ids=True, **options) as stream:
+        with TokenStream(self.location, epochs=1, remote=source, **shape, doc_ids=True, **options) as stream:
             return [
                 row for batch in stream for row in zip(*(batch[name].tolist() for name in sorted(batch)), strict=True)
             ]
 
-    def refused(self, damage: dict[str, bytes | None]) -> bool:
-        """Whether a stream of the damaged corpus raises FormatError or a child of it. The damage is undone."""
+    def rejected(self, damage: dict[str, bytes | None]) -> bool:
+        """Whether a stream of the damaged corpus raises FormatError or a subclass. The damage is undone."""
         for name, data in damage.items():
             self.write(name, data)
         try:
@@ -117,55 +116,55 @@ def flip(data: bytes, byte: int, bits: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def sound(corpus: Path) -> Rows:
-    """The rows of the corpus when nothing is wrong."""
+def undamaged(corpus: Path) -> Rows:
+    """The rows of the undamaged corpus."""
     return Place(str(corpus), {}, lambda name, data: None, 1).rows()
 
 
-def test_sound(place: Place, sound: Rows) -> None:
-    assert len(sound) > 10
-    assert place.rows() == sound
+def test_undamaged(place: Place, undamaged: Rows) -> None:
+    assert len(undamaged) > 10
+    assert place.rows() == undamaged
 
 
 def test_every_byte_of_an_index_header(place: Place) -> None:
     name = SHARD.format(0, "idx")
-    for byte in range(0, HEADER.size, 1 if place.cost <= 10 else 3):
+    for byte in range(0, IDX_HEADER.size, 1 if place.cost <= 10 else 3):
         for bits in (255, 1 << byte % 8) if place.cost == 1 else (1 << byte % 8,):
-            assert place.refused({name: flip(place.files[name], byte, bits)}), (byte, bits)
+            assert place.rejected({name: flip(place.files[name], byte, bits)}), (byte, bits)
 
 
 def test_random_bits(place: Place) -> None:
-    """1,000 single bits of all files locally, fewer from afar."""
+    """1,000 single bits of all files locally, fewer for remote stores."""
     rng = random.Random(place.cost)
     sizes = {name: len(data) for name, data in place.files.items() if data and name != UNREAD}
     for _ in range(1000 // place.cost):
         name = rng.choices(list(sizes), list(sizes.values()))[0] if rng.random() < 0.3 else rng.choice(list(sizes))
         byte, bit = rng.randrange(sizes[name]), 1 << rng.randrange(8)
-        assert place.refused({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
+        assert place.rejected({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
 
 
 @pytest.mark.parametrize("suffix", ["bin", "idx"])
 def test_other_lengths(place: Place, suffix: str) -> None:
     name = SHARD.format(0, suffix)
     data = place.files[name]
-    some = [0, 1, 2, 8, HEADER.size, len(data) // 2, len(data) - 8, len(data) - 2, len(data) - 1]
+    some = [0, 1, 2, 8, IDX_HEADER.size, len(data) // 2, len(data) - 8, len(data) - 2, len(data) - 1]
     for length in range(len(data)) if place.cost == 1 else some[:: 1 if place.cost <= 10 else 2]:
-        assert place.refused({name: data[:length]}), length
+        assert place.rejected({name: data[:length]}), length
     for more in (1, 2, 8, 4096) if place.cost <= 10 else (2,):
-        assert place.refused({name: data + bytes(more)}), more
-        assert place.refused({name: data + data[:more]}), more
+        assert place.rejected({name: data + bytes(more)}), more
+        assert place.rejected({name: data + data[:more]}), more
 
 
 def test_other_manifests(place: Place) -> None:
     data = place.files[MANIFEST]
     for other in (b"", b"{}", data[:-1], data + b"\n", data[: len(data) // 2], b"\xff\xfe" + data, b"[" * 100_000):
-        assert place.refused({MANIFEST: other})
+        assert place.rejected({MANIFEST: other})
 
 
 @pytest.mark.parametrize("name", [SHARD.format(0, "bin"), SHARD.format(0, "idx"), UNREAD, MANIFEST])
 def test_missing(place: Place, name: str) -> None:
-    # Local folders are looked through in any case; from afar nobody asks for what is not read.
-    assert place.refused({name: None}) or (name == UNREAD and place.cost > 1)
+    # Local files are all checked when opening; remote files only when they are read.
+    assert place.rejected({name: None}) or (name == UNREAD and place.cost > 1)
 
 
 @pytest.mark.parametrize(
@@ -176,42 +175,42 @@ def test_swapped(place: Place, one: str, other: str) -> None:
     names = [SHARD.format(*which.split(".")) for which in (one, other)]
     same = place.files[names[0]] == place.files[names[1]]
     assert same == (one == "0.idx" and other == "1.idx")
-    assert place.refused({names[0]: place.files[names[1]], names[1]: place.files[names[0]]}) != same
+    assert place.rejected({names[0]: place.files[names[1]], names[1]: place.files[names[0]]}) != same
 
 
-def test_damage_behind_a_warm_cache(place: Place, sound: Rows, tmp_path: Path) -> None:
-    """What was verified once may be served from the cache; what is read anew is refused."""
+def test_damage_with_a_warm_cache(place: Place, undamaged: Rows, tmp_path: Path) -> None:
+    """Blocks that were verified before are served from the cache; blocks that are read again are rejected."""
     if place.cost == 1:
         pytest.skip("nothing is cached of a local corpus")
     name = SHARD.format(0, "bin")
-    warm = SourceParams(cache=tmp_path / "warm", threads=2, stagger=0, fetch=SOURCE.fetch)
-    assert place.rows(warm) == sound
+    warm = RemoteParams(cache=tmp_path / "warm", threads=2, stagger=0, fetch=SOURCE.fetch)
+    assert place.rows(warm) == undamaged
     place.write(name, flip(place.files[name], 9, 1))
     try:
-        assert place.rows(warm) == sound
+        assert place.rows(warm) == undamaged
         with pytest.raises(CorruptShard, match=r"shard-00000-of-00004\.bin"):
-            place.rows(SourceParams(cache=tmp_path / "cold", threads=2, stagger=0, fetch=SOURCE.fetch))
+            place.rows(RemoteParams(cache=tmp_path / "cold", threads=2, stagger=0, fetch=SOURCE.fetch))
     finally:
         place.write(name, place.files[name])
 
 
-def test_another_corpus_under_the_same_prefix(place: Place, sound: Rows, tmp_path: Path) -> None:
-    """Published anew with the same names and sizes: its own tokens, none of the old ones from the cache."""
+def test_another_corpus_under_the_same_prefix(place: Place, undamaged: Rows, tmp_path: Path) -> None:
+    """Republished with the same names and sizes: its own tokens, none of the old ones from the cache."""
     texts = {key: [[text.swapcase() for text in shard] for shard in shards] for key, shards in TEXTS.items()}
     other = open_store(build_corpus(tmp_path / "other", texts))
     new = {name: other.read(name) for name in place.files}
     assert {name: len(data) for name, data in new.items()} == {name: len(data) for name, data in place.files.items()}
-    params = SourceParams(cache=tmp_path / "cache", threads=2, stagger=0, fetch=SOURCE.fetch)
-    assert place.rows(params) == sound
+    params = RemoteParams(cache=tmp_path / "cache", threads=2, stagger=0, fetch=SOURCE.fetch)
+    assert place.rows(params) == undamaged
     try:
         for name, data in new.items():
             place.write(name, data)
         expected = Place(other.root, {}, place.write, 1).rows()
-        assert place.rows(params) == expected != sound
+        assert place.rows(params) == expected != undamaged
         place.write(MANIFEST, place.files[MANIFEST])  # the old one again, with the new files
         with pytest.raises(FormatError):
             place.rows()
     finally:
         for name, data in place.files.items():
             place.write(name, data)
-    assert place.rows(params) == sound
+    assert place.rows(params) == undamaged

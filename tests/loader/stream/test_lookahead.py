@@ -1,4 +1,4 @@
-"""What is read was announced before, and is taken back once, after its last use; remote streams equal local ones."""
+"""Tokens are announced before they are read and released once after it; remote streams equal local ones."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.remote.blocks import SourceParams
-from refinery.loader.remote.source import LocalSource
+from refinery.loader.local.local_source import LocalSource
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.stream import stream as stream_module
-from refinery.loader.stream.lookahead import Range
 from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.token_source import TokenRange
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server
 
@@ -29,13 +29,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Recorder:
-    """A source that fails when it is asked for what was not announced, or no longer is."""
+    """A source that fails on reads of tokens that were not announced, and counts reads of released ones."""
 
     def __init__(self, inner: LocalSource) -> None:
         self._inner = inner
         self.needed: set[tuple[int, int]] = set()  # (shard, token)
-        self.done: list[Range] = []
-        self.gone: set[tuple[int, int]] = set()
+        self.done: list[TokenRange] = []
+        self.released: set[tuple[int, int]] = set()
         self.repeated = 0
 
     @staticmethod
@@ -45,7 +45,7 @@ class Recorder:
     def read_into(self, shard: int, start: int, out: np.ndarray) -> None:
         asked = set(self._tokens([(shard, start, start + len(out))]))
         assert asked <= self.needed
-        self.repeated += len(asked & self.gone)
+        self.repeated += len(asked & self.released)
         self._inner.read_into(shard, start, out)
 
     def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: np.ndarray) -> None:
@@ -58,7 +58,7 @@ class Recorder:
 
     def done_with(self, ranges: Any) -> None:
         self.done += ranges
-        self.gone |= set(self._tokens(ranges))
+        self.released |= set(self._tokens(ranges))
 
     def close(self) -> None:
         self._inner.close()
@@ -66,7 +66,7 @@ class Recorder:
 
 @pytest.mark.parametrize("order", [OrderParams(3, 4, 2), OrderParams(1, 256, 16), OrderParams(5, 1, 1), OrderParams()])
 @pytest.mark.parametrize("options", [{}, {"weights": {"web": 1, "code": 3}}], ids=["epochs", "mixed"])
-def test_what_is_read_was_announced_and_is_taken_back_once(
+def test_reads_are_announced_and_released_once(
     corpus: Path, monkeypatch: pytest.MonkeyPatch, order: OrderParams, options: dict[str, Any]
 ) -> None:
     recorders = []
@@ -75,17 +75,17 @@ def test_what_is_read_was_announced_and_is_taken_back_once(
         recorders.append(Recorder(LocalSource(*args)))
         return recorders[-1]
 
-    monkeypatch.setattr(stream_module, "open_source", lambda *args, **_: recorded(*args))
+    monkeypatch.setattr(stream_module, "open_token_source", lambda *args, **_: recorded(*args))
     with TokenStream(str(corpus), 16, 2, epochs=1, order=order, prefetch=0, **options) as batches:
         steps = len(list(batches))
         (source,) = recorders
         found = sorted(source.done)
-        # No token is taken back twice, and after it none is read but as the label of the sample before it.
-        assert len(list(source._tokens(found))) == len(source.gone)
+        # No token is released twice, and released ones are read only as the label of the previous sample.
+        assert len(list(source._tokens(found))) == len(source.released)
         assert source.repeated <= steps * 2
         if not options:
             tokens = {entry.bin.path: entry.tokens for entry in batches.manifest.shards if entry.split == "train"}
-            assert len(source.gone) == sum(tokens.values())
+            assert len(source.released) == sum(tokens.values())
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,8 @@ def test_a_remote_stream_equals_the_local_one(
     corpus: Path, server: RangeServer, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     shape: dict[str, Any] = {"sequence_length": 16, "batch_size": 4, "epochs": 2, "doc_ids": True, **options}
-    source = SourceParams(cache=tmp_path, fetch=FetchParams(deadline=20, first_delay=0.01, max_delay=0.05))
-    with TokenStream(str(corpus), **shape) as local, TokenStream(server.url, source=source, **shape) as remote:
+    params = RemoteParams(cache=tmp_path, fetch=FetchParams(deadline=20, first_delay=0.01, max_delay=0.05))
+    with TokenStream(str(corpus), **shape) as local, TokenStream(server.url, remote=params, **shape) as remote:
         for here, there in zip(local, remote, strict=True):
             assert here.keys() == there.keys()
             for name in here:

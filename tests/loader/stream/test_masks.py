@@ -1,4 +1,4 @@
-"""Masks against a slow per-token reference and against numpy, over random boundaries; and what the kernel refuses."""
+"""Masks against a per-token reference and against numpy, with random boundaries, and rejected arguments."""
 
 from itertools import pairwise
 from typing import Any
@@ -24,7 +24,7 @@ def batch_of(rows: list[list[int]], starts: list[list[int]], valid: list[int], p
 
 
 def reference(rows: list[list[int]], starts: list[list[int]], valid: list[int], params: MaskParams) -> dict[str, Any]:
-    """Token by token, in the words of the docstring."""
+    """Token by token, as the docstring says."""
     length = len(rows[0]) - 1
     want: dict[str, list[Any]] = {name: [] for name in ("labels", "loss_mask", "position_ids", "doc_ids")}
     cu = [0]
@@ -274,9 +274,9 @@ def test_the_kernel_writes_inside_its_arrays_alone() -> None:
     [
         ({"ignore_eos": True}, "ignore_eos: True given"),
         ({"eos_id": -1}, "eos_id: -1 given"),
-        ({"ignore_cross_document": True, "loss_mask": False, "ignore_labels": False}, "neither loss_mask nor"),
+        ({"ignore_cross_document": True, "loss_mask": False, "ignore_labels": False}, "without loss_mask or"),
     ],
 )
-def test_parameters_that_cannot_be(given_: dict[str, Any], message: str) -> None:
+def test_invalid_parameters(given_: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MaskParams(**given_)

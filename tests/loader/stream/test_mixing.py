@@ -47,14 +47,14 @@ def test_a_weight_below_the_resolution_is_refused() -> None:
         quotas([1, 0.001], 64)
 
 
-def test_every_block_has_its_quotas_and_domains_count_on() -> None:
+def test_every_block_has_its_quotas_and_domains_continue() -> None:
     mixed = mixture()
     domain, k = mixed.locate(0, 640)
     for block in domain.reshape(-1, 64):
         assert np.bincount(block).tolist() == quotas([0.2, 0.3, 0.5], 64)
     for d in range(3):
-        assert k[domain == d].tolist() == list(range((domain == d).sum()))  # in order, none left out
-    assert not (domain[:64] == domain[64:128]).all()  # each block is shuffled in its own way
+        assert k[domain == d].tolist() == list(range((domain == d).sum()))  # in order, without gaps
+    assert not (domain[:64] == domain[64:128]).all()  # blocks are shuffled differently
 
 
 @given(st.integers(0, 700), st.integers(0, 200))
@@ -101,7 +101,7 @@ def test_a_stage_that_ends_before_the_limit_is_not_cut() -> None:
     assert mixture(MixStage(WEIGHTS, 16 * 20), repeats=1).end == 20
 
 
-def test_history_knows_the_past_alone() -> None:
+def test_history_depends_only_on_the_past() -> None:
     first, other = MixStage(WEIGHTS, 16 * 100), MixStage({"web": 1})
     assert mixture(first, other).history(60) == mixture(first, MixStage({"code": 1})).history(60)
     assert mixture(first, other).history(100) == mixture(MixStage(WEIGHTS)).history(100)
@@ -124,7 +124,7 @@ def test_achieved() -> None:
         (lambda: mixture(samples=(0, 1, 1)), r"weights: 0\.2 given for 'books', which has no tokens"),
         (lambda: MixStage({"web": -1}), r"weights: -1 given for 'web', a finite number of 0 or more is allowed"),
         (lambda: MixStage({"web": float("nan")}), r"weights: nan given for 'web'"),
-        (lambda: MixStage({"web": 0}), r"one above 0 at least is allowed"),
+        (lambda: MixStage({"web": 0}), r"at least one above 0 is allowed"),
         (lambda: MixStage(WEIGHTS, 0), r"tokens: 0 given"),
         (lambda: MixParams([]), r"stages: none given"),
         (lambda: MixParams([MixStage(WEIGHTS), MixStage(WEIGHTS)]), r"tokens=None given before the last stage"),

@@ -1,4 +1,4 @@
-"""The order is a bijection for every n, equal to an independent reading of its description, and a good shuffle."""
+"""The order is a bijection for every n, equal to an independent implementation, and a good shuffle."""
 
 import copy
 import hashlib
@@ -28,7 +28,7 @@ def is_bijection(samples: np.ndarray) -> bool:
     return bool(seen.all())
 
 
-# --- an oracle in plain integers, from the module's description ----------------------------------------------------
+# --- an oracle in plain integers, from the module's docstring ----------------------------------------------------
 
 
 def oracle_mix(x: int) -> int:
@@ -94,12 +94,12 @@ def oracle_order(n: int, shape: tuple[int, int, int], seed: int, epoch: int) -> 
     st.integers(0, 5),
 )
 @settings(max_examples=30, deadline=None)
-def test_equals_its_description(n: int, shape: tuple[int, int, int], seed: int, epoch: int) -> None:
+def test_equals_the_independent_implementation(n: int, shape: tuple[int, int, int], seed: int, epoch: int) -> None:
     assert order(n, shape, seed, epoch)[np.arange(n)].tolist() == oracle_order(n, shape, seed, epoch)
 
 
 def test_pinned() -> None:
-    """Changing this order makes every state in the world continue with other tokens: raise order.VERSION instead."""
+    """If this order changes, every saved state would continue with other tokens: increase ORDER_VERSION instead."""
     assert order(23, (3, 4, 2))[np.arange(23)].tolist() == PINNED
     big = Order(10**9 + 7, seed=42, epoch=3, domain="web", block=256, lanes=256, window=16)
     assert big[[0, 1, 255, 256, 10**6, 10**9 + 6]].tolist() == PINNED_BIG
@@ -113,7 +113,7 @@ PINNED_BIG = [42945030, 909228967, 631509250, 42945025, 833160236, 940696158]
 
 
 def many_at_once(orders: list[Order]) -> Order:
-    """Orders that differ in n alone as one, whose positions are theirs end to end: what depends on n is an array."""
+    """Orders that differ only in n as one order of their concatenated positions: what depends on n is an array."""
     together = copy.copy(orders[0])
     lengths = [o.n for o in orders]
     for name in ("blocks", "_gap_start", "_gap", "_length", "_longer"):
@@ -122,7 +122,7 @@ def many_at_once(orders: list[Order]) -> Order:
 
 
 def test_bijection_for_every_n_to_5000() -> None:
-    """K, C and W take turns, so that each shape meets every seventh n."""
+    """Each shape is tested with every seventh n."""
     for i, shape in enumerate(SHAPES):
         sizes = [n for n in range(1, 5001) if n % len(SHAPES) == i]
         for some in (sizes[k : k + 40] for k in range(0, len(sizes), 40)):
@@ -150,7 +150,7 @@ def test_bijection_at_awkward_n(n: int) -> None:
 
 
 def test_no_collisions_at_a_billion() -> None:
-    """A map that is no bijection would send some of half a million positions to the same sample: a random one, 137."""
+    """A random map would send 137 of half a million positions to a sample that another one has."""
     n = 10**9 + 7
     shuffled = order(n, (256, 256, 16))
     rng = np.random.default_rng(7)
@@ -172,7 +172,7 @@ def test_inverse(n: int, one_for_all: bool, tweak: int) -> None:
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7])
-def test_permutations_of_few_things_are_equally_frequent(n: int) -> None:
+def test_permutations_of_few_elements_are_equally_frequent(n: int) -> None:
     draws = 20_000
     tweaks = mix(np.arange(draws, dtype=np.uint64))
     x = np.tile(np.arange(n, dtype=np.uint64), draws)
@@ -231,7 +231,7 @@ def test_seed_epoch_and_domain_change_the_order() -> None:
 
 @pytest.mark.parametrize("tokens", [10**9, 10**12, 10**15])
 def test_a_seek_costs_what_it_delivers(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted in elements that pass the network: 64 positions to the middle of 10^12 tokens cost what others do."""
+    """Counted in evaluations of the network: 64 positions in the middle of 10^12 tokens cost no more than others."""
     passed: list[int] = []
     rounds = order_module._rounds
 
@@ -268,7 +268,7 @@ def test_windows_end_one_after_another() -> None:
     shuffled = order(200_000, (16, 32, 8))
     lasts = np.unique(shuffled.windows(np.arange(100_000))[:, 2])
     gaps = np.diff(lasts[lasts < 90_000])
-    assert gaps.min() >= 16 * 8 - 32 and gaps.max() <= 16 * 8 + 32  # K W positions apart, give or take a round
+    assert gaps.min() >= 16 * 8 - 32 and gaps.max() <= 16 * 8 + 32  # K W positions apart, plus or minus one per lane
 
 
 def test_wrong_arguments_are_named() -> None:

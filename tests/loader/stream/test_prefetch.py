@@ -1,4 +1,4 @@
-"""The thread ahead of the caller: order, bounds, errors with their traceback, and that no thread stays behind."""
+"""Prefetching: order, bounds, errors with their traceback, and that no thread is left behind."""
 
 import contextlib
 import gc
@@ -18,17 +18,17 @@ from refinery.loader.stream import prefetch
 from refinery.loader.stream.prefetch import Prefetcher
 
 ROOT = Path(__file__).parents[3]
-EVER = 10**18  # ns
+FOREVER = 10**18  # ns
 
 
-@pytest.fixture(params=["thread", "hurried", "either"])
+@pytest.fixture(params=["thread", "caller", "either"])
 def maker(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Items are made by the thread but for what is asked for before; by the caller alone; as it comes."""
+    """Items are made by the thread unless requested first, by the caller only, or by either."""
     if request.param == "thread":
-        monkeypatch.setattr(prefetch, "HURRY_NS", 0)
-    if request.param == "hurried":
-        monkeypatch.setattr(prefetch, "HURRY_NS", EVER)
-        monkeypatch.setattr(prefetch, "HURRIES", 0)
+        monkeypatch.setattr(prefetch, "BACK_TO_BACK_NS", 0)
+    if request.param == "caller":
+        monkeypatch.setattr(prefetch, "BACK_TO_BACK_NS", FOREVER)
+        monkeypatch.setattr(prefetch, "BACK_TO_BACK_CALLS", 0)
 
 
 def threads() -> list[threading.Thread]:
@@ -36,7 +36,7 @@ def threads() -> list[threading.Thread]:
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    """Or fail by the runner's own limit."""
+    """Or fail by the test's time limit."""
     while not true():
         time.sleep(0.001)
 
@@ -66,7 +66,7 @@ def test_never_more_than_depth_items_ahead(depth: int) -> None:
             yield i
 
     with Prefetcher(source(), depth) as ahead:
-        assert made == []  # nothing starts before it is asked for
+        assert made == []  # nothing is made before the first request
         for i in range(20):
             assert next(ahead) == i
             wait_until(lambda i=i: len(made) >= min(i + 1 + depth, 20))  # type: ignore[misc]
@@ -75,21 +75,21 @@ def test_never_more_than_depth_items_ahead(depth: int) -> None:
 
 @pytest.mark.parametrize("depth", [0, 1])
 @pytest.mark.usefixtures("maker")
-def test_an_error_comes_in_its_place_with_its_own_traceback(depth: int) -> None:
+def test_an_error_is_raised_in_order_with_its_traceback(depth: int) -> None:
     ahead = Prefetcher(explode(2), depth)
     assert [next(ahead), next(ahead)] == [0, 1]
     with pytest.raises(ZeroDivisionError, match="in the source") as caught:
         next(ahead)
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert frames[-1].name == "explode"
-    with pytest.raises(RuntimeError, match="the last delivery"):  # never an end that looks like the end of the data
+    with pytest.raises(RuntimeError, match="the last delivery"):  # not StopIteration, the end of the data
         next(ahead)
     ahead.close()
     assert threads() == []
 
 
 @pytest.mark.usefixtures("maker")
-def test_errors_that_are_no_exceptions_cross_too() -> None:
+def test_base_exceptions_are_raised_too() -> None:
     with Prefetcher(explode(0, SystemExit(3))) as ahead, pytest.raises(SystemExit):
         next(ahead)
 
@@ -136,7 +136,7 @@ def test_the_thread_ends_with_the_last_reference(cycle: bool) -> None:
 
 @pytest.mark.usefixtures("maker")
 def test_an_interrupt_while_waiting_finishes_it_and_loses_no_state() -> None:
-    """The caller's state is that of the last delivery; another prefetcher goes on from there."""
+    """The caller's state is that of the last delivery; another prefetcher continues from there."""
     gate = threading.Event()
 
     def source(first: int) -> Iterator[int]:
@@ -163,8 +163,8 @@ def test_an_interrupt_while_waiting_finishes_it_and_loses_no_state() -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_a_caller_that_hurries_makes_its_items_itself(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
-    monkeypatch.setattr(prefetch, "HURRY_NS", EVER)
+def test_a_back_to_back_caller_makes_its_items_itself(monkeypatch: pytest.MonkeyPatch, depth: int) -> None:
+    monkeypatch.setattr(prefetch, "BACK_TO_BACK_NS", FOREVER)
 
     def source() -> Iterator[int]:
         while True:
@@ -172,16 +172,16 @@ def test_a_caller_that_hurries_makes_its_items_itself(monkeypatch: pytest.Monkey
 
     with Prefetcher(source(), depth) as ahead:
         makers = [next(ahead) for _ in range(100)]
-        assert set(makers[prefetch.HURRIES + depth :]) == {threading.get_ident()}
+        assert set(makers[prefetch.BACK_TO_BACK_CALLS + depth :]) == {threading.get_ident()}
         assert len(threads()) == 1
-        monkeypatch.setattr(prefetch, "HURRY_NS", 0)  # it has gone away since
+        monkeypatch.setattr(prefetch, "BACK_TO_BACK_NS", 0)  # the caller no longer calls back to back
         wait_until(lambda: len(ahead._channel._ready) == depth)
         assert threading.get_ident() not in [next(ahead) for _ in range(depth)]
 
 
 @pytest.mark.usefixtures("maker")
 def test_the_source_is_never_run_twice_at_a_time() -> None:
-    """A generator would raise ValueError then; two of these would be in there together."""
+    """A generator would raise ValueError; this source counts concurrent calls."""
     inside, together = [0], []
 
     class Source:
@@ -211,7 +211,7 @@ def test_the_source_is_never_run_twice_at_a_time() -> None:
 
 
 @pytest.mark.usefixtures("maker")
-def test_close_from_another_thread_waits_for_the_item_in_the_making() -> None:
+def test_close_from_another_thread_waits_for_the_current_item() -> None:
     gate, inside, closed = threading.Event(), threading.Event(), []
 
     def source() -> Iterator[int]:
@@ -245,7 +245,7 @@ def test_close_from_another_thread_waits_for_the_item_in_the_making() -> None:
     assert "closed" in str(raised[0])
 
 
-def test_waiting_and_lead_are_told_apart() -> None:
+def test_waiting_and_lead_are_distinguished() -> None:
     gate, made = threading.Event(), []
 
     def source() -> Iterator[int]:
@@ -267,7 +267,7 @@ def test_waiting_and_lead_are_told_apart() -> None:
 
 
 @pytest.mark.usefixtures("maker")
-def test_many_short_lives_leave_no_thread() -> None:
+def test_many_short_lived_prefetchers_leave_no_thread() -> None:
     for i in range(50):
         with contextlib.suppress(ZeroDivisionError), Prefetcher(explode(3), depth=2) as ahead:
             for _ in range(i % 5):
@@ -285,7 +285,7 @@ def test_the_process_ends_while_the_thread_is_ahead() -> None:
 
 
 def test_a_fork_after_the_first_item_is_refused() -> None:
-    """The thread does not exist in the child: waiting for it would take for ever."""
+    """The thread does not exist in the child: waiting for it would never end."""
     script = """
 import os, threading, warnings
 from refinery.loader.stream.prefetch import Prefetcher
@@ -293,7 +293,7 @@ warnings.simplefilter("ignore")
 ahead = Prefetcher(iter(range(5)))
 next(ahead)
 held, release = threading.Event(), threading.Event()
-def hold():  # as the thread may at the moment of the fork
+def hold():  # like the thread at the moment of the fork
     with ahead._channel._changed:
         held.set()
         release.wait()

@@ -1,4 +1,4 @@
-"""The kernel that copies rows into a batch, against numpy; and what it refuses."""
+"""The kernel that copies rows into a batch, against numpy, and the arguments that it rejects."""
 
 from typing import Any
 
@@ -26,8 +26,8 @@ def test_rows_are_what_numpy_says(seed: int, count: int, size: int, mixed: bool)
     assert (around[0] == -7).all() and (around[-1] == -7).all()
 
 
-def test_a_row_at_the_very_end_of_its_memory_needs_no_other() -> None:
-    """Whatever is asked of the processor ahead of use, nothing behind an array is read as its token."""
+def test_a_row_at_the_end_of_its_memory() -> None:
+    """Prefetching may run ahead, but nothing beyond an array is read as its token."""
     one = np.arange(33, dtype=np.int32)
     out = np.zeros((2, 33), np.int64)
     rows.copy([one, one[:33]], out)

@@ -1,4 +1,4 @@
-"""Samples against one long array of all tokens: places, ranges, reading, document starts, tokens per shard."""
+"""Samples against one array of all tokens: positions, ranges, reading, document starts, tokens per shard."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ SHARDS = st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=
 
 
 class Memory:
-    """A source of shards that are numbered 0, 10, 20, ...: token t of all is the number t."""
+    """A source of shards numbered 0, 10, 20, ..., in which token t of all tokens has the id t."""
 
     def __init__(self, shards: Sequence[Sequence[int]]) -> None:
         sizes = [sum(lengths) for lengths in shards]
@@ -88,7 +88,7 @@ def test_document_starts(shards: list[list[int]], length: int, data: st.DataObje
         row = starts[ends[i] - counts[i] : ends[i]].tolist()
         stop = min(sample * length + length + 1, domain.tokens)
         within = [b - sample * length for b in begins.tolist() if sample >= 0 and sample * length <= b < stop]
-        # Empty documents start where another does, and those at a shard's end need not show.
+        # Empty documents start where another does, and those at a shard's end may be missing.
         assert sorted(set(row)) == sorted(set(within))
         assert row == sorted(row)
 
@@ -105,7 +105,7 @@ def test_the_kernel_finds_documents(offsets: list[int], ranges: list[tuple[int, 
     assert np.frombuffer(counts, np.int64).tolist() == [len(row) for row in expected]
 
 
-def test_the_kernel_takes_no_other_arrays() -> None:
+def test_the_kernel_rejects_other_arrays() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     for given_ in (
         (one, two, one, one),
@@ -119,11 +119,11 @@ def test_the_kernel_takes_no_other_arrays() -> None:
     with pytest.raises(ValueError, match=r"(is|are) needed"):
         kernel.find(misaligned, two, two, two)
     starts, counts = kernel.find(np.array([9, 0, 9, 0]), np.array([0, -(2**63)]), np.array([5, 2**63 - 1]), two)
-    assert len(starts) <= 8 * 8 and len(counts) == 16  # offsets that do not ascend: nonsense, but of their memory
+    assert len(starts) <= 8 * 8 and len(counts) == 16  # unsorted offsets: meaningless, but memory-safe
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=4), max_size=8), st.data())
-def test_parts_are_put_together_again(rows: list[list[int]], data: st.DataObject) -> None:
+def test_interleave(rows: list[list[int]], data: st.DataObject) -> None:
     owner = np.array([data.draw(st.integers(0, 2)) for _ in rows], np.int64)
     parts = []
     for part in range(3):

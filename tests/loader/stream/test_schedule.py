@@ -1,4 +1,4 @@
-"""Planning: ranks share every step, plans of any size say the same, mixed or not."""
+"""Planning: ranks share every step, and plans of any size agree, mixed or not."""
 
 from typing import Any
 

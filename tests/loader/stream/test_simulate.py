@@ -1,4 +1,4 @@
-"""The simulation against a stream that is really run through, and its figures' sums."""
+"""The simulation against a direct count over all positions, and the consistency of its figures."""
 
 import json
 from dataclasses import replace
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.stream import simulate as module
 from refinery.loader.stream.order import Order, OrderParams
-from refinery.loader.stream.schedule import rows_of
-from refinery.loader.stream.simulate import SimulateParams, main, report, simulate
+from refinery.loader.stream.schedule import rows_of_rank
+from refinery.loader.stream.simulate import SimulateParams, format_report, main, simulate
 
 SMALL = SimulateParams(
     tokens=10**9 + 5,
@@ -51,35 +51,35 @@ def test_fewer_lanes_than_hosts_are_read_by_several(small: dict[str, Any], lanes
     assert found["read_amplification"] == pytest.approx(small["read_amplification"] * hosts_per_window, rel=0.1)
 
 
-def test_ranks_that_share_no_factor_with_the_lanes_cost(small: dict[str, Any]) -> None:
+def test_world_sizes_coprime_to_the_lanes_are_expensive(small: dict[str, Any]) -> None:
     found = simulate(replace(SMALL, world_size=28))
     assert found["hosts_per_window_mean"] > 3 * small["hosts_per_window_mean"]
 
 
 def test_counts_equal_a_walk_through_every_position() -> None:
-    """Who opens which window when, by a loop over ranks and rows."""
+    """First position at which each host opens each window, by a loop over ranks and rows."""
     params = replace(SMALL, tokens=3 * 10**6, sequence_length=256, order=OrderParams(16, 8, 4), hours=1)
     order = Order(11719, seed=1, epoch=0, block=16, lanes=8, window=4)
     seen: dict[tuple[int, int], int] = {}
     for begin in range(0, order.n, 128):
         for rank in range(32):
-            for j in rows_of(rank, 32, 4, 8).tolist():
+            for j in rows_of_rank(rank, 32, 4, 8).tolist():
                 if begin + j < order.n:
                     start = int(order.windows([begin + j])[0, 0])
                     seen[start, rank // 4] = min(begin + j, seen.get((start, rank // 4), order.n))
     row_host = np.empty(128, np.int64)
     for rank in range(32):
-        row_host[rows_of(rank, 32, 4, 8)] = rank // 4
+        row_host[rows_of_rank(rank, 32, 4, 8)] = rank // 4
     opened = module._opened(order.windows, order.n, row_host, 8)
     assert {(start, host): first for start, _, host, first in opened.tolist()} == seen
     assert simulate(params)["samples_in_epoch"] == order.n
 
 
 def test_caches_hold_the_open_windows(small: dict[str, Any]) -> None:
-    """Each of 8 hosts has a lane: its window of 8 blocks of 2 MB, and for a quarter of the time the next."""
+    """Each of 8 hosts has a lane: its window of 8 blocks of 2 MB, and for a quarter of the time the next one."""
     window = 8 * 1024 * 1024 * 2
     assert window < small["cache_bytes_per_host_max"] < 2.2 * window * 1.5
-    assert small["cache_bytes_per_host_max"] % BLOCK == 0
+    assert small["cache_bytes_per_host_max"] % CHECKSUM_BLOCK == 0
     tight = simulate(replace(SMALL, order=OrderParams(1024, 8, 4)))
     assert tight["cache_bytes_per_host_max"] < 0.7 * small["cache_bytes_per_host_max"]
 
@@ -97,7 +97,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
     figures = json.loads(capsys.readouterr().out)
     params = SimulateParams(10**7, 4, 2, hours=0.5, order=OrderParams(lanes=8))
     assert figures == simulate(params)
-    assert report(params, figures) + "\n" == text
+    assert format_report(params, figures) + "\n" == text
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
         (["--world-size", "2e6"], "world_size: 2000000 given, 1 to 1048576 is allowed"),
         (["--batch-size", "1e5"], "batch_size: 100000 given, 1 to 32768 is allowed for 2048 ranks"),
         (["--shard-tokens", "5"], "shard_tokens: 5 given, 1000000 or more is allowed for so many tokens"),
-        (["--tokens", "1e14", "--hours", "1e9"], "hours: 1000000000.0 given, fewer are allowed: 8589934592 samples"),
+        (["--tokens", "1e14", "--hours", "1e9"], "hours: 1000000000.0 given, fewer are allowed: at most 8589934592"),
         (["--hours", "nan"], "argument --hours: 'nan' given, a finite number above 0 is allowed"),
         (["--tokens-per-second", "fast"], "argument --tokens-per-second: 'fast' given, a finite number above 0"),
         (["--token-bytes", "3"], "token_bytes: 3 given, 2 or 4 is allowed"),

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.remote.source import LocalSource
+from refinery.loader.local.local_source import LocalSource
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.mixing import MixParams, MixStage
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.schedule import rows_of
+from refinery.loader.stream.schedule import rows_of_rank
 from refinery.loader.stream.stream import StateError
 from tests.corpus_factory import EOS, build_corpus, edit_manifest
 from tests.loader.streams import IGNORE, TEXTS, S, expected_rows, rows, stream, tokens_of
@@ -34,7 +34,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("batch_size", [1, 2, 7, 500])
 def test_epochs_are_every_token_once_in_order(corpus: Path, batch_size: int, prefetch: int) -> None:
     tokens = tokens_of(corpus)
-    assert len(tokens) % S > 1  # the tail is a case of its own
+    assert len(tokens) % S > 1  # so that the tail is tested
     with stream(corpus, epochs=3, batch_size=batch_size, prefetch=prefetch) as batches:
         found = rows(batches)
         assert found == [row for epoch in range(3) for row in expected_rows(tokens, 5, epoch)]
@@ -68,9 +68,9 @@ def test_all_masks(corpus: Path) -> None:
     plain = rows(stream(corpus, epochs=1))
     found = [row for batch in batches for row in batch["input_ids"].tolist()][: len(plain)]
     assert found == [inputs for inputs, _ in plain]
-    learned = sum(int(batch["loss_mask"].sum()) for batch in batches)
-    # All tokens are learned but BOS (a document's first) and EOS.
-    assert learned == sum(token < 256 for token in tokens)
+    counted = sum(int(batch["loss_mask"].sum()) for batch in batches)
+    # All tokens count in the loss except BOS (a document's first) and EOS.
+    assert counted == sum(token < 256 for token in tokens)
     for batch in batches:
         assert ((batch["labels"] == IGNORE) == ~batch["loss_mask"]).all()
         begins = batch["position_ids"] == 0
@@ -105,7 +105,7 @@ def test_validation_split(corpus: Path) -> None:
 @pytest.mark.parametrize("lanes", [1, 4, 8])
 @pytest.mark.parametrize("world_size", [1, 2, 3, 8, 16, 64])
 def test_ranks_share_the_rows_of_a_step(world_size: int, lanes: int) -> None:
-    taken = [rows_of(rank, world_size, 3, lanes) for rank in range(world_size)]
+    taken = [rows_of_rank(rank, world_size, 3, lanes) for rank in range(world_size)]
     assert sorted(np.concatenate(taken).tolist()) == list(range(3 * world_size))
     for rank, mine in enumerate(taken):
         touched = {j % lanes for j in mine.tolist()}
@@ -156,7 +156,8 @@ def test_workers_take_turns(corpus: Path, workers: int) -> None:
     assert state["epoch"] == 3
 
 
-# --- around it -----------------------------------------------------------------------------------------------------
+# --- receipt, telemetry, errors
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_receipt(corpus: Path) -> None:
@@ -189,7 +190,7 @@ def test_errors_of_the_source_reach_the_caller(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefetch", [0, 1])
-def test_an_error_can_be_tried_again(corpus: Path, monkeypatch: pytest.MonkeyPatch, prefetch: int) -> None:
+def test_a_failed_batch_can_be_retried(corpus: Path, monkeypatch: pytest.MonkeyPatch, prefetch: int) -> None:
     batches = stream(corpus, prefetch=prefetch, epochs=2)
     found = rows([next(batches) for _ in range(3)])
     right = LocalSource.verified
@@ -199,7 +200,7 @@ def test_an_error_can_be_tried_again(corpus: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(LocalSource, "verified", failing)
     with pytest.raises(OSError, match="disk"):
-        while True:  # what was made ahead comes first
+        while True:  # prefetched batches come first
             found += rows([next(batches)])
     monkeypatch.setattr(LocalSource, "verified", right)
     assert found + rows(batches) == rows(stream(corpus, epochs=2))
@@ -222,7 +223,7 @@ def test_an_index_of_another_shard_is_refused(tmp_path: Path) -> None:
         next(stream(corpus, doc_ids=True, batch_size=4))
 
 
-def test_without_a_manifest_it_is_no_corpus(tmp_path: Path) -> None:
+def test_a_missing_manifest(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"is not a corpus: manifest\.json is missing"):
         stream(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Streams from afar, end to end: faults on the way, processes that share a cache and die, streams that are dropped."""
+"""Remote streams, end to end: network faults, processes that share a cache and are killed, dropped streams."""
 
 import contextlib
 import gc
@@ -17,9 +17,9 @@ import google_crc32c
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.remote.blocks import CorruptShard, SourceParams
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchError, FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
@@ -27,16 +27,16 @@ from refinery.loader.stream.order import OrderParams
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import FAULTS, RangeServer, range_server
-from tests.loader.remote_split import FETCH, HEDGED, IMPATIENT, wait_for
+from tests.loader.remote_split import FETCH, HEDGED, SHORT_TIMEOUT, wait_for
 
 LENGTHS = {"web": [[300, 5], [], [700_000], [90, 90]], "code": [[40_000, 1]]}  # the third shard has more than two MiBs
 
 
 def stream(location: str | HttpStore, folder: Path, fetch: FetchParams = FETCH, **options: Any) -> TokenStream:
     """Long samples, so that many of them cross from block to block."""
-    source = SourceParams(cache=folder, threads=2, stagger=0, fetch=fetch)
+    remote = RemoteParams(cache=folder, threads=2, stagger=0, fetch=fetch)
     shape: dict[str, Any] = {"sequence_length": 9000, "batch_size": 4, "order": OrderParams(3, 4, 2)}
-    return TokenStream(location, **(shape | {"epochs": 1, "source": source, "doc_ids": True} | options))
+    return TokenStream(location, **(shape | {"epochs": 1, "remote": remote, "doc_ids": True} | options))
 
 
 def inputs(batches: Any) -> list[list[list[int]]]:
@@ -76,10 +76,9 @@ def gcs(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGcs]:
 
 
 def script_of(fault: str) -> deque[str]:
-    """At the first answer, that of the manifest, and at every third one after it.
+    """In the first response, the manifest, and in every third one after it.
 
-    Wrong bytes come in the manifest and once after it: a block that is wrong twice, as one of several may be by chance,
-    is an error.
+    Wrong bytes only in the manifest and once after it: a block that happens to be wrong twice is an error.
     """
     return deque([fault, "", fault] if fault == "wrong" else [fault, "", "", fault, "", "", fault])
 
@@ -87,7 +86,7 @@ def script_of(fault: str) -> deque[str]:
 @pytest.mark.parametrize("fault", sorted({*FAULTS} - {"trickle"}))
 def test_faults_over_http(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
     server.script = script_of(fault)
-    with stream(server.url, tmp_path, IMPATIENT) as batches:
+    with stream(server.url, tmp_path, SHORT_TIMEOUT) as batches:
         assert inputs(batches) == sound
     assert not server.script
 
@@ -96,13 +95,13 @@ def test_faults_over_http(server: RangeServer, sound: Any, tmp_path: Path, fault
 def test_faults_over_gcs(gcs: FakeGcs, sound: Any, tmp_path: Path, fault: str) -> None:
     gcs.script = script_of(fault)
     gcs.stall = 1
-    with stream("gs://bucket/c", tmp_path, IMPATIENT) as batches:
+    with stream("gs://bucket/c", tmp_path, SHORT_TIMEOUT) as batches:
         assert inputs(batches) == sound
 
 
 @pytest.mark.parametrize("fault", ["503", "reset", "short", "stall"])
-def test_faults_that_stay_have_a_name(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
-    """And when they are over, the stream goes on where it was."""
+def test_permanent_faults_are_named(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
+    """And when they are over, the stream continues where it was."""
     bins = {name: deque([fault] * 10_000) for name in server.files if name.endswith(".bin")}
     with stream(server.url, tmp_path, replace(FETCH, deadline=0.3, read_timeout=0.1)) as batches:
         server.scripts = bins
@@ -123,24 +122,24 @@ def test_closing_does_not_wait_for_a_server_that_stalls(
 ) -> None:
     server.stall = 600
     server.scripts = {name: deque([fault] * 1000) for name in server.files if name.endswith(suffix)}
-    patient = replace(fetch, read_timeout=300, deadline=900, first_delay=600, max_delay=600)
-    store = HttpStore(server.url, patient)
-    batches = stream(server.url if own else store, tmp_path, patient)
+    slow = replace(fetch, read_timeout=300, deadline=900, first_delay=600, max_delay=600)
+    store = HttpStore(server.url, slow)
+    batches = stream(server.url if own else store, tmp_path, slow)
     failed: list[BaseException] = []
 
     def take() -> None:
         try:
             next(batches)
-        except Exception as error:  # noqa: BLE001 - looked at below
+        except Exception as error:  # noqa: BLE001 - checked below
             failed.append(error)
 
     thread = threading.Thread(target=take)
     thread.start()
     wait_for(lambda: any(name.endswith(suffix) for name, _, _ in server.requests))
-    batches.close()  # waits for its threads; the test has a limit that is shorter than the stall
+    batches.close()  # joins its threads; the test's time limit is shorter than the stall
     thread.join()
     assert len(failed) == 1 and isinstance(failed[0], (FetchError, RuntimeError))
-    assert store.read(MANIFEST) == server.files[MANIFEST]  # a store that was given goes on
+    assert store.read(MANIFEST) == server.files[MANIFEST]  # a store that was passed in stays open
     store.close()
 
 
@@ -149,7 +148,7 @@ def test_closing_does_not_wait_for_a_server_that_stalls(
 def test_an_interrupt_does_not_wait_for_a_server_that_stalls(
     server: RangeServer, tmp_path: Path, suffix: str, prefetch: int
 ) -> None:
-    """While the stream is opened and in `next`; what closes it afterwards does not wait either."""
+    """While opening the stream and in `next`; closing it afterwards does not wait either."""
     server.stall = 600
     server.scripts = {name: deque(["stall"] * 1000) for name in server.files if name.endswith(suffix)}
     main = threading.get_ident()
@@ -169,7 +168,7 @@ def test_an_interrupt_does_not_wait_for_a_server_that_stalls(
 
 
 def test_an_index_wrong_once_is_read_again(server: RangeServer, sound: Any, tmp_path: Path) -> None:
-    """So is the manifest, which has no checksum but its seal; wrong twice, both are named with what was found."""
+    """So is the manifest, whose only checksum is its seal. Wrong twice, both raise an error with the values found."""
     name = "train/web/shard-00000-of-00004.idx"
     server.scripts = {each: deque(["wrong"]) for each in (name, MANIFEST)}
     with stream(server.url, tmp_path) as batches:
@@ -222,12 +221,12 @@ def test_dropped_streams_leave_no_threads(server: RangeServer, tmp_path: Path, p
 def _rank(url: str, cache: Path, answer: Path) -> None:
     with stream(url, cache) as batches:
         first = inputs([next(batches)])
-        answer.with_suffix(".begun").touch()
+        answer.with_suffix(".started").touch()
         answer.write_text(json.dumps(first + inputs(batches)))
 
 
 def test_processes_share_a_cache_and_some_are_killed(server: RangeServer, sound: Any, tmp_path: Path) -> None:
-    """They answer by files of their own: one that is killed while it writes must not spoil the others' answers."""
+    """Each writes its result to its own file, which a killed process cannot damage for others."""
     context = multiprocessing.get_context("spawn")
     for round_ in range(2):
         answers = [tmp_path / f"{round_}-{number}.json" for number in range(4)]
@@ -236,7 +235,7 @@ def test_processes_share_a_cache_and_some_are_killed(server: RangeServer, sound:
             rank.start()
         for rank, answer in zip(ranks[:2], answers, strict=False):
             if round_:
-                wait_for(answer.with_suffix(".begun").exists)
+                wait_for(answer.with_suffix(".started").exists)
             else:
                 wait_for(lambda: len(server.requests) > 3)
             rank.kill()
@@ -249,7 +248,7 @@ def test_processes_share_a_cache_and_some_are_killed(server: RangeServer, sound:
 
 
 def test_two_corpora_in_one_cache(server: RangeServer, sound: Any, tmp_path: Path) -> None:
-    """The same names and sizes, other bytes, read in turns."""
+    """The same names and sizes with other bytes, read alternately."""
     lengths = {domain: [list(reversed(shard)) for shard in shards] for domain, shards in LENGTHS.items()}
     other = build_numbered(tmp_path / "other", lengths, vocab_size=2_000_001, name="other")
     edited = files_of(other)
@@ -262,8 +261,8 @@ def test_two_corpora_in_one_cache(server: RangeServer, sound: Any, tmp_path: Pat
         assert found == list(zip(sound, inputs(batches), strict=True))
 
 
-def test_a_corpus_replaced_while_it_is_read(server: RangeServer, sound: Any, tmp_path: Path) -> None:
-    """Blocks of the new one are no blocks of the old one: an error, or the old tokens, never a mixture."""
+def test_a_corpus_replaced_during_reading(server: RangeServer, sound: Any, tmp_path: Path) -> None:
+    """An error or the old tokens, never a mixture with the new corpus."""
     with stream(server.url, tmp_path, prefetch=0) as batches:
         found = inputs([next(batches)])
         new = {
@@ -277,9 +276,9 @@ def test_a_corpus_replaced_while_it_is_read(server: RangeServer, sound: Any, tmp
         assert found == sound[: len(found)]
 
 
-def test_the_streams_patience_holds_for_indexes_and_the_manifest(server: RangeServer, tmp_path: Path) -> None:
+def test_fetch_params_apply_to_indexes_and_the_manifest(server: RangeServer, tmp_path: Path) -> None:
     server.script = deque(["503"] * 10_000)
-    begun = time.monotonic()
+    started = time.monotonic()
     with pytest.raises(FetchError, match=MANIFEST):
         stream(server.url, tmp_path, replace(FETCH, deadline=0.2))
-    assert time.monotonic() - begun < 60  # the default is twice that
+    assert time.monotonic() - started < 60  # the default is twice that

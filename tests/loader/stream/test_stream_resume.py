@@ -1,4 +1,4 @@
-"""Resume at any position under other shapes, states that are refused, mixtures over time, usage counters."""
+"""Resume at any position under other shapes, rejected states, mixtures over time, usage counters."""
 
 import json
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_state_advances_with_delivery_alone(corpus: Path) -> None:
         assert rows([next(other)]) == following
 
 
-def test_loading_replaces_what_was_made_ahead(corpus: Path) -> None:
+def test_loading_discards_prefetched_batches(corpus: Path) -> None:
     with stream(corpus, prefetch=2) as batches:
         begin = batches.state_dict()
         first = rows([next(batches), next(batches)])
@@ -96,7 +96,7 @@ def test_a_state_can_be_continued_for_more_epochs(corpus: Path) -> None:
     assert first + rows(long) == rows(stream(corpus, epochs=2))
 
 
-def test_leaving_a_loop_and_starting_another_goes_on(corpus: Path) -> None:
+def test_a_second_loop_continues(corpus: Path) -> None:
     batches = stream(corpus, epochs=1)
     found = []
     for batch in batches:
@@ -116,13 +116,13 @@ def test_leaving_a_loop_and_starting_another_goes_on(corpus: Path) -> None:
         ({"weights": {"web": 1}}, "made with the mixture None"),
     ],
 )
-def test_states_of_other_streams_are_refused(corpus: Path, change: dict[str, Any], message: str) -> None:
+def test_states_of_other_streams_are_rejected(corpus: Path, change: dict[str, Any], message: str) -> None:
     state = stream(corpus).state_dict()
     with pytest.raises(StateError, match=message):
         stream(corpus, **change).load_state_dict(state)
 
 
-def test_a_state_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -> None:
+def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> None:
     other = build_corpus(tmp_path, {("train", "web"): [["other"]]})
     with pytest.raises(StateError, match=r"state: corpus '[0-9a-f]{64}' given, this stream has '[0-9a-f]{64}'"):
         stream(other).load_state_dict(stream(corpus).state_dict())
@@ -141,7 +141,7 @@ def test_a_state_of_another_corpus_is_refused(corpus: Path, tmp_path: Path) -> N
         ({"usage": 7}, "usage"),
     ],
 )
-def test_broken_states_are_refused(corpus: Path, change: dict[str, Any], message: str) -> None:
+def test_broken_states_are_rejected(corpus: Path, change: dict[str, Any], message: str) -> None:
     batches = stream(corpus)
     first = rows([next(batches)])
     with pytest.raises(StateError, match=message):
@@ -195,7 +195,7 @@ def test_a_limit_can_be_an_error(corpus: Path) -> None:
     assert found >= -(-len(tokens_of(corpus, "code")) // S)
 
 
-def test_stages_ahead_may_change_but_not_the_past(corpus: Path) -> None:
+def test_later_stages_may_change_but_not_the_past(corpus: Path) -> None:
     first, second = MixStage({"web": 1, "code": 1}, 20 * S), MixStage({"web": 1})
     state_at = {}
     batches = stream(corpus, weights=[first, second], batch_size=1)

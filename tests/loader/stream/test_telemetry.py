@@ -15,7 +15,7 @@ from refinery.loader.stream.telemetry import (
     ELSEWHERE,
     FOLD,
     KEPT_STALLS,
-    STAGES,
+    STEP_STAGES,
     Telemetry,
     TelemetryParams,
     buckets,
@@ -40,14 +40,14 @@ def test_buckets_ascend_and_fit() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, FOLD - 1, FOLD, FOLD + 1, 3 * FOLD + 5])
-def test_a_snapshot_counts_every_step_wherever_it_lies(steps: int) -> None:
+def test_a_snapshot_counts_pending_and_folded_steps(steps: int) -> None:
     telemetry = Telemetry()
     for i in range(steps):
         telemetry.record(100, 1 * MS, 2 * MS, 3 * MS, 4 * MS, i, 6 * MS)
-    for _ in range(2):  # looking changes nothing
+    for _ in range(2):  # a snapshot changes nothing
         seen = telemetry.snapshot()
         assert (seen["steps"], seen["tokens"]) == (steps, 100 * steps)
-        for name, ms in zip((*STAGES[:4], "lead"), (1, 2, 3, 4, 6), strict=True):
+        for name, ms in zip((*STEP_STAGES[:4], "lead"), (1, 2, 3, 4, 6), strict=True):
             track = seen["stages"][name]
             assert track["p50_ms"] == pytest.approx(ms, rel=1 / 32) and track["max_ms"] == ms
             assert track["total_s"] == pytest.approx(ms * steps / 1000)
@@ -110,7 +110,7 @@ def test_what_counts_as_a_stall(wait: int, params: TelemetryParams, stalls: bool
     assert (Telemetry(params).record(1, wait=wait * MS) is not None) == stalls
 
 
-def test_the_median_wait_raises_the_bar() -> None:
+def test_the_median_wait_raises_the_limit() -> None:
     telemetry = Telemetry()
     for _ in range(FOLD):
         telemetry.record(1, wait=20 * MS)
@@ -130,15 +130,13 @@ def test_stalls_are_all_counted_and_the_latest_kept() -> None:
 def test_counters_and_cache_share() -> None:
     telemetry = Telemetry()
     assert telemetry.snapshot()["cache_hit_share"] is None and "cache" not in telemetry.summary()
-    telemetry.count("cache_hits", 3)
-    telemetry.count("cache_misses")
-    telemetry.count("retries", 2)
+    telemetry.total({"cache_hits": 3, "cache_misses": 1, "retries": 2})
     seen = telemetry.snapshot()
     assert seen["counters"] == {"cache_hits": 3, "cache_misses": 1, "retries": 2} and seen["cache_hit_share"] == 0.75
     assert "cache hits 75.0%" in telemetry.summary() and "\n" not in telemetry.summary()
 
 
-def test_copies_may_be_told_later_and_none_is_not_a_fast_one() -> None:
+def test_copies_may_be_recorded_later_and_none_is_not_a_fast_one() -> None:
     telemetry = Telemetry()
     for i in range(FOLD + 3):
         telemetry.record(1)
@@ -152,26 +150,26 @@ def test_copies_may_be_told_later_and_none_is_not_a_fast_one() -> None:
 
 def test_counters_kept_elsewhere_are_added_by_their_growth() -> None:
     telemetry = Telemetry()
-    telemetry.count("cache_hits", 2)
     telemetry.total({"cache_hits": 3, "retries": 0})
-    telemetry.total({"cache_hits": 3, "retries": 1})
+    telemetry.total({"cache_hits": 5, "retries": 0})
+    telemetry.total({"cache_hits": 5, "retries": 1})
     assert telemetry.snapshot()["counters"] == {"cache_hits": 5, "retries": 1}
     telemetry.reset()
-    telemetry.total({"cache_hits": 4, "retries": 1})
+    telemetry.total({"cache_hits": 6, "retries": 1})
     assert telemetry.snapshot()["counters"] == {"cache_hits": 1}
 
 
-def test_one_thread_records_while_others_look() -> None:
+def test_snapshots_during_recording() -> None:
     telemetry, wrong, over = Telemetry(), [], threading.Event()
 
     def look() -> None:
-        before = 0
+        before = looks = 0
         while not over.is_set():
             seen = telemetry.snapshot()
             if seen["tokens"] != 3 * seen["steps"] or seen["steps"] < before:
                 wrong.append(seen)
-            before = seen["steps"]
-            telemetry.count("looks")
+            before, looks = seen["steps"], looks + 1
+            telemetry.total({"looks": looks})
 
     lookers = [threading.Thread(target=look) for _ in range(2)]
     for thread in lookers:
@@ -185,6 +183,6 @@ def test_one_thread_records_while_others_look() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"stall_ms": -1}, {"stall_ratio": float("nan")}, {"stall_ms": float("inf")}])
-def test_parameters_that_cannot_be(bad: dict[str, Any]) -> None:
+def test_invalid_parameters(bad: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="0 or more is allowed"):
         TelemetryParams(**bad)

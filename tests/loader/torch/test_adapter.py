@@ -1,4 +1,4 @@
-"""The adapter for PyTorch against the plain stream: the same batches, the same states, with and without workers."""
+"""The PyTorch adapter against the plain stream: same batches and states, with and without workers."""
 
 import contextlib
 import json
@@ -78,7 +78,7 @@ def test_ranks_together_are_the_whole(corpus: str, workers: int) -> None:
 
 @pytest.mark.parametrize(("before", "after"), [(0, 2), (2, 0), (3, 2)])
 def test_a_state_is_that_of_the_last_batch_and_fits_any_number_of_workers(corpus: str, before: int, after: int) -> None:
-    """Also while workers are batches ahead, across the border of epochs, and for a plain stream."""
+    """Also while workers are ahead, across epochs, and for a plain stream."""
     want = plain(corpus)
     for stop in (0, len(want) // 2 + 1, len(want) - 1):
         loader = build_dataloader(corpus, num_workers=before, **OPTIONS)
@@ -96,7 +96,7 @@ def test_a_state_is_that_of_the_last_batch_and_fits_any_number_of_workers(corpus
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_loop_that_was_left_goes_on(corpus: str, workers: int) -> None:
+def test_a_second_loop_continues(corpus: str, workers: int) -> None:
     loader = build_dataloader(corpus, num_workers=workers, **OPTIONS)
     seen = []
     for stop in (3, 4, 10**9):
@@ -108,8 +108,8 @@ def test_a_loop_that_was_left_goes_on(corpus: str, workers: int) -> None:
     assert list(loader) == []
 
 
-def test_workers_that_are_started_afresh_get_arguments_and_position(corpus: str) -> None:
-    """spawn pickles the data set: no open stream goes along."""
+def test_spawned_workers_get_arguments_and_position(corpus: str) -> None:
+    """spawn pickles the data set, without its open stream."""
     context = multiprocessing.get_context("spawn")
     loader = build_dataloader(corpus, num_workers=1, dataloader={"multiprocessing_context": context}, **OPTIONS)
     first = build_dataloader(corpus, **OPTIONS)
@@ -147,7 +147,7 @@ def test_a_worker_does_not_take_another_workers_state(corpus: str) -> None:
         dataset.load_state_dict(state)
 
 
-def test_what_the_stream_refuses_is_refused_at_once(corpus: str) -> None:
+def test_invalid_arguments_and_states_fail_immediately(corpus: str) -> None:
     loader = build_dataloader(corpus, num_workers=2, **OPTIONS)
     other = TokenStream(corpus, **(OPTIONS | {"seed": 6})).state_dict()
     with pytest.raises(ValueError, match="seed"):
@@ -158,9 +158,7 @@ def test_what_the_stream_refuses_is_refused_at_once(corpus: str) -> None:
         TokenDataset(corpus, rank=1, **OPTIONS)
 
 
-def test_the_rank_is_torch_distributeds_or_torchruns(
-    corpus: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_default_rank(corpus: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     assert default_rank() == (0, 1)
@@ -181,7 +179,7 @@ def test_the_rank_is_torch_distributeds_or_torchruns(
 
 
 class Source:
-    """Batches of one number, and a state."""
+    """Batches filled with one number, and a state."""
 
     def __init__(self, count: int, fail_at: int | None = None) -> None:
         self.at, self.count, self.fail_at = 0, count, fail_at
@@ -202,7 +200,7 @@ class Source:
 
 
 class SimulatedCuda:
-    """What the adapter uses of torch.cuda, without a device: it notes in which order things happen."""
+    """The part of torch.cuda that the adapter uses, without a device: logs the order of calls."""
 
     def __init__(self) -> None:
         self.log: list[str] = []
@@ -257,7 +255,7 @@ def test_batches_arrive_on_the_device_with_their_states(device: str, count: int)
     assert isinstance(steps, DevicePrefetcher) and steps.state_dict() == {"at": 0}
     for batch in steps:
         seen.append(number(batch))
-        assert steps.state_dict() == {"at": len(seen)}  # of what was delivered, whatever is copied ahead
+        assert steps.state_dict() == {"at": len(seen)}  # after the last delivery, not after the copy ahead
     assert seen == list(range(count))
     assert list(steps) == []
     assert (source.telemetry.snapshot()["stages"]["copy"]["max_ms"] > 0) == (count > 0)
@@ -283,7 +281,7 @@ def test_copies_from_views_and_pageable_memory_are_right_on_cuda() -> None:
             assert torch.equal(batch["labels"].cpu(), buffers[i][:, 1:])
 
 
-def test_a_device_loop_that_was_left_goes_on(device: str) -> None:
+def test_a_second_device_loop_continues(device: str) -> None:
     steps, seen = device_prefetch(Source(6), device), []
     for stop in (2, 3, 99):
         for i, batch in enumerate(steps, 1):

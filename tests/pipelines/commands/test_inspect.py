@@ -86,10 +86,10 @@ def test_every_step_of_a_run(run: Path, step: str) -> None:
     assert found.inputs["crawl"]["files"] == 4 and found.inputs["notes"]["bytes"] > 0
 
 
-def test_what_it_tells_of_a_corpus(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_it_says_of_a_corpus(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = read_manifest(open_store(str(corpus)))
     assert execute(["inspect", str(corpus)]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     totals, shards = manifest.totals, Counter(shard.split for shard in manifest.shards)
     for part in (
         f"corpus        {totals['documents']:,} documents, {totals['tokens']:,} tokens",
@@ -101,7 +101,7 @@ def test_what_it_tells_of_a_corpus(corpus: Path, capsys: pytest.CaptureFixture[s
         f"dead letters of read: BadGzip 2, BadHeader 1, BadJson 1, Truncated 1; listed in {corpus}/dead_letters",
         f"next: refinery verify {corpus}",
     ):
-        assert part in told, told
+        assert part in output, output
     assert execute(["inspect", str(corpus), "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["manifest"]["totals"] == dict(totals) and answer["dead"]["read"]["BadGzip"] == 2
@@ -161,7 +161,7 @@ def test_work_elsewhere_discarded_or_taken_over(run: Path, tmp_path: Path) -> No
 # --- jobs -----------------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_told_with_state_link_and_errors(run: Path) -> None:
+def test_jobs_are_shown_with_state_link_and_errors(run: Path) -> None:
     remove(run, *PUBLISHED)
     store = open_store(run / "work")
     record_job(store, spec(run, "clean", 0), "2026-01", "p", "r")
@@ -244,7 +244,7 @@ FILES = ("_run.json", "manifest.json", "work/clean.json", "work/dedup.json", "wo
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_damage_is_told_and_never_an_exception(run: Path, name: str) -> None:
+def test_damage_is_reported_and_never_an_exception(run: Path, name: str) -> None:
     store = open_store(run / "work")
     record_end(store, record_job(store, spec(run, "dedup"), "2026-1", "p", "r"), "FAILED", ["why"])
     remove(run, *({"manifest.json"} - {name}), *(["work/clean.json"] if "wave" in name else []))
@@ -280,8 +280,8 @@ def test_what_is_unprintable_is_escaped(run: Path) -> None:
     payload = unseal((run / "_run.json").read_bytes(), "")
     payload["name"] = "\x1b[2J\nfake line‮"
     rewrite(run / "_run.json", seal(payload))
-    told = words(inspect(str(run)))
-    assert "\\x1b[2J\\nfake line\\u202e" in told and "\x1b" not in told
+    output = words(inspect(str(run)))
+    assert "\\x1b[2J\\nfake line\\u202e" in output and "\x1b" not in output
     assert json_line(inspect(str(run))).isascii()
 
 

@@ -188,7 +188,7 @@ def test_passed(corpus: Path) -> None:
         (answer,) = answers(corpus, **query)
         assert isinstance(answer, Passed) and answer.doc.url == LOST["url"]
     (answer,) = answers(corpus, url="https://e.org/b")
-    assert isinstance(answer, Removed)  # told once, though work/ has it, too
+    assert isinstance(answer, Removed)  # reported once, though work/ has it, too
 
 
 def test_work_without_verdicts(corpus: Path) -> None:
@@ -201,7 +201,7 @@ def test_work_without_verdicts(corpus: Path) -> None:
     assert isinstance(answer, Passed)
 
 
-def test_a_kept_document_is_not_told_twice(corpus: Path) -> None:
+def test_a_kept_document_is_not_reported_twice(corpus: Path) -> None:
     (row,) = pq.read_table(corpus / f"{WEB0}.provenance.parquet").to_pylist()[1:2]
     add_work(corpus, [document(row)], [False])
     assert [type(a) for a in answers(corpus, id=row["id"].hex())] == [Kept]
@@ -219,10 +219,10 @@ def test_a_kept_document_is_not_told_twice(corpus: Path) -> None:
 def test_missing(corpus: Path, query: dict[str, str], text: list[str]) -> None:
     found = ask(corpus, **query)
     assert [type(answer) for _, answer in found.answers] == [Missing] and not found.complete
-    told = "\n".join(text_lines(found))
+    output = "\n".join(text_lines(found))
     for part in (*text, "work/ is not there", "source crawl: 1 files", "in/a"):
-        assert part in told
-    assert ("dead letters" in told) is ("url" in query)
+        assert part in output
+    assert ("dead letters" in output) is ("url" in query)
 
 
 def test_origins_of_an_earlier_run_are_not_looked_for_among_the_inputs(corpus: Path) -> None:
@@ -234,15 +234,15 @@ def test_origins_of_an_earlier_run_are_not_looked_for_among_the_inputs(corpus: P
 def test_missing_with_every_dropped_page_listed(corpus: Path) -> None:
     edit_manifest(corpus, lambda m: m["recipe"].update(rejects={"rate": 1.0}))
     add_work(corpus, [LOST], [False])
-    told = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
-    assert "rejects.rate" not in told and "work/ is not there" not in told
+    output = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
+    assert "rejects.rate" not in output and "work/ is not there" not in output
 
 
 @pytest.mark.parametrize("rejects", [None, "all", {"rate": "many"}])
-def test_a_recipe_that_tells_no_rate(corpus: Path, rejects: Any) -> None:
+def test_a_recipe_without_a_rate(corpus: Path, rejects: Any) -> None:
     edit_manifest(corpus, lambda manifest: manifest["recipe"].update(rejects=rejects))
-    told = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
-    assert "rejects.rate is unknown" in told
+    output = "\n".join(text_lines(ask(corpus, url="https://nowhere/")))
+    assert "rejects.rate is unknown" in output
 
 
 def test_damaged_work_is_a_note(corpus: Path) -> None:

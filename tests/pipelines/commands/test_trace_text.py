@@ -1,4 +1,4 @@
-"""How answers are told: addresses that mean harm, JSON, and the command line with its exit codes."""
+"""Answers as text: hostile URLs, JSON, and the command line with its exit codes."""
 
 import json
 import subprocess

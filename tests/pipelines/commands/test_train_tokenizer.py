@@ -74,7 +74,7 @@ def test_byte_level_is_what_the_fast_engine_takes(tmp_path: Path, capsys: pytest
     assert metrics.held_out_bytes + metrics.trained_bytes == sum(len(text.encode()) for text in some_texts())
     first, *rest = capsys.readouterr().out.splitlines()
     assert first == f"{path}: {metrics}"
-    assert bool(rest) is (metrics.vocab_size < 400) and all("fewer than the 400" in line for line in rest)
+    assert bool(rest) is (metrics.vocab_size < 400) and all("fewer than the requested 400" in line for line in rest)
     assert "bytes per token on" in str(metrics)
 
 

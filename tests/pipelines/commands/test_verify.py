@@ -47,7 +47,7 @@ def test_good_corpus(corpus: Path) -> None:
     assert report.documents == report.decoded == len(texts)
     assert report.tokens == sum(len(encode(text)) for text in texts)
     assert (report.shards, report.files) == (5, 1 + 4 + 15)
-    assert report.summary_lines()[-1] == "everything holds"
+    assert report.summary_lines()[-1] == "all checks passed"
     assert check(corpus, decode=False).decoded == check(corpus, samples=0).decoded == 0
 
 

@@ -230,7 +230,7 @@ def test_corpora_without_removals_have_no_such_line(tmp_path: Path) -> None:
     assert report.removals == 0 and not any("removed" in line for line in report.summary_lines())
 
 
-def test_ids_that_end_in_zeros_are_told_apart() -> None:
+def test_ids_that_end_in_zeros_are_distinguished() -> None:
     ids = np.array([b"\0" * 16, b"\0" * 15 + b"\1", b"\1" + b"\0" * 15], "S16")
     facts = RemovalFacts()
     chains = Chains(ids[:2], ids[[2, 2]], np.zeros(2, bool), [ids[2:]])

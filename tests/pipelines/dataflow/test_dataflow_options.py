@@ -109,9 +109,9 @@ REFUSED = [
     ("--streaming", "--streaming: a corpus is made by batch jobs"),
     ("--update", "--update: only streaming jobs"),
     ("--save_main_session", "--save_main_session: jobs need nothing"),
-    ("--requirements_file=requirements.txt", "--requirements_file: a path of this machine"),
+    ("--requirements_file=requirements.txt", "--requirements_file: it stores a path of this machine"),
     ("--extra_package=x.tar.gz", "--extra_packages: the worker package is made by --setup_file"),
-    ("--files_to_stage=a", "--files_to_stage: it is a path of this machine"),
+    ("--files_to_stage=a", "--files_to_stage: it stores paths of this machine"),
     ("--zone=europe-west4-a", "--zone: it is deprecated"),
     ("--network=default", "--network: a subnetwork is in one"),
     ("--worker_harness_container_image=a/b:1", "--worker_harness_container_image: it is deprecated"),
@@ -137,10 +137,10 @@ REFUSED = [
     ("--sdk_container_image=worker", "--sdk_container_image: 'worker' given, REGISTRY/NAME:TAG or"),
     ("--sdk_container_image=eu-docker.pkg.dev/p/r/w", "--sdk_container_image: .* a tag other than latest, or a digest"),
     ("--sdk_container_image=eu-docker.pkg.dev/p/r/w:latest", "a tag other than latest, or a digest, is allowed"),
-    ("--worker_region=us-east1", "--worker_region: us-east1 given, the shuffle service wants it in europe-west4"),
+    ("--worker_region=us-east1", "--worker_region: us-east1 given, the shuffle service needs it in europe-west4"),
     ("--worker_zone=us-east1-b", "--worker_zone: us-east1-b given, a zone of europe-west4"),
     ("--flexrs_goal=COST_OPTIMIZED --autoscaling_algorithm=NONE", "--flexrs_goal: COST_OPTIMIZED needs autoscaling"),
-    ("--flexrs_goal=COST_OPTIMIZED --resource_hint=min_ram=9GB", "--flexrs_goal: COST_OPTIMIZED goes with no"),
+    ("--flexrs_goal=COST_OPTIMIZED --resource_hint=min_ram=9GB", "--flexrs_goal: COST_OPTIMIZED cannot be combined"),
     ("--setup_file=/elsewhere/setup.py", "--setup_file: '/elsewhere/setup.py' given, refinery's own"),
     (SETUP, "--setup_file: --sdk_container_image given, too"),
     ("--dataflow_job_file=/tmp/job.json", "--dataflow_job_file: '/tmp/job.json' given, a path of this machine"),
@@ -201,7 +201,7 @@ def test_without_an_image_a_package_is_published_by_its_content(monkeypatch: pyt
     assert [flag for flag in filled if "setup" in flag or "package" in flag] == [
         f"--extra_package=gs://staging/temporary/staging/{name}"
     ]
-    assert name.endswith("/refinery-0.1.0.tar.gz")
+    assert name.endswith(f"/{dataflow.PACKAGE_FILE}")
 
 
 def test_flags_are_taken_out_with_their_values() -> None:
@@ -251,7 +251,7 @@ def test_files_in_buckets_are_fine() -> None:
 
 
 def test_samples_are_taken_on_this_machine() -> None:
-    with pytest.raises(ValueError, match=r"^--runner: DataflowRunner given, a sample is taken on this machine"):
+    with pytest.raises(ValueError, match=r"^--runner: DataflowRunner given, samples are taken on this machine"):
         sample.sample_texts(demo_recipe(), SimpleNamespace(name="DataflowRunner"), 1, 1)  # type: ignore[arg-type]
 
 

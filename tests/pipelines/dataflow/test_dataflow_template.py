@@ -90,7 +90,7 @@ def test_the_whole_job(gcs: FakeGcs, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("phase", ["clean", "dedup", "shards"])
-def test_no_option_and_no_byte_tells_of_this_machine(gcs: FakeGcs, tmp_path: Path, phase: str) -> None:
+def test_no_option_and_no_byte_names_this_machine(gcs: FakeGcs, tmp_path: Path, phase: str) -> None:
     job = launch(gcs, (*NEEDED, *MORE), tmp_path, phase)
     options = job["environment"]["sdkPipelineOptions"]["options"]
     assert options["save_main_session"] is False

@@ -1,4 +1,4 @@
-"""Records, services and flags that lie: every lie is told in a line, none is waited for without end."""
+"""Hostile records, services and flags: each is reported in one line, none is waited for indefinitely."""
 
 import json
 import shutil
@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import CorruptObject, FormatError
 from refinery.loader.format.manifest import seal, unseal
 from refinery.loader.storage.fetch import FetchParams, Permanent
 from refinery.loader.storage.gcs_store import GcsStore
-from refinery.loader.storage.gcs_upload import CHUNK, check_session
+from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK, check_session
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.remote_store import CorruptObject
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
@@ -80,7 +79,7 @@ def test_what_only_looks_so_is_taken(flag: str) -> None:
 
 
 def test_only_the_pickler_that_hides_paths_is_taken() -> None:
-    with pytest.raises(ValueError, match=r"^--pickle_library: others than Beam's own choice store where the code lies"):
+    with pytest.raises(ValueError, match=r"^--pickle_library: others than Beam's default store paths of this machine"):
         fill_in([*NEEDED, "--pickle_library=dill"], output=OUTPUT, work=WORK, environment={})
 
 
@@ -106,7 +105,7 @@ def test_a_forged_record_reaches_no_command_line(tmp_path: Path, field: str, val
     path.write_bytes(seal(payload | {"link": "\x1b]8;;https://evil.example\x07"}))
     assert read_jobs(store) == [job]  # its link is computed, not believed
     path.write_bytes(seal(payload | {field: value}))
-    with pytest.raises(FormatError, match=r"found, which is none|it tells of another job"):
+    with pytest.raises(FormatError, match=r"found, which is not valid|it describes another job"):
         read_jobs(store)
 
 
@@ -158,7 +157,7 @@ LIES: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "lie"), LIES)
-def test_inspect_tells_of_numbers_that_cannot_be(run: Path, name: str, lie: Callable[[dict[str, Any]], Any]) -> None:
+def test_inspect_reports_numbers_that_cannot_be(run: Path, name: str, lie: Callable[[dict[str, Any]], Any]) -> None:
     assert inspect(str(run)).state == "started"
     change(run / name, lie)
     found = inspect(str(run))
@@ -209,7 +208,7 @@ def test_what_is_no_answer_about_the_job_is_trouble(server: LyingServer, name: s
 @pytest.mark.parametrize("method", ["list", "errors"])
 def test_lists_have_an_end(server: LyingServer, method: str) -> None:
     server.act = lambda request: answer({"jobs": [], "jobMessages": [], "nextPageToken": "again"})
-    with pytest.raises(ServiceTrouble, match=r"^it gives the same page of a list again and again$"):
+    with pytest.raises(ServiceTrouble, match=r"^it returns the same page of a list again and again$"):
         list(getattr(service(server), method)("job"))
     assert len(server.requests) == 2
 
@@ -225,7 +224,7 @@ def test_a_job_is_never_asked_for_at_another_path(server: LyingServer) -> None:
 # --- a bucket that lies ---------------------------------------------------------------------------------------------
 
 HASTY = FetchParams(deadline=0.3, first_delay=0.01, max_delay=0.02, hedge_after=0)
-LARGE = bytes(CHUNK) * 2 + b"tail"
+LARGE = bytes(UPLOAD_CHUNK) * 2 + b"tail"
 
 
 @pytest.fixture
@@ -259,7 +258,7 @@ def test_what_is_no_answer_about_an_object_is_an_error_of_storage(
 
 def test_a_listing_has_an_end(server: LyingServer, store: GcsStore) -> None:
     server.act = lambda request: answer({"items": [{"name": "p/a", "crc32c": "AAAAAA=="}], "nextPageToken": "again"})
-    with pytest.raises(StorageError, match=r"gs://bucket/p: cannot be listed: the service gives the same page again"):
+    with pytest.raises(StorageError, match=r"gs://bucket/p: cannot be listed: the service repeats a page"):
         store.list()
 
 
@@ -271,12 +270,12 @@ def session(server: LyingServer, location: str, answers: Iterator[Answer]) -> Ca
     ("kept", "said"),
     [
         (
-            (f"bytes=0-{CHUNK - 1}", f"bytes=0-{CHUNK // 2 - 1}"),
-            r"3 uploads were broken off; the last: \d+ bytes are kept",
+            (f"bytes=0-{UPLOAD_CHUNK - 1}", f"bytes=0-{UPLOAD_CHUNK // 2 - 1}"),
+            r"3 upload sessions were lost; last: the service reports \d+ bytes, after",
         ),
-        ((f"bytes=0-{CHUNK}",), r"3 uploads were broken off; the last: 8388609 bytes are kept, it says, after 0 were"),
-        ((f"bytes=0-{10**15}",), "3 uploads were broken off"),
-        (("bytes=0--1",), "nothing of the bytes from 0 on was kept"),
+        ((f"bytes=0-{UPLOAD_CHUNK}",), "3 upload sessions were lost; last: the service reports 8388609 bytes"),
+        ((f"bytes=0-{10**15}",), "3 upload sessions were lost"),
+        (("bytes=0--1",), "none of the bytes from 0 on was stored"),
     ],
     ids=["back and forth", "more than was sent", "more than there is", "never"],
 )

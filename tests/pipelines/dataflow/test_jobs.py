@@ -162,7 +162,7 @@ def test_an_updated_job_is_followed(server: FakeDataflow, spec: JobSpec) -> None
 # --- jobs that fail -------------------------------------------------------------------------------------------------
 
 
-def test_a_failed_job_is_told_and_started_again(server: FakeDataflow, spec: JobSpec) -> None:
+def test_a_failed_job_is_reported_and_started_again(server: FakeDataflow, spec: JobSpec) -> None:
     server.plan = lambda job: ["RUNNING", "FAILED"]
     messages = [
         ("BASIC", "Worker pool stopped"),

@@ -229,13 +229,13 @@ def test_a_job_that_fails_and_one_that_leaves_no_report(
 
     dataflow.work = fail
     assert run() == 1
-    told = capsys.readouterr().err
-    assert "2/3 dedup: the job ended as FAILED: https://console.cloud.google.com/dataflow/jobs/europe-west4/" in told
-    assert "UnreadablePart: gs://b/part: cannot be read [while running 'x']" in told and len(told.splitlines()) == 3
+    output = capsys.readouterr().err
+    assert "2/3 dedup: the job ended as FAILED: https://console.cloud.google.com/dataflow/jobs/europe-west4/" in output
+    assert "UnreadablePart: gs://b/part: cannot be read [while running 'x']" in output and len(output.splitlines()) == 3
     dataflow.work = lambda job: None
     assert run() == 1
-    told = capsys.readouterr().err
-    assert "2/3 dedup: the job says that it is done, but gs://staging/work/dedup/report.json" in told
+    output = capsys.readouterr().err
+    assert "2/3 dedup: the job says that it is done, but gs://staging/work/dedup/report.json" in output
     assert inspect(PREFIX, WORK).state == "started"
     dataflow.work = work
     assert run() == 0
@@ -270,14 +270,14 @@ def test_ctrl_c_leaves_the_job_alone(
 
     dataflow.on_call = interrupt
     assert run() == 130
-    told = capsys.readouterr().err
+    output = capsys.readouterr().err
     (job,) = dataflow.jobs
-    assert job.running and f"the launcher stops; job {job.id} goes on: https://console.cloud" in told
-    assert f"gcloud dataflow jobs cancel {job.id} --region=europe-west4 --project=project" in told
+    assert job.running and f"the launcher stops; job {job.id} continues: https://console.cloud" in output
+    assert f"gcloud dataflow jobs cancel {job.id} --region=europe-west4 --project=project" in output
     assert inspect(PREFIX, WORK).state == "running"
 
 
-def test_a_local_run_tells_of_a_job_that_may_still_run(
+def test_a_local_run_reports_a_job_that_may_still_run(
     dataflow: FakeDataflow, run: Callable[..., int], recipe: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dataflow.on_call = lambda call: Fault("status", 403) if call.kind == "get" else None
@@ -297,8 +297,8 @@ def raise_killed(*_: object) -> None:
 def test_flags_that_have_no_place_in_a_run(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     command = ["refine", "recipe.yaml", "--output", PREFIX, "--runner", "dataflow", flag]
     assert execute(command) == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"refinery: {flag.partition('=')[0]}: ") and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert output.startswith(f"refinery: {flag.partition('=')[0]}: ") and output.count("\n") == 1
 
 
 def test_waves_are_large_on_dataflow_unless_the_recipe_says_otherwise(inputs: Path) -> None:

@@ -57,22 +57,26 @@ def test_a_launch_whose_answer_is_lost_makes_one_job(server: FakeDataflow, spec:
     launcher = Launcher(server, spec)
     launcher.run()
     assert server.states() == [(spec.name, "DONE")] and len(launcher.submitted) == 2
-    assert "not launched yet, trying again" in launcher.said[0]
+    assert "not launched yet, retrying" in launcher.said[0]
 
 
 @pytest.mark.parametrize(
     ("kind", "status", "message"),
     [
-        ("get", 403, "no answer from Dataflow: HTTP 403.*may go on.*same command again finds it.*gcloud dataflow jobs"),
+        (
+            "get",
+            403,
+            "no answer from Dataflow: HTTP 403.*may still run.*run the same command again.*gcloud dataflow jobs",
+        ),
         ("get", 503, "no answer from Dataflow: HTTP 503"),
         ("get", 404, "does not know job"),
-        ("list", 403, "no answer from Dataflow: HTTP 403.*The same command goes on"),
+        ("list", 403, "no answer from Dataflow: HTTP 403.*Run the same command to resume"),
         ("create", 503, "could not be launched: HTTP 503"),
         ("create", 400, "could not be launched: HTTP 400 scripted\nThe same command"),
         ("create", 403, "could not be launched: HTTP 403"),
     ],
 )
-def test_faults_that_stay_are_told_in_a_few_lines(
+def test_faults_that_stay_are_reported_in_a_few_lines(
     server: FakeDataflow, spec: JobSpec, kind: str, status: int, message: str
 ) -> None:
     server.on_call = lambda call: Fault("status", status) if call.kind == kind else None
@@ -159,7 +163,7 @@ def test_totals_take_the_users_counters_alone(server: FakeDataflow, spec: JobSpe
             "Error. Traceback (most recent call last):\n  x\nOSError: a\nb SECRET c [while running 'w-ptransform-9']",
             "OSError",
         ),
-        ("Traceback (most recent call last):\n SECRET", "an exception without a name"),
+        ("Traceback (most recent call last):\n SECRET", "an unnamed exception"),
         (
             "Traceback (most recent call last):\nx\n"
             "refinery.transforms.errors.Unreadable: gs://x: bad [while running 's']",

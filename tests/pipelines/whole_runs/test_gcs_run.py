@@ -10,7 +10,7 @@ import yaml
 
 from refinery.loader import TokenStream
 from refinery.loader.format.manifest import MANIFEST, read_manifest, unseal
-from refinery.loader.remote.blocks import SourceParams
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import hash64
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
@@ -76,7 +76,7 @@ def test_nothing_is_deleted_from_the_corpus(server: FakeGcs, recipe: Path, local
     assert server.read("corpus", "demo/") == published(local)
     assert {(what, bucket) for what, bucket, _ in server.changes} == {("create", "corpus"), ("create", "work")}
     done = run("verify", "gs://corpus/demo", environment=server.environment)
-    assert "everything holds" in done.stdout
+    assert "all checks passed" in done.stdout
 
 
 def test_bad_weather(server: FakeGcs, recipe: Path, local: Path) -> None:
@@ -115,7 +115,7 @@ def test_the_loader_reads_all_of_it(
         server.put("corpus", f"read/{name}", data)
     options: dict[str, Any] = {"sequence_length": 256, "batch_size": 4, "seed": 3, "epochs": 1}
     with (
-        TokenStream("gs://corpus/read", source=SourceParams(cache=tmp_path), **options) as remote,
+        TokenStream("gs://corpus/read", remote=RemoteParams(cache=tmp_path), **options) as remote,
         TokenStream(str(local), **options) as near,
     ):
         rows = 0

@@ -197,3 +197,13 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
         assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")
         records = take_side_outputs(pipeline)
         assert_that(records | beam.Flatten(), check, "records")
+
+
+def test_a_pattern_without_a_folder_is_of_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a.jsonl", "b.jsonl"):
+        (tmp_path / name).write_text('{"text": "x"}\n')
+    monkeypatch.chdir(tmp_path)
+    tasks = plan_sources((SourceParams(name="s", paths=("*.jsonl",)),))
+    assert [task.path for task in tasks] == ["a.jsonl", "b.jsonl"]

@@ -1,4 +1,4 @@
-"""What goes wrong on the way, at the server and in the cache: the tokens are right, or an error has a name."""
+"""Faults of network, server and cache: the tokens are right, or an error names the fault."""
 
 import base64
 import random
@@ -11,20 +11,21 @@ import google_crc32c
 import numpy as np
 import pytest
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.block_checksums import BLOCK, block_checksums
-from refinery.loader.remote.blocks import BlockReader, CorruptShard, RemoteFile, SourceParams
+from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksums
+from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
 from refinery.loader.remote.cache import BlockCache
-from refinery.loader.remote.source import CachedSource, open_source
+from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import Counters, FetchError
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.stream.token_source import open_token_source
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer
 from tests.loader.remote_split import (
     FETCH,
     HEDGED,
-    IMPATIENT,
+    SHORT_TIMEOUT,
     SIZES,
     TOKENS,
     check,
@@ -38,9 +39,9 @@ from tests.loader.remote_split import (
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults(server: RangeServer, tmp_path: Path, fault: str) -> None:
-    """Each fault at the first and the third answer: only delay, never another token."""
+    """Each fault in the first and third response costs only time, never a wrong token."""
     server.script = deque([fault, "", fault])
-    fetch = {"trickle": HEDGED, "stall": IMPATIENT, "stall in body": IMPATIENT}.get(fault, FETCH)
+    fetch = {"trickle": HEDGED, "stall": SHORT_TIMEOUT, "stall in body": SHORT_TIMEOUT}.get(fault, FETCH)
     with source_of(server, tmp_path, fetch=fetch) as source:
         check_everything(source)
         counters = source.counters
@@ -50,20 +51,20 @@ def test_faults(server: RangeServer, tmp_path: Path, fault: str) -> None:
 
 
 @pytest.mark.parametrize("fault", ["503", "reset", "short", "stall", "content-range", "gzip", "200"])
-def test_a_fault_that_stays(server: RangeServer, tmp_path: Path, fault: str) -> None:
-    """A named error with file, range, attempts and last cause."""
+def test_a_permanent_fault(server: RangeServer, tmp_path: Path, fault: str) -> None:
+    """An error with file, range, attempts and last cause."""
     server.script = deque([fault] * 10_000)
     fetch = replace(FETCH, deadline=0.4, read_timeout=0.1)
     with source_of(server, tmp_path, fetch=fetch) as source, pytest.raises(FetchError) as caught:
         check(source, 0, 0, 10)
     message = str(caught.value)
-    assert message.startswith(f"{server.url}/{name_of(0)}: bytes 0 to {BLOCK}: ")
+    assert message.startswith(f"{server.url}/{name_of(0)}: bytes 0 to {CHECKSUM_BLOCK}: ")
     assert caught.value.attempts >= 1
     assert "attempt" in message and "last: " in message
 
 
 @pytest.mark.parametrize("status", ["401", "403", "400", "304"])
-def test_refusals_are_not_repeated(server: RangeServer, tmp_path: Path, status: str) -> None:
+def test_refusals_are_not_retried(server: RangeServer, tmp_path: Path, status: str) -> None:
     server.script = deque([status])
     with source_of(server, tmp_path) as source, pytest.raises(FetchError, match=f"1 attempt in .*status {status}"):
         check(source, 0, 0, 10)
@@ -82,7 +83,7 @@ def test_a_changed_object(server: RangeServer, tmp_path: Path) -> None:
     with source_of(server, tmp_path) as source:
         check(source, 0, 0, 10)
         with pytest.raises(FetchError, match=r'the object has changed: ETag "changed" found, .* expected'):
-            check(source, 0, BLOCK // 2, 10)
+            check(source, 0, CHECKSUM_BLOCK // 2, 10)
 
 
 def flip(data: bytes, at: int) -> bytes:
@@ -90,18 +91,21 @@ def flip(data: bytes, at: int) -> bytes:
 
 
 def test_a_wrong_object(server: RangeServer, tmp_path: Path) -> None:
-    """Published checksums: the wrong block is named after one more read; others are served."""
+    """The wrong block is reported after a second read; other blocks are served."""
     sound = server.files[name_of(0)]
-    server.files[name_of(0)] = flip(sound, BLOCK + 9)
-    values = [f"{google_crc32c.value(data[BLOCK : 2 * BLOCK]):08x}" for data in (server.files[name_of(0)], sound)]
+    server.files[name_of(0)] = flip(sound, CHECKSUM_BLOCK + 9)
+    values = [
+        f"{google_crc32c.value(data[CHECKSUM_BLOCK : 2 * CHECKSUM_BLOCK]):08x}"
+        for data in (server.files[name_of(0)], sound)
+    ]
     with source_of(server, tmp_path) as source:
         check(source, 0, 0, 1000)
         with pytest.raises(
             CorruptShard, match=f"{name_of(0)}: block 1: crc32c {values[0]} found, {values[1]} expected"
         ):
-            check(source, 0, BLOCK // 2, 10)
+            check(source, 0, CHECKSUM_BLOCK // 2, 10)
         assert source.counters.mismatches == 2
-        check(source, 0, BLOCK, 1000)
+        check(source, 0, CHECKSUM_BLOCK, 1000)
 
 
 def test_wrong_bytes_once(server: RangeServer, tmp_path: Path) -> None:
@@ -111,8 +115,8 @@ def test_wrong_bytes_once(server: RangeServer, tmp_path: Path) -> None:
         assert source.counters.mismatches == 1
 
 
-def test_the_servers_own_checksum(server: RangeServer, tmp_path: Path) -> None:
-    """x-goog-hash is of the whole object: another object is refused at its first block."""
+def test_the_servers_checksum(server: RangeServer, tmp_path: Path) -> None:
+    """x-goog-hash is of the whole object: a different object is rejected at its first block."""
     server.goog_hash = "crc32c=" + base64.b64encode(bytes(4)).decode() + ",md5=CS9tHYTtyFntzj7B9nkkJQ=="
     with (
         source_of(server, tmp_path) as source,
@@ -125,7 +129,7 @@ def test_another_size(server: RangeServer, tmp_path: Path) -> None:
     server.files[name_of(3)] += b"more"
     with (
         source_of(server, tmp_path) as source,
-        pytest.raises(CorruptShard, match=f"{BLOCK + 4} bytes found, {BLOCK} expected"),
+        pytest.raises(CorruptShard, match=f"{CHECKSUM_BLOCK + 4} bytes found, {CHECKSUM_BLOCK} expected"),
     ):
         check(source, 3, 0, 10)
 
@@ -133,7 +137,7 @@ def test_another_size(server: RangeServer, tmp_path: Path) -> None:
 def test_contradicting_manifest(server: RangeServer, tmp_path: Path) -> None:
     file = RemoteFile("c", name_of(1), 3000, "00000000", block_checksums(TOKENS[1].tobytes()))
     store = HttpStore(server.url, FETCH)
-    reader = BlockReader(store, SourceParams(cache=tmp_path, fetch=FETCH), store.counters)
+    reader = BlockReader(store, RemoteParams(cache=tmp_path, fetch=FETCH), store.counters)
     with pytest.raises(FormatError, match="block_crc32c combine to"):
         reader.read(file, 0, 10)
     reader.close()
@@ -178,15 +182,15 @@ def test_failed_read_ahead_is_only_counted(server: RangeServer, tmp_path: Path) 
         check(source, 0, 0, 10)
 
 
-def test_nobody_waits_for_ever_for_another_process(server: RangeServer, tmp_path: Path) -> None:
-    """It may be stopped while it holds the lock of a group."""
-    with source_of(server, tmp_path, patience=0.01) as source:
-        others = BlockCache(tmp_path, BLOCK, Counters())
+def test_waiting_for_another_process_is_bounded(server: RangeServer, tmp_path: Path) -> None:
+    """It may be suspended while it holds the lock of a group."""
+    with source_of(server, tmp_path, peer_wait=0.01) as source:
+        others = BlockCache(tmp_path, CHECKSUM_BLOCK, Counters())
         with others.fetching(source._files[0].id, 0) as mine:
             assert mine
             check(source, 0, 0, 10)
             assert source.counters.requests == 1
-            source.will_need([(0, 0, len(TOKENS[0]))])  # left to the other, again and again
+            source.will_need([(0, 0, len(TOKENS[0]))])  # put back again and again
 
 
 def test_a_slow_answer_is_hedged(server: RangeServer, tmp_path: Path) -> None:
@@ -210,13 +214,13 @@ def test_gcs(gcs: FakeGcs, tmp_path: Path, fault: str) -> None:
         gcs.put("bucket", f"p/{name_of(shard)}", tokens.tobytes())
     gcs.stall = 0.4
     gcs.script = deque([fault, "", fault])
-    fetch = IMPATIENT if fault == "stall" else FETCH
+    fetch = SHORT_TIMEOUT if fault == "stall" else FETCH
     store = GcsStore("gs://bucket/p", fetch)
-    params = SourceParams(cache=tmp_path, threads=2, fetch=fetch)
-    source = open_source(store, entries(), np.uint16, corpus="c", params=params)
-    assert isinstance(source, CachedSource)
+    params = RemoteParams(cache=tmp_path, threads=2, fetch=fetch)
+    source = open_token_source(store, entries(), np.uint16, corpus="c", params=params)
+    assert isinstance(source, RemoteSource)
     check_everything(source)
-    gcs.put("bucket", f"p/{name_of(0)}", b"replaced")  # blocks that are here are still what they were
+    gcs.put("bucket", f"p/{name_of(0)}", b"replaced")  # cached blocks stay valid
     check_everything(source)
     source.close()
     store.close()
@@ -226,10 +230,10 @@ def test_gcs_changed_object(gcs: FakeGcs, tmp_path: Path) -> None:
     gcs.objects.clear()
     gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
     store = GcsStore("gs://bucket", FETCH)
-    source = CachedSource(store, entries(), np.uint16, corpus="c", params=SourceParams(cache=tmp_path, fetch=FETCH))
+    source = RemoteSource(store, entries(), np.uint16, corpus="c", params=RemoteParams(cache=tmp_path, fetch=FETCH))
     check(source, 0, 0, 10)
     gcs.put("bucket", name_of(0), TOKENS[0].tobytes())
     with pytest.raises(FetchError, match=r"the object has changed: generation \d+ expected"):
-        check(source, 0, BLOCK, 10)
+        check(source, 0, CHECKSUM_BLOCK, 10)
     source.close()
     store.close()

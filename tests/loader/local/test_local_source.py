@@ -1,4 +1,4 @@
-"""Shards in a local folder: every token, and files that are damaged, cut, replaced or written to meanwhile."""
+"""Shards in a local folder: every token, and files that are damaged, truncated, replaced or overwritten during use."""
 
 import os
 from pathlib import Path
@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.block_checksums import BLOCK
-from refinery.loader.remote.blocks import CorruptShard
-from refinery.loader.remote.source import LocalSource, open_source
+from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.local.local_source import LocalSource
 from refinery.loader.storage.open_store import open_store
+from refinery.loader.stream.token_source import open_token_source
 from tests.loader.remote_split import SIZES, TOKENS, check, check_everything, entries, name_of
 
 
@@ -26,7 +26,7 @@ def local(tmp_path: Path) -> Path:
 
 
 def test_local(local: Path) -> None:
-    source = open_source(open_store(local), entries(), np.uint16, corpus="c")
+    source = open_token_source(open_store(local), entries(), np.uint16, corpus="c")
     assert isinstance(source, LocalSource)
     ranges = [(shard, 0, len(tokens)) for shard, tokens in enumerate(TOKENS)]
     source.will_need([*ranges, (0, 5000, 5001), (0, 7, 7)])
@@ -40,8 +40,8 @@ def test_local(local: Path) -> None:
     source.close()
 
 
-def test_more_local_shards_than_may_be_open(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maps come and go; what was verified stays so, unless another file is in its place."""
+def test_more_shards_than_may_be_open(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps are evicted; verified blocks stay verified unless the file is replaced."""
     source = LocalSource(open_store(local), entries(), np.uint16)
     source._most_open = 2
     check_everything(source)
@@ -83,7 +83,7 @@ def test_local_files_of_another_size(local: Path, suffix: str, size: int | None)
         LocalSource(open_store(local), entries(), np.uint16)
 
 
-def test_local_file_cut_later(local: Path) -> None:
+def test_a_file_truncated_after_opening(local: Path) -> None:
     source = LocalSource(open_store(local), entries(), np.uint16)
     os.truncate(local / name_of(0), 100)
     with pytest.raises(FormatError, match="size has changed"):
@@ -96,20 +96,20 @@ def test_manifest_that_contradicts_itself(local: Path) -> None:
         LocalSource(open_store(local), entries(), np.int32)
 
 
-def look_now(source: LocalSource) -> None:
-    """As if a millisecond had passed."""
+def check_now(source: LocalSource) -> None:
+    """Make the next read check for changes, as if a millisecond had passed."""
     for opened in source._open.values():
-        opened.look_at = 0.0
+        opened.check_at = 0.0
 
 
-@pytest.mark.parametrize("size", [0, 100, BLOCK + 7, SIZES[0] + 1])
-def test_a_file_cut_or_grown_while_it_is_mapped(local: Path, size: int) -> None:
-    """Verified or not: named before its map is touched. When it has its size again, it is verified again."""
+@pytest.mark.parametrize("size", [0, 100, CHECKSUM_BLOCK + 7, SIZES[0] + 1])
+def test_a_file_truncated_or_extended_while_mapped(local: Path, size: int) -> None:
+    """Detected before the map is read, verified or not. With its size restored, it is verified again."""
     source = LocalSource(open_store(local), entries(), np.uint16)
     check(source, 0, 0, 10)
     path = local / name_of(0)
     os.truncate(path, size)
-    look_now(source)
+    check_now(source)
     for _ in range(2):
         with pytest.raises(FormatError, match=f"{path}: its size has changed, {size} bytes found, {SIZES[0]} expected"):
             check(source, 0, 0, 10)
@@ -123,17 +123,17 @@ def test_a_file_cut_or_grown_while_it_is_mapped(local: Path, size: int) -> None:
     source.close()
 
 
-def test_a_file_cut_before_a_block_is_hashed(local: Path) -> None:
+def test_a_file_truncated_before_a_block_is_hashed(local: Path) -> None:
     source = LocalSource(open_store(local), entries(), np.uint16)
     check(source, 0, 0, 10)
-    os.truncate(local / name_of(0), BLOCK)
-    source._open[0].look_at = float("inf")
+    os.truncate(local / name_of(0), CHECKSUM_BLOCK)
+    source._open[0].check_at = float("inf")
     with pytest.raises(FormatError, match="its size has changed"):
-        check(source, 0, BLOCK, 10)
+        check(source, 0, CHECKSUM_BLOCK, 10)
     source.close()
 
 
-def test_a_file_written_to_is_verified_again(local: Path) -> None:
+def test_an_overwritten_file_is_verified_again(local: Path) -> None:
     source = LocalSource(open_store(local), entries(), np.uint16)
     check_everything(source)
     path = local / name_of(0)
@@ -141,37 +141,37 @@ def test_a_file_written_to_is_verified_again(local: Path) -> None:
     with path.open("r+b") as stream:
         stream.write(bytes([data[0] ^ 1]))
     os.utime(path, ns=(0, 0))
-    look_now(source)
+    check_now(source)
     with pytest.raises(CorruptShard, match=r"bytes 0 to 1048576 have crc32c"):
         check(source, 0, 0, 10)
-    check(source, 0, BLOCK, 10)
+    check(source, 0, CHECKSUM_BLOCK, 10)
     source.close()
 
 
-def test_a_file_replaced_or_removed_stays_what_it_was(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its map holds the file that was verified, whatever has its name now."""
+def test_a_replaced_or_removed_file_stays_readable(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The map still refers to the verified file, whatever is at its path now."""
     source = LocalSource(open_store(local), entries(), np.uint16)
     check_everything(source)
     path = local / name_of(0)
     (local / "other").write_bytes(bytes(SIZES[0]))
     (local / "other").replace(path)
     (local / name_of(1)).unlink()
-    look_now(source)
+    check_now(source)
     monkeypatch.setattr("google_crc32c.value", None)
     check_everything(source)
     source.close()
 
 
 @pytest.mark.parametrize("seconds, pause", [(0.000001, 0.001), (0.25, 12.5)])
-def test_looks_are_rare(local: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pause: float) -> None:
-    """One in a millisecond, and less than a fiftieth of the time where they are slow."""
+def test_checks_are_rare(local: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, pause: float) -> None:
+    """Once per millisecond, and at most a fiftieth of the time if they are slow."""
     source = LocalSource(open_store(local), entries(), np.uint16)
-    monkeypatch.setattr("refinery.loader.remote.mapped.time", SimpleNamespace(monotonic=lambda: 100.0 + seconds))
+    monkeypatch.setattr("refinery.loader.local.mapped_file.time", SimpleNamespace(monotonic=lambda: 100.0 + seconds))
     source.verified(1, 0, 10, 100.0)
     opened = source._open[1]
-    assert opened.look_at == pytest.approx(100.0 + pause)
+    assert opened.check_at == pytest.approx(100.0 + pause)
     source.verified(1, 0, 10, 100.0 + 0.9 * pause)
-    assert opened.look_at == pytest.approx(100.0 + pause)
+    assert opened.check_at == pytest.approx(100.0 + pause)
     source.verified(1, 0, 10, 100.0 + pause)
-    assert opened.look_at >= 100.0 + pause + 0.001
+    assert opened.check_at >= 100.0 + pause + 0.001
     source.close()

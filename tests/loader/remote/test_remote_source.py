@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.errors import FormatError
-from refinery.loader.format.block_checksums import BLOCK
+from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry, read_manifest
-from refinery.loader.remote.blocks import CorruptShard, SourceParams
+from refinery.loader.format.shard_files import read_file
+from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import BlockCache, Key, file_id
-from refinery.loader.remote.source import CachedSource, read_file
+from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import Counters
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
@@ -42,15 +43,15 @@ def test_every_token(server: RangeServer, tmp_path: Path) -> None:
     with source_of(server, tmp_path) as source:
         check_everything(source)
         for dtype in (np.uint16, np.int32, np.int64):
-            check(source, 0, BLOCK // 2 - 10, 20, dtype)  # across two blocks
+            check(source, 0, CHECKSUM_BLOCK // 2 - 10, 20, dtype)  # across two blocks
         check(source, 2, 0, 0)
         check(source, 0, len(TOKENS[0]), 0)
     sent = len(server.requests)
-    with source_of(server, tmp_path) as source:  # as another process of the host
+    with source_of(server, tmp_path) as source:  # like another process of the host
         check_everything(source)
         assert source.counters.requests == source.counters.cache_misses == 0
     assert len(server.requests) == sent
-    assert sum(stop - start for _, start, stop in server.requests) == sum(SIZES)  # each byte was asked for once
+    assert sum(stop - start for _, start, stop in server.requests) == sum(SIZES)  # each byte was requested once
 
 
 @pytest.mark.parametrize(("start", "count"), [(-1, 2), (0, 2000), (1499, 2), (1501, 0)])
@@ -72,33 +73,40 @@ def test_read_ahead(server: RangeServer, tmp_path: Path) -> None:
         with pytest.raises(ValueError):
             source.will_need([(1, 0, 1501)])
     for path in (tmp_path / "blocks").glob("*/*"):
-        assert path.stat().st_mtime == 0  # first to go
+        assert path.stat().st_mtime == 0  # first to be evicted
 
 
-def test_what_is_needed_first_comes_first_and_alone(server: RangeServer, tmp_path: Path) -> None:
+def test_first_samples_are_fetched_first_and_alone(server: RangeServer, tmp_path: Path) -> None:
     with source_of(server, tmp_path, threads=1) as source:
-        source.will_need([(0, BLOCK // 2 + 5, BLOCK // 2 + 9), (3, 7, 8), (0, 0, len(TOKENS[0])), (3, 0, 10)])
+        source.will_need(
+            [(0, CHECKSUM_BLOCK // 2 + 5, CHECKSUM_BLOCK // 2 + 9), (3, 7, 8), (0, 0, len(TOKENS[0])), (3, 0, 10)]
+        )
         wait_for(lambda: len(list((tmp_path / "blocks").glob("*/0*"))) == 4)
     size = len(TOKENS[0]) * 2
-    expected = [(0, BLOCK, 2 * BLOCK), (3, 0, BLOCK), (0, 0, BLOCK), (0, 2 * BLOCK, size)]
+    expected = [
+        (0, CHECKSUM_BLOCK, 2 * CHECKSUM_BLOCK),
+        (3, 0, CHECKSUM_BLOCK),
+        (0, 0, CHECKSUM_BLOCK),
+        (0, 2 * CHECKSUM_BLOCK, size),
+    ]
     assert server.requests == [(name_of(shard), start, stop) for shard, start, stop in expected]
 
 
-def test_blocks_are_done_when_all_their_ranges_are(server: RangeServer, tmp_path: Path) -> None:
+def test_blocks_are_done_when_all_their_ranges_are_done(server: RangeServer, tmp_path: Path) -> None:
     with source_of(server, tmp_path) as source:
         check_everything(source)
-        half = BLOCK // 4
-        source.done_with([(0, 0, half), (0, BLOCK // 2, BLOCK)])
+        half = CHECKSUM_BLOCK // 4
+        source.done_with([(0, 0, half), (0, CHECKSUM_BLOCK // 2, CHECKSUM_BLOCK)])
 
         def done() -> list[int]:
             return sorted(int(p.name, 16) for p in (tmp_path / "blocks").glob("*/*") if p.stat().st_mtime == 0)
 
         assert done() == [1]
-        source.done_with([(0, half, BLOCK // 2)])
+        source.done_with([(0, half, CHECKSUM_BLOCK // 2)])
         assert done() == [0, 1]
 
 
-def test_a_reader_waits_for_what_was_announced_alone(server: RangeServer, tmp_path: Path) -> None:
+def test_a_reader_shares_a_short_prefetch(server: RangeServer, tmp_path: Path) -> None:
     with source_of(server, tmp_path) as source:
         source.will_need([(3, 0, 10)])
         wait_for(lambda: len(server.requests) == 1)
@@ -106,42 +114,42 @@ def test_a_reader_waits_for_what_was_announced_alone(server: RangeServer, tmp_pa
         assert len(server.requests) == 1
 
 
-def test_a_reader_does_not_wait_for_a_whole_read_ahead(server: RangeServer, tmp_path: Path) -> None:
-    """A stalled read ahead of the group: the block in demand comes by a small request of its own."""
+def test_a_reader_does_not_wait_for_a_long_prefetch(server: RangeServer, tmp_path: Path) -> None:
+    """If the prefetch of the group stalls, the requested block is fetched by a separate small request."""
     server.scripts[name_of(0)] = deque(["stall"])
-    with source_of(server, tmp_path, patience=60) as source:
+    with source_of(server, tmp_path, peer_wait=60) as source:
         source.will_need([(0, 0, len(TOKENS[0]))])
         wait_for(lambda: len(server.requests) == 1)
         check(source, 0, 0, 10)
-        assert server.requests[1] == (name_of(0), 0, BLOCK)
+        assert server.requests[1] == (name_of(0), 0, CHECKSUM_BLOCK)
 
 
 def test_without_a_cache(server: RangeServer, tmp_path: Path) -> None:
-    """Bound 0: blocks live in memory, within their own bound."""
-    with source_of(server, tmp_path, cache_bytes=0, memory_bytes=BLOCK) as source:
+    """With cache_bytes=0 blocks are kept in memory, up to memory_bytes."""
+    with source_of(server, tmp_path, cache_bytes=0, memory_bytes=CHECKSUM_BLOCK) as source:
         check_everything(source)
         source.will_need([(0, 0, len(TOKENS[0]))])
         check(source, 3, 0, 10)
         sent = len(server.requests)
         check(source, 3, 10, 1000)
         assert source.counters.bypasses > 0
-        assert len(server.requests) - sent <= 1  # the read ahead may be at it
+        assert len(server.requests) - sent <= 1  # the prefetch may be fetching it
     assert list((tmp_path / "blocks").glob("*/*")) == []
 
 
 def test_a_cache_without_room(server: RangeServer, tmp_path: Path) -> None:
-    """Full of what another process uses: blocks pass by it, nobody waits, and read ahead takes only free memory."""
-    full = BlockCache(tmp_path, BLOCK + 10_000, Counters())
-    key = Key(file_id("other", "x", BLOCK, ""), 0)
-    assert full.store(key, bytes(BLOCK))
+    """Full of blocks in use by another process: blocks bypass it at once, and prefetching uses free memory only."""
+    full = BlockCache(tmp_path, CHECKSUM_BLOCK + 10_000, Counters())
+    key = Key(file_id("other", "x", CHECKSUM_BLOCK, ""), 0)
+    assert full.store(key, bytes(CHECKSUM_BLOCK))
     used = full.open(key, None)
     assert used is not None
-    with source_of(server, tmp_path, cache_bytes=full.max_bytes, memory_bytes=BLOCK) as source:
+    with source_of(server, tmp_path, cache_bytes=full.max_bytes, memory_bytes=CHECKSUM_BLOCK) as source:
         source.will_need([(0, 0, len(TOKENS[0]))])
         check_everything(source)
         assert source.counters.bypasses > 0
         assert (source.counters.evictions, source.counters.cache_errors) == (0, 0)
-    assert used.read(0, BLOCK) == bytes(BLOCK)
+    assert used.read(0, CHECKSUM_BLOCK) == bytes(CHECKSUM_BLOCK)
     used.close()
 
 
@@ -153,8 +161,8 @@ def test_a_folder_that_cannot_be_written(server: RangeServer, tmp_path: Path, ca
     assert len(caplog.records) == 1
 
 
-def test_a_folder_removed_meanwhile(server: RangeServer, tmp_path: Path) -> None:
-    """All tokens come, whatever a thread is writing at that moment."""
+def test_a_folder_removed_during_use(server: RangeServer, tmp_path: Path) -> None:
+    """All tokens are delivered, whatever a thread is writing at that moment."""
     with source_of(server, tmp_path / "cache") as source:
         for _ in range(3):
             check_everything(source)
@@ -167,8 +175,8 @@ def test_a_folder_removed_meanwhile(server: RangeServer, tmp_path: Path) -> None
 
 
 def test_a_small_cache(server: RangeServer, tmp_path: Path) -> None:
-    """Two blocks fit: all tokens come, none is evicted under a reader, the bound holds."""
-    bound = 2 * BLOCK + 1000
+    """Two blocks fit: all tokens are delivered, no open block is evicted, the bound holds."""
+    bound = 2 * CHECKSUM_BLOCK + 1000
     with source_of(server, tmp_path, cache_bytes=bound) as source:
         for _ in range(2):
             check_everything(source)
@@ -183,14 +191,14 @@ def test_threads_fetch_a_block_once(server: RangeServer, tmp_path: Path) -> None
             thread.start()
         for thread in threads:
             thread.join()
-        assert server.requests == [(name_of(3), 0, BLOCK)]
+        assert server.requests == [(name_of(3), 0, CHECKSUM_BLOCK)]
         assert source.counters.cache_hits + source.counters.cache_misses == 8
 
 
 def _rank(url: str, folder: Path, results: Any) -> None:
     store = HttpStore(url, FETCH)
-    params = SourceParams(cache=folder, threads=2, fetch=FETCH, patience=30)
-    source = CachedSource(store, entries(), np.uint16, corpus="c", params=params)
+    params = RemoteParams(cache=folder, threads=2, fetch=FETCH, peer_wait=30)
+    source = RemoteSource(store, entries(), np.uint16, corpus="c", params=params)
     try:
         check_everything(source)
         results.put(source.counters.requests)
@@ -213,8 +221,9 @@ def test_ranks_of_a_host_fetch_a_block_once(server: RangeServer, tmp_path: Path)
     results.join_thread()
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")  # Python 3.12 and later
 def test_in_a_forked_child(server: RangeServer, tmp_path: Path) -> None:
-    """As a DataLoader worker: threads, locks and connections of the parent are not used; its locks stay."""
+    """Like a DataLoader worker: the parent's threads, locks and connections are not used, and its locks stay locked."""
     with source_of(server, tmp_path) as source:
         check(source, 0, 0, 10)
         child = os.fork()
@@ -243,16 +252,16 @@ def test_closed(server: RangeServer, tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"cache_bytes": -1}, "cache_bytes: -1 given"),
-        ({"patience": -1}, "patience: -1 given"),
+        ({"peer_wait": -1}, "peer_wait: -1 given"),
         ({"memory_bytes": 1}, "memory_bytes: 1 given"),
-        ({"request_bytes": BLOCK - 1}, "request_bytes: .* given"),
+        ({"request_bytes": CHECKSUM_BLOCK - 1}, "request_bytes: .* given"),
         ({"threads": 0}, "threads: 0 given"),
         ({"open_blocks": 0}, "open_blocks: 0 given"),
     ],
 )
 def test_params(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        SourceParams(**changes)
+        RemoteParams(**changes)
 
 
 def test_corpus_over_http(server: RangeServer, tmp_path: Path) -> None:
@@ -286,9 +295,9 @@ def test_read_file(server: RangeServer) -> None:
 
 
 def test_imports() -> None:
-    """Reading over https needs neither Google's libraries nor those of the funnel or of a training framework."""
+    """Reading over https imports neither Google's libraries nor Beam nor torch."""
     script = (
-        "import sys; from refinery.loader.remote.source import open_source; "
+        "import sys; from refinery.loader.stream.token_source import open_token_source; "
         "from refinery.loader.storage.open_store import open_store;"
         "open_store('https://host/x'); open_store('gs://b/x');"
         "assert not {'google.cloud.storage', 'requests', 'apache_beam', 'torch'} & set(sys.modules)"

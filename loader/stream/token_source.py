@@ -1,0 +1,63 @@
+"""Where a stream's tokens come from: the shards of a split, by shard number and position, on local disk or remote.
+
+Every byte is compared with the manifest's checksums before it is delivered: local files once per process, after their
+sizes (loader.local), remote ones whenever they come from the network or from the cache (loader.remote). Remote sources
+also prefetch the ranges that are announced.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from refinery.loader.format.manifest import ShardEntry
+from refinery.loader.local.local_source import LocalSource
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.remote_source import RemoteSource
+from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.remote_store import RemoteStore
+from refinery.loader.storage.store import Store
+
+TokenRange = tuple[int, int, int]  # shard number, first token, end
+
+
+class TokenSource(Protocol):
+    """What LocalSource and RemoteSource have in common."""
+
+    def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
+        """Copy tokens [start, start + len(out)) of shard number `shard` into `out` (any integer dtype).
+
+        Raises ValueError for a range outside the shard, FormatError for wrong files, FetchError or OSError if they
+        cannot be read.
+        """
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        """`read_into` for each row of `out`, contiguous: row i from token `starts[i]` of shard `shards[i]`."""
+
+    def will_need(self, ranges: Sequence[TokenRange]) -> None:
+        """A hint to prefetch these ranges, in order of need. Never blocks."""
+
+    def done_with(self, ranges: Sequence[TokenRange]) -> None:
+        """These ranges will not be read again soon, so their blocks can be evicted first."""
+
+    def close(self) -> None:
+        """Free all resources. Later reads raise RuntimeError."""
+
+
+def open_token_source(
+    store: Store,
+    shards: Sequence[ShardEntry],
+    dtype: npt.DTypeLike,
+    *,
+    corpus: str,
+    params: RemoteParams | None = None,
+    counters: Counters | None = None,
+) -> LocalSource | RemoteSource:
+    """The source of `shards`, numbered from 0. corpus: the manifest's SHA-256, part of the cached files' names.
+
+    Raises FormatError if a local file is missing or does not have the manifest's size.
+    """
+    if isinstance(store, RemoteStore):
+        return RemoteSource(store, shards, dtype, corpus=corpus, params=params, counters=counters)
+    return LocalSource(store, shards, dtype)

@@ -1,0 +1,314 @@
+"""What every declared stage makes of fixed inputs, as a digest for its version: `python -m tests.golden` writes them.
+
+A stage whose output changes needs a new version in its declaration, since fingerprints name versions, not code. The
+inputs are made here and do not pass through other stages, so that a change of one stage shows in that stage alone.
+"""
+
+import contextlib
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import orjson
+
+from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.stage import Sink, Stage
+from refinery.transforms.dedup.cut_lines import CUT_LINES
+from refinery.transforms.dedup.deduplicate import DedupParams
+from refinery.transforms.dedup.line_hashes import hash_lines
+from refinery.transforms.dedup.near_duplicates import NearParams
+from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
+from refinery.transforms.filter.quality import classifier_text
+from refinery.transforms.read.plan import SourceParams
+from refinery.transforms.read.sources import plan_sources, read_task
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.shards import ShardsJob, provenance_columns
+from refinery.transforms.write.shuffle import ShardParams, shard_counts
+from tests.beam import run_and_collect
+from tests.transforms.dedup_oracle import SOURCES
+from tests.transforms.dedup_parts import decide
+from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentencepiece_model, write
+
+sys.path.append(str(Path(__file__).parents[1] / "recipes"))
+
+import demo_crawl
+
+FILE = Path(__file__).parent / "golden.json"
+
+ODD = (
+    "",
+    " \n\t ",
+    "one line",
+    "Ünïcödé, 漢字かな and 한국어; emoji 👩‍👩‍👧 and \u200bzero width.",
+    "ไม่มีช่องว่างระหว่างคำ " * 40,
+    "call +1 212-555-0123 or mail someone@example.org from 192.168.1.10 and 8.8.8.8\n" * 3,
+    'if (x[1]) { return "a"; }\n' * 30,
+    "the same line again and again\n" * 50,
+    "lorem ipsum dolor sit amet. " * 30,
+    "fuck this shit, you motherfucker. " * 5,
+    "- bullet\n• bullet\n* bullet\n" * 20,
+    "# hash # hash … and so on...\n" * 30,
+    "word " * 20_000,
+    "word " * 120_000,
+    "!?;:,.-()[]{}*+~#' " * 60,
+    "".join(f"Sentence number {i} trails off into the distance...\n" for i in range(40)),
+    "".join(f"Word{i}\n\n" for i in range(100)),
+    "a b c d e f g h i j k l m n o p q r s t u v w x y z " * 10,
+    "incomprehensibilities antidisestablishmentarianism floccinaucinihilipilification " * 20,
+    "1234 5678 9012 3456 7890 " * 40,
+    "Zwei Wege führten damals durch den Wald hinab zum Fluss, an dem die alte Mühle stand. " * 1
+    + "".join(f"Am Tag Nummer {i} kam jemand vorbei und erzählte von etwas Neuem aus der Stadt.\n" for i in range(40)),
+    "short\nlines\nonly\nhere\n" * 1 + "".join(f"line {i}\n" for i in range(300)),
+    "".join(f"First paragraph number {i} is rather short.\n\n" for i in (1, 2, 3, 1, 2, 3, 1, 2, 3)) * 2,
+)
+
+Answer = Any
+
+
+@cache
+def pages() -> tuple[demo_crawl.Page, ...]:
+    return tuple(demo_crawl.make_pages(7, 150))
+
+
+@cache
+def documents() -> tuple[Document, ...]:
+    """Texts with addresses, of every kind of page in the demo, and odd ones."""
+    texts = [(demo_crawl.plain(page.text), page.url) for page in pages()] + [(text, "") for text in ODD]
+    return tuple(
+        Document(document_id(text), text, url, SOURCES[i % len(SOURCES)], f"file@{i}", i, {"language": "en"})
+        for i, (text, url) in enumerate(texts)
+    )
+
+
+def raw_documents() -> Iterator[RawDocument]:
+    """HTML pages in several encodings, and plain text."""
+    for i, page in enumerate(pages()):
+        charset = ("utf-8", "", "iso-8859-1", "utf-16")[i % 4]
+        data = page_html(page, i).encode(charset or "utf-8", "xmlcharrefreplace")
+        yield RawDocument(data, True, charset, page.url, "s", f"file@{i}", i)
+    for i, text in enumerate(ODD):
+        yield RawDocument(text.encode(), False, "", "", "s", f"text@{i}", i)
+        yield RawDocument(text, False, "", "", "s", f"text@{i}", i)
+
+
+def page_html(page: demo_crawl.Page, number: int) -> str:
+    """One of the demo's three layouts, with a menu and related titles around the text."""
+    stock = demo_crawl.STOCKS.get(page.language, demo_crawl.ENGLISH)
+    titles = [other.title for other in pages()[:6]]
+    rng = demo_crawl.generator(7, "html", page.url)
+    return demo_crawl.html_page(rng, stock, number % 3, page.title, page.text, titles, "")
+
+
+def plain(answer: Answer) -> Any:
+    """An answer of a stage as JSON."""
+    if isinstance(answer, Drop):
+        return ["drop", answer.reason]
+    if isinstance(answer, Document):
+        return ["document", answer.id.hex(), answer.text, answer.url, answer.origin, dict(answer.meta)]
+    if isinstance(answer, EncodedDocument):
+        return ["tokens", answer.id.hex(), answer.tokens.tolist(), answer.tokens.dtype.str, answer.text_bytes]
+    if isinstance(answer, np.ndarray):
+        return [answer.dtype.str, answer.tolist()]
+    return answer
+
+
+def digest(answers: Iterable[Answer]) -> str:
+    found = hashlib.sha256()
+    for answer in answers:
+        found.update(orjson.dumps(plain(answer), option=orjson.OPT_SORT_KEYS) + b"\n")
+    return found.hexdigest()
+
+
+def judged(stage: Stage[Any], inputs: Iterable[Any], *variants: Any) -> Iterator[Answer]:
+    """What a stage that judges single documents says, for its defaults and these other parameters."""
+    assert stage.judge is not None and stage.params is not None
+    for params in variants:
+        resource = (stage.prepare(params),) if stage.prepare else ()
+        for doc in inputs:
+            try:
+                answer = stage.judge(doc, *resource, params=params)
+            except Exception as error:  # noqa: BLE001 - a dead letter is an answer, too
+                answer = ["dead", type(error).__name__]
+            yield from answer if stage.splits and not isinstance(answer, Drop) else (answer,)
+
+
+def read_outputs(folder: Path) -> Iterator[Answer]:
+    demo_crawl.write_all(folder, 60, 3)
+    crawl = SourceParams(name="crawl", paths=("crawl-*.warc.gz",), format="warc")
+    notes = SourceParams(name="notes", paths=("notes.jsonl.gz",), sample=0.5, meta_fields=("title",))
+    with contextlib.chdir(folder):  # a sample is chosen by the hash of a path
+        for task in plan_sources((crawl, notes)):
+            for record in read_task(task):
+                fields = {name: getattr(record, name) for name in record.__slots__}
+                if isinstance(fields.get("content"), bytes):
+                    fields["content"] = hashlib.sha256(fields["content"]).hexdigest()
+                fields["data"] = len(fields.get("data", b""))
+                yield type(record).__name__, {**fields, "meta": dict(fields.get("meta", {}))}
+
+
+def extract_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    raw = list(raw_documents())
+    yield from judged(stage, raw, stage.params())
+    yield from judged(stage, raw, stage.params(link_density=None, comments=True, list_bullets=False))
+    yield from judged(stage, raw[::10], stage.params(engine="trafilatura", seconds=60.0))
+
+
+def encode_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    bpe = write(folder / "tokenizer.json", byte_level_spec(all_pairs("abcde rst")))
+    (folder / "pieces.model").write_bytes(sentencepiece_model())
+    yield from judged(stage, documents(), stage.params(path=bpe))
+    yield from judged(stage, documents()[::5], stage.params(path=str(folder / "pieces.model"), bos="auto"))
+
+
+def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+
+    texts = list({classifier_text(doc.text, 10_000): doc.text for doc in documents() if len(doc.text) > 200}.values())
+    train_quality(texts[::2], texts[1::2], str(folder / "quality.bin"), TrainQualityParams(epochs=2))
+    yield from judged(stage, documents(), stage.params(model=str(folder / "quality.bin"), threshold=0.45))
+
+
+def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    """With the built-in words, and with lists that name some of the pages' hosts."""
+    hosts = sorted({page.url.split("/")[2] for page in pages()})
+    listed = stage.params(
+        blocked_domains=(hosts[0], f"*.{hosts[1]}", "example"), blocked_patterns=("(?i)/[a-c][^/]*$",), soft_limit=1
+    )
+    sub = replace(documents()[0], url="https://deep.below.blocked.co.uk/page")
+    names = stage.params(blocked_domains=("below.blocked.co.uk", hosts[2]))
+    return judged(stage, [*documents(), sub], stage.params(), listed, names)
+
+
+def heuristics_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    """With all sets of rules, and with each alone."""
+    sets = list(stage.params.model_fields)
+    alone = [stage.params(**{name: name == chosen or None for name in sets}) for chosen in sets]
+    return judged(stage, documents(), stage.params(), *alone)
+
+
+def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    cut = [
+        Document(doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_LINES: "0,2"})
+        for doc in documents()
+        if doc.text.count("\n") > 3
+    ]
+    return judged(stage, cut, stage.params(), stage.params(min_chars=0))
+
+
+def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    """Verdicts of the whole of phase 2, as far as they are this stage's."""
+    near = NearParams()
+    params = DedupParams(True, near, {"*": near})
+    reason = stage.reasons[0].name
+    for origin, row in sorted(decide(folder / "parts", [d for d in documents() if d.text], params).items()):
+        if row["reason"] in ("", reason):
+            yield origin, row["reason"], row["copies"], row["kept_id"] and row["kept_id"].hex(), row["similarity"]
+
+
+def parts_outputs() -> Iterator[Answer]:
+    """Signatures, hashes of lines and ranks."""
+    texts = [doc.text for doc in documents()]
+    for params in (SignatureParams(), SignatureParams(unit="character", ngram=9, permutations=20, seed=5)):
+        yield from compute_signatures(texts, params)
+    yield from hash_lines(texts).to_pylist()
+    for prefer in ("longest", "newest", "first"):
+        yield from (rank_key(doc, 3, RankParams(prefer=prefer)).hex() for doc in documents())  # type: ignore[arg-type]
+
+
+def writer_outputs(lane: Lane, folder: Path) -> Iterator[Answer]:
+    """Every published byte of a small corpus."""
+    params = ShardParams(target_bytes=100_000, validation=0.1)
+    counts = shard_counts({"web": {"documents": 150, "bytes": 400_000}}, params)
+    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", provenance_columns(lane), str(folder))
+    docs = [
+        EncodedDocument(
+            id=doc.id,
+            tokens=np.frombuffer(doc.text.encode()[:5000] or b"x", np.uint8).astype(np.uint16),
+            source=doc.source,
+            url=doc.url,
+            origin=doc.origin,
+            text_bytes=len(doc.text.encode()),
+            meta={"language": "en", "language_score": 0.5, "copies": 1, "copy_sources": doc.source, "pii": 2},
+        )
+        for doc in documents()
+    ]
+
+    def build(pipeline: Any) -> list[Any]:
+        import apache_beam as beam
+
+        made = pipeline | beam.Create(docs)
+        made.element_type = EncodedDocument
+        return [lane.writer.transform(made, job)]
+
+    run_and_collect(build)
+    for path in sorted(folder.rglob("shard-*")):
+        yield path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answer]:
+    """What a declared part makes of the fixed inputs. A stage without an entry judges documents with its defaults."""
+    special: Mapping[str, Callable[[Any], Iterator[Answer]]] = {
+        "read": lambda _: read_outputs(folder),
+        "extract": extract_outputs,
+        "encode": lambda stage: encode_outputs(stage, folder),
+        "quality": lambda stage: quality_outputs(stage, folder),
+        "heuristics": heuristics_outputs,
+        "url": url_outputs,
+        "lines": lines_outputs,
+        **{stage.name: lambda stage: dedup_outputs(stage, folder) for stage in lane.dedup},
+        lane.parts.name: lambda _: parts_outputs(),
+        lane.writer.name: lambda _: writer_outputs(lane, folder),
+    }
+    if part.name in special:
+        return special[part.name](part)
+    assert isinstance(part, Stage) and part.params is not None
+    return judged(part, documents(), part.params())
+
+
+def parts() -> dict[str, tuple[Lane, Stage[Any] | Sink]]:
+    """Name -> lane and declaration of every stage, and of what ends a phase."""
+    lanes = [find_lane(name) for name in lane_names()]
+    return {part.name: (lane, part) for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)}
+
+
+def inputs() -> str:
+    """A digest of the fixed inputs: where they change, every digest may."""
+    raw = [[doc.content if isinstance(doc.content, str) else doc.content.hex(), doc.origin] for doc in raw_documents()]
+    return digest([*documents(), *raw])
+
+
+def golden(name: str) -> dict[str, Any]:
+    """The version of a part, and the digest of its outputs."""
+    lane, part = parts()[name]
+    with TemporaryDirectory(prefix="golden-") as folder:
+        return {"version": part.version, "digest": digest(outputs(lane, part, Path(folder)))}
+
+
+def main() -> None:
+    """Write the digests of new parts and new versions; refuse where the output changed and the version did not."""
+    before = json.loads(FILE.read_text()) if FILE.exists() else {}
+    after: dict[str, Any] = {"inputs": inputs(), **{name: golden(name) for name in sorted(parts())}}
+    same = before.get("inputs") == after["inputs"]
+    stale = [name for name in parts() if same and name in before and is_unversioned(before[name], after[name])]
+    if stale:
+        sys.exit(f"the output of {', '.join(stale)} changed: raise the version in the declaration, then run this again")
+    FILE.write_text(json.dumps(after, indent=1) + "\n")
+
+
+def is_unversioned(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Whether the output changed without the version."""
+    return bool(before["version"] == after["version"] and before["digest"] != after["digest"])
+
+
+if __name__ == "__main__":
+    main()
