@@ -9,7 +9,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, overrid
 from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recipe_class
 from refinery.pipelines.recipe.user_stages import UserCode, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
-from refinery.transforms.core.params import given
+from refinery.transforms.core.params import below, given
 
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
@@ -66,7 +66,11 @@ def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane,
             stage, code = load_stage(place.use, folder)
             lane = lane.insert(stage, place.after)
         except ValueError as error:
-            raise RecipeError(f"{where}.{error}") from error
+            raise RecipeError(below(where, str(error))) from error
+        if stage.key in Recipe.model_fields:
+            raise RecipeError(
+                f"{where}.use: a stage {stage.name!r} given, a name that no key of recipes has is allowed"
+            )
         own = {key: value for key, value in entry.items() if key not in UsedStage.model_fields}
         section = data.get(stage.key)
         if own and isinstance(section, dict):
