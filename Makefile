@@ -13,7 +13,7 @@ INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
 
-.PHONY: demo test test-torch terraform-test lint clean
+.PHONY: demo test test-torch terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,10 @@ test-torch: $(TORCH)/.installed
 # What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.
 terraform-test:
 	terraform/test.sh
+
+# The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer, then fuzzers: docs/kernels.md.
+sanitize: $(VENV)/.installed
+	tests/native/sanitize.sh $(BIN)/python
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

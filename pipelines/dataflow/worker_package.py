@@ -28,6 +28,7 @@ NAME = DISTRIBUTION
 PACKAGE_FILE = f"{NAME}-{version(NAME)}.tar.gz"
 WHOLE = ("refinery/pipelines", "refinery/transforms")
 SOURCES = ("*.py", "*.c", "*.h")
+HEADERS = "refinery/loader"  # of its kernels only what those of transforms/ share with them
 PROVIDED = "apache-beam"  # by every worker's image, with what it needs
 TAKEN = {"refinery", "setup"}  # at the top of the package: no module of a user can have these names
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -44,7 +45,9 @@ setup(
     py_modules={modules!r},
     package_data={{"": ["**/*.c", "**/*.h"]}},
     ext_modules=[
-        Extension(module, sources=[source], depends={headers!r}, extra_compile_args={compile_args!r})
+        Extension(
+            module, sources=[source], depends={headers!r}, include_dirs={folders!r}, extra_compile_args={compile_args!r}
+        )
         for module, source in {kernels!r}
     ],
     install_requires={requires!r},
@@ -64,6 +67,7 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     """
     check_names(extra)
     paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
+    paths.update((ROOT / HEADERS).rglob("*.h"))
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
     todo = sorted(name for name in files if name.endswith(".py"))
     while todo:
@@ -175,13 +179,15 @@ def build_package(extra: Mapping[str, bytes] = NOTHING) -> bytes:
     """
     files = worker_files(extra)
     python = [name for name in files if name.endswith(".py")]
+    headers = [name for name in files if name.endswith(".h")]
     setup = SETUP.format(
         name=NAME,
         version=version(NAME),
         python=PYTHON,
         packages=sorted({dotted(name.rpartition("/")[0]) for name in python if "/" in name}),
         modules=[dotted(name) for name in python if "/" not in name],
-        headers=[name for name in files if name.endswith(".h")],
+        headers=headers,
+        folders=sorted({name.rpartition("/")[0] for name in headers}),
         compile_args=COMPILE_ARGS,
         kernels=[(dotted(name), name) for name in files if name.endswith(".c")],
         requires=pinned_requirements(),

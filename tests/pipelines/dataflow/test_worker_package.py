@@ -28,8 +28,8 @@ from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
 
-# Of loader/ only what writes and reads the format; the rest is for training.
-STORAGE = {"errors", "format", "storage"}
+# Of loader/ only what writes and reads the format, and headers that all kernels share; the rest is for training.
+STORAGE = {"errors", "format", "native", "storage"}
 
 # A user's own stage, in a module and in a package; it reads a published corpus, so the loader's stream comes along.
 OWN = {
@@ -62,10 +62,9 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
         "refinery/transforms/read/sources.py",
     ):
         assert name in entries
-    headers = {path.relative_to(ROOT / "transforms").as_posix() for path in (ROOT / "transforms").rglob("*.h")}
-    assert headers == {
-        name.removeprefix("refinery/transforms/") for name in entries if name.endswith(".h") and "/loader/" not in name
-    }
+    headers = [path for folder in ("loader", "transforms") for path in (ROOT / folder).rglob("*.h")]
+    assert {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in headers} <= set(entries)
+    assert {Path(name).suffix for name in entries if name.startswith("refinery/loader/native")} == {".h"}
     assert {(entry.mtime, entry.uid, entry.gid, entry.uname, entry.mode) for entry in entries.values()} == {
         (0, 0, 0, "", 0o644)
     }

@@ -1,0 +1,33 @@
+/* Any text: clean() changes nothing the second time, collapse() is what str.split and join make. */
+#include "../../../transforms/native/textclean.c"
+
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static PyObject *kernel, *blank;
+    if (!kernel) {
+        kernel = start("textclean", PyInit_textclean);
+        blank = PyUnicode_FromString(" ");
+    }
+    PyObject *text = answer(text_of(data, size));
+    if (!text)
+        return 0;
+    for (int inner = 0; inner < 2; inner++) {
+        PyObject *once = answer(PyObject_CallMethod(kernel, "clean", "Oi", text, inner));
+        PyObject *twice = answer(PyObject_CallMethod(kernel, "clean", "Oi", once, inner));
+        require(PyUnicode_Compare(once, twice) == 0, "clean(clean(text)) == clean(text)");
+        Py_DECREF(once);
+        Py_DECREF(twice);
+    }
+    PyObject *words = PyObject_CallMethod(text, "split", NULL), *joined = PyUnicode_Join(blank, words);
+    PyObject *expected = answer(PyUnicode_AsUTF8String(joined));
+    PyObject *found = answer(PyObject_CallMethod(kernel, "collapse", "O", text));
+    require(!expected == !found && (!found || PyObject_RichCompareBool(found, expected, Py_EQ) == 1), "collapse(text)");
+    Py_DECREF(words);
+    Py_DECREF(joined);
+    Py_XDECREF(expected);
+    Py_XDECREF(found);
+    Py_DECREF(text);
+    return 0;
+}

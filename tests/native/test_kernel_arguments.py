@@ -1,0 +1,330 @@
+"""What kernels refuse: every array of the wrong type, form, size, place or order, and every number out of bounds.
+
+A wrong argument raises ValueError with a sentence that names it; an object that is no array or number, TypeError.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refinery.loader.native import documents, masks, rows
+from refinery.transforms.dedup.signatures import character_table
+from refinery.transforms.native import bpe, heuristics, htmlscan, jaccard, leaders, lines, minhash, textclean
+
+Arguments = dict[str, Any]
+
+
+def u4(size: int) -> Any:
+    return np.zeros(size, np.uint32)
+
+
+def i8(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+# Kernel function -> arguments by name that it takes, in order.
+GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
+    bpe.Encoder: lambda: {
+        "pattern": "gpt2",
+        "byte_ids": np.arange(256, dtype=np.uint32),
+        "merges": u4(6),
+        "classes": bytes(0x110000),
+        "whole": {b"ab": 7},
+    },
+    heuristics.measure: lambda: {
+        "text": "the text",
+        "stop_words": (("the",),),
+        "max_ngram": 10,
+        "short_line_chars": 3,
+        "min_line_words": 1,
+        "max_word_chars": 9,
+        "flags": 63,
+    },
+    htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
+    jaccard.cluster: lambda: {
+        "values": np.array([1, 2, 9], np.uint32),
+        "offsets": i8(0, 1, 3),
+        "starts": i8(0, 2),
+        "threshold": 0.5,
+        "representative": u4(2),
+        "shared": u4(2),
+    },
+    leaders.link: lambda: {
+        "sketches": np.zeros((4, 8), np.uint8),
+        "starts": i8(0, 1, 4),
+        "permutations": 16,
+        "minimum": 4,
+        "always": 64,
+        "protected": np.zeros(4, np.uint8),
+    },
+    leaders.assign: lambda: {
+        "signatures": np.zeros((4, 3), np.uint32),
+        "starts": i8(0, 4),
+        "permutations": 3,
+        "minimum": 1,
+        "certain": 2,
+        "always": 64,
+        "protected": np.zeros(4, np.bool_),
+        "representative": u4(4),
+        "matches": u4(4),
+    },
+    lines.hash_lines: lambda: {"texts": ["a", "b\nc"], "table": character_table()},
+    minhash.signatures: lambda: {
+        "texts": ["a", "b c"],
+        "table": character_table(),
+        "ngram": 2,
+        "characters": False,
+        "a": u4(5),
+        "b": u4(5),
+        "out": np.zeros((2, 5), np.uint32),
+    },
+    minhash.shingles: lambda: {"text": "a b", "table": character_table(), "ngram": 2, "characters": True},
+    textclean.clean: lambda: {"text": "a b", "inner": True},
+    textclean.collapse: lambda: {"text": "a b"},
+    documents.find: lambda: {"offsets": i8(0, 3, 9), "begins": i8(0), "stops": i8(9), "shifts": i8(1)},
+    masks.fill: lambda: {
+        "tokens": np.arange(10),
+        "starts": i8(2, 0, 3),
+        "counts": i8(1, 2),
+        "valid": i8(5, 4),
+        "options": 3,
+        "eos": 1,
+        "labels": np.zeros(8, np.int64),
+        "loss": np.zeros(8, np.bool_),
+        "positions": np.zeros(8, np.int32),
+        "documents": np.zeros(8, np.int32),
+        "bounds": np.zeros(8, np.int32),
+    },
+    rows.copy: lambda: {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.int32)], "out": np.zeros(8, np.int64)},
+}
+WRITTEN = {"representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    return str(function.__name__)
+
+
+def call(function: Callable[..., Any], changed: Mapping[str, Any]) -> Any:
+    return function(*(GOOD[function]() | changed).values())
+
+
+def in_another_form(array: Any) -> Iterator[tuple[str, Any]]:
+    """The same array in forms that a kernel must not read."""
+    array = np.asarray(array)
+    yield "type", array.astype(np.float64)
+    yield "type", array.astype(np.uint64 if array.dtype == np.int64 else np.int16)
+    yield "type", array.astype(np.complex64)
+    if array.itemsize > 1:
+        yield "type", array.astype(array.dtype.newbyteorder(">"))
+        moved = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+        moved[...] = array
+        yield "aligned", moved
+    if array.size > 1:
+        yield "gaps", np.repeat(array, 2, axis=0)[::2]
+        yield "gaps", array[::-1]
+
+
+def arrays() -> Iterator[Any]:
+    for function, good in GOOD.items():
+        for name, value in good().items():
+            if isinstance(value, np.ndarray):
+                for fault, wrong in in_another_form(value):
+                    raw = function is bpe.Encoder and fault == "aligned"  # copied, so it may be anywhere
+                    if not raw:
+                        yield pytest.param(function, name, wrong, fault, id=f"{name_of(function)}-{name}-{fault}")
+
+
+@pytest.mark.parametrize("function", list(GOOD), ids=name_of)
+def test_good_arguments_are_taken(function: Callable[..., Any]) -> None:
+    call(function, {})
+
+
+@pytest.mark.parametrize(("function", "name", "wrong", "fault"), list(arrays()))
+def test_arrays_in_another_form_are_refused(function: Callable[..., Any], name: str, wrong: Any, fault: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: .*{fault}.* needed$"):
+        call(function, {name: wrong})
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [(function, name) for function, good in GOOD.items() for name in good() if name in WRITTEN],
+    ids=lambda value: value if isinstance(value, str) else name_of(value),
+)
+def test_read_only_outputs_are_refused(function: Callable[..., Any], name: str) -> None:
+    if name == "documents" and function is documents.find:
+        return
+    output = GOOD[function]()[name]
+    output.flags.writeable = False
+    with pytest.raises(ValueError, match=rf"^{name}: an array that is read-only given"):
+        call(function, {name: output})
+
+
+OVERLAPPING = [
+    (jaccard.cluster, "values", "shared"),
+    (jaccard.cluster, "representative", "shared"),
+    (leaders.assign, "signatures", "matches"),
+    (leaders.assign, "representative", "matches"),
+    (minhash.signatures, "a", "out"),
+    (masks.fill, "tokens", "labels"),
+    (masks.fill, "positions", "documents"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "one", "other"), OVERLAPPING, ids=lambda v: v if isinstance(v, str) else name_of(v)
+)
+def test_outputs_that_share_memory_are_refused(function: Callable[..., Any], one: str, other: str) -> None:
+    """What is written while it is read may lead out of the arrays: offsets that a result overwrites, say."""
+    good = GOOD[function]()
+    shared = np.zeros(max(good[one].nbytes, good[other].nbytes), np.uint8)
+    changed = {
+        name: shared[: good[name].nbytes].view(good[name].dtype).reshape(good[name].shape) for name in (one, other)
+    }
+    with pytest.raises(ValueError, match=f"^{one} and {other}: arrays that share memory"):
+        call(function, changed)
+
+
+def test_offsets_may_not_be_written_over() -> None:
+    """The results of jaccard.cluster, laid over its offsets and starts by a view of another type."""
+    offsets = i8(0, 1, 2, 3)
+    with pytest.raises(ValueError, match=r"^offsets and shared: arrays that share memory"):
+        jaccard.cluster(u4(3), offsets, i8(0, 3), 0.5, u4(3), offsets.view(np.uint32)[:3])
+    batch = np.zeros(8, np.int64)
+    with pytest.raises(ValueError, match="inside out"):
+        rows.copy([batch.view(np.int32)[:8]], batch)
+
+
+HUGE = 2**64
+WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
+    (bpe.Encoder, {"pattern": "gpt3"}, "pattern: gpt3 given"),
+    (bpe.Encoder, {"byte_ids": u4(255)}, "byte_ids: 256 uint32"),
+    (bpe.Encoder, {"byte_ids": bytes(1023)}, "byte_ids: "),
+    (bpe.Encoder, {"merges": u4(5)}, "merges: rows of 3"),
+    (bpe.Encoder, {"classes": bytes(0x10FFFF)}, "classes: one byte"),
+    (bpe.Encoder, {"whole": {b"ab": -1}}, "whole: "),
+    (bpe.Encoder, {"whole": {b"ab": 2**32}}, "whole: "),
+    (bpe.Encoder, {"whole": {b"ab": HUGE}}, "whole: "),
+    (bpe.Encoder, {"whole": {"ab": 1}}, "whole: "),
+    (heuristics.measure, {"max_ngram": 11}, "max_ngram: 11 given, 0 to 10 is allowed"),
+    (heuristics.measure, {"max_ngram": -1}, "max_ngram"),
+    (heuristics.measure, {"short_line_chars": -1}, "short_line_chars"),
+    (heuristics.measure, {"min_line_words": -HUGE}, "min_line_words: a number below 64 bits"),
+    (heuristics.measure, {"max_word_chars": HUGE}, "max_word_chars: a number above 64 bits"),
+    (heuristics.measure, {"flags": 64}, "flags: 64 given, 0 to 63 is allowed"),
+    (htmlscan.cost, {"max_depth": 0}, "max_depth: 0 given"),
+    (htmlscan.cost, {"max_depth": 1_000_001}, "max_depth"),
+    (htmlscan.cost, {"max_elements": 0}, "max_elements"),
+    (htmlscan.cost, {"max_elements": HUGE}, "max_elements"),
+    (jaccard.cluster, {"offsets": i8(0, 2, 1)}, "offsets: ascending values from 0 to 3"),
+    (jaccard.cluster, {"offsets": i8(0, 4, 3)}, "offsets"),
+    (jaccard.cluster, {"offsets": i8(1, 1, 3)}, "offsets"),
+    (jaccard.cluster, {"offsets": i8(0, -(2**63), 3)}, "offsets"),
+    (jaccard.cluster, {"offsets": i8(2**63 - 1, -(2**63), 3)}, "offsets"),
+    (jaccard.cluster, {"offsets": i8()}, "offsets"),
+    (jaccard.cluster, {"starts": i8()}, "starts"),
+    (jaccard.cluster, {"starts": i8(0, 3)}, "starts: ascending values from 0 to 2"),
+    (jaccard.cluster, {"starts": i8(0, 3, 2)}, "starts"),
+    (jaccard.cluster, {"starts": i8(-1, 2)}, "starts"),
+    (jaccard.cluster, {"threshold": 0.0}, "threshold"),
+    (jaccard.cluster, {"threshold": float("nan")}, "threshold"),
+    (jaccard.cluster, {"representative": u4(1)}, "representative"),
+    (jaccard.cluster, {"shared": u4(3)}, "shared"),
+    (leaders.link, {"permutations": 0}, "permutations: 0 given"),
+    (leaders.link, {"permutations": HUGE}, "permutations"),
+    (leaders.link, {"minimum": 17}, "minimum: 17 given, 1 to 16"),
+    (leaders.link, {"always": 0}, "always"),
+    (leaders.link, {"starts": i8(0, 5)}, "starts"),
+    (leaders.link, {"starts": i8(0, 5, 4)}, "starts"),
+    (leaders.link, {"starts": i8()}, "starts"),
+    (leaders.link, {"sketches": np.zeros(33, np.uint8)}, "rows"),
+    (leaders.link, {"protected": np.zeros(3, np.uint8)}, "protected"),
+    (leaders.assign, {"certain": 0}, "certain: 0 given, 1 to 3"),
+    (leaders.assign, {"starts": i8(0, -(2**63), 4)}, "starts"),
+    (leaders.assign, {"signatures": u4(11)}, "rows"),
+    (leaders.assign, {"matches": u4(3)}, "matches"),
+    (leaders.assign, {"representative": u4(5)}, "representative"),
+    (lines.hash_lines, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
+    (minhash.signatures, {"table": u4(3)}, "table"),
+    (minhash.signatures, {"ngram": 0}, "ngram: 0 given, 1 to 256"),
+    (minhash.signatures, {"ngram": 257}, "ngram"),
+    (minhash.signatures, {"a": u4(0), "b": u4(0), "out": u4(0)}, "a, b and out"),
+    (minhash.signatures, {"b": u4(4)}, "a, b and out"),
+    (minhash.signatures, {"out": u4(9)}, "a, b and out"),
+    (minhash.signatures, {"a": u4(65_537), "b": u4(65_537), "out": u4(2 * 65_537)}, "1 to 65536"),
+    (minhash.shingles, {"ngram": -1}, "ngram"),
+    (minhash.shingles, {"table": u4(0x110001)}, "table"),
+    (documents.find, {"begins": i8(0, 1)}, "begins, stops and shifts: 2, 1 and 1 values given"),
+    (documents.find, {"shifts": i8()}, "begins, stops and shifts"),
+    (masks.fill, {"options": 4}, "options: 4 given, 0 to 3"),
+    (masks.fill, {"eos": HUGE}, "eos"),
+    (masks.fill, {"counts": i8(1, 1)}, "starts, counts, valid"),
+    (masks.fill, {"counts": i8(2**63 - 1, 2)}, "starts, counts, valid"),
+    (masks.fill, {"valid": i8(6, 4)}, "starts, counts, valid"),
+    (masks.fill, {"valid": i8(-1, 4)}, "starts, counts, valid"),
+    (masks.fill, {"starts": i8(2, 3, 0)}, "starts, counts, valid"),
+    (masks.fill, {"starts": i8(5, 0, 3)}, "starts, counts, valid"),
+    (masks.fill, {"tokens": np.arange(9)}, "tokens"),
+    (masks.fill, {"loss": np.zeros(7, np.bool_)}, "tokens"),
+    (masks.fill, {"bounds": np.zeros(7, np.int32)}, "bounds"),
+    (rows.copy, {"out": np.zeros(9, np.int64)}, "out: 9 int64 values given"),
+    (rows.copy, {"rows": []}, "out"),
+    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(5, np.int32)]}, "rows: 20 bytes in items of 4 in row 1"),
+    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.float32)]}, "rows"),
+    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(8, np.int32)[::2]]}, "rows"),
+]
+
+
+@pytest.mark.parametrize(("function", "changed", "sentence"), WRONG_VALUES)
+def test_values_out_of_bounds_are_refused(function: Callable[..., Any], changed: Arguments, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        call(function, changed)
+
+
+@pytest.mark.parametrize("function", list(GOOD), ids=name_of)
+def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> None:
+    for name in GOOD[function]():
+        if name in ("characters", "inner"):  # any object is true or false
+            continue
+        with pytest.raises((TypeError, ValueError)):
+            call(function, {name: object()})
+    with pytest.raises(TypeError):
+        function()
+
+
+@pytest.mark.parametrize("texts", [["a", b"b"], ["a", None], 3])
+def test_texts_are_strings(texts: Any) -> None:
+    for function in (lines.hash_lines, minhash.signatures):
+        with pytest.raises(TypeError):
+            call(function, {"texts": texts})
+
+
+@pytest.mark.parametrize("stop_words", [((1,),), (["the"],), ("the",), [("the",)], ((b"the",),)])
+def test_stop_words_are_tuples_of_strings(stop_words: Any) -> None:
+    with pytest.raises(TypeError):
+        call(heuristics.measure, {"stop_words": stop_words})
+
+
+def test_merges_and_ids_may_be_bytes_at_any_address() -> None:
+    """Words of 32 bits at an odd address: loaded byte by byte."""
+    merges = np.array([97, 98, 300], np.uint32).tobytes()
+    for offset in range(4):
+        ids = memoryview(bytes(offset) + np.arange(256, dtype=np.uint32).tobytes())[offset:]
+        rows_ = memoryview(bytes(offset) + merges)[offset:]
+        encoder = bpe.Encoder("gpt2", ids, rows_, bytes(0x110000))  # type: ignore[arg-type]
+        assert encoder.encode("abc") == np.array([300, 99], np.uint32).tobytes()
+
+
+def test_whole_is_copied() -> None:
+    """A dict that changes later, or keys with code of their own, cannot reach an encoder at work."""
+    whole = {b"ab": 7}
+    encoder = bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), bytes(0x110000), whole)
+    whole[b"ab"] = -1
+    assert encoder.encode("ab") == np.array([7], np.uint32).tobytes()
+
+    class Piece(bytes):
+        """Equal to nothing, at any price."""
+
+    with pytest.raises(ValueError, match="whole"):
+        bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), bytes(0x110000), {Piece(b"ab"): 7})
