@@ -16,6 +16,7 @@ from refinery.loader.format.manifest import (
     MANIFEST,
     SCHEMA_VERSION,
     SUFFIXES,
+    WRITER,
     IndexedWriter,
     dtype_for,
     seal,
@@ -104,7 +105,7 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
     with IndexedWriter(corpus.bin, dtype) as writer:
         for document in np.split(ids, ends[:-1]):
             writer.add(document)
-    write_provenance(folder / (name + SUFFIXES["provenance"]), [])
+    write_provenance(folder / (name + SUFFIXES["provenance"]), [], ())
 
     paths = {key: name + suffix for key, suffix in SUFFIXES.items()}
     files = {key: {"path": path, **checksums(folder / path)._asdict()} for key, path in paths.items()}
@@ -114,6 +115,10 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": "benchmark",
+        "lane": "web",
+        "stages": [],
+        "columns": [],
+        "writer": WRITER,
         "fingerprint": "0" * 64,
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],

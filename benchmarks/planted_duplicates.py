@@ -23,7 +23,6 @@ import gzip
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -226,7 +225,7 @@ def main() -> None:
         if getattr(args, name) < 1:
             parser.error(f"--{name}: {getattr(args, name)} given, 1 or more is allowed")
     try:
-        near = replace(NearParams(), threshold=args.threshold, verify=args.verify)
+        near = NearParams(threshold=args.threshold, verify=args.verify)
     except ValueError as error:
         parser.error(str(error))
     print(describe_run())

@@ -9,7 +9,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, overrid
 from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recipe_class
 from refinery.pipelines.recipe.user_stages import UserCode, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
-from refinery.transforms.core.params import given
+from refinery.transforms.core.params import below, given
 
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
@@ -46,7 +46,8 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
         raise RecipeError(str(error)) from None
     lane, data, code = _place_stages(lane, data, (folder or Path()).resolve())
     cls = recipe_class(lane)
-    cls.CODE = code
+    if code.files:  # the class of this recipe alone: files may change before the next one is read
+        cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
     return parse(cls, data)
 
 
@@ -65,7 +66,11 @@ def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane,
             stage, code = load_stage(place.use, folder)
             lane = lane.insert(stage, place.after)
         except ValueError as error:
-            raise RecipeError(f"{where}.{error}") from error
+            raise RecipeError(below(where, str(error))) from error
+        if stage.key in Recipe.model_fields:
+            raise RecipeError(
+                f"{where}.use: a stage {stage.name!r} given, a name that no key of recipes has is allowed"
+            )
         own = {key: value for key, value in entry.items() if key not in UsedStage.model_fields}
         section = data.get(stage.key)
         if own and isinstance(section, dict):

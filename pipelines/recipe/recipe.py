@@ -173,8 +173,10 @@ class Recipe(Params):
         return {name: value for name, value in self.plain().items() if name not in UNDECIDING}
 
 
+@cache
 def recipe_class(lane: Lane) -> type[Recipe]:
-    """The recipe of a lane: `Recipe` and a section for each stage that it does not have already."""
+    """The recipe of a lane: `Recipe` and a section for each stage that it does not have already. One class a lane, so
+    that equal recipes are equal."""
     fields: dict[str, Any] = {}
     for stage in lane.stages:
         if stage.params is None or stage.key in Recipe.model_fields:

@@ -18,7 +18,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability.api import beam_runner_api_pb2 as api
 
 from refinery.pipelines.dataflow.launch_flags import fill_in
-from refinery.pipelines.lanes import web
+from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.runners.same_code import CheckWorkers
@@ -26,6 +26,7 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.read.sources import ReadTask, write_tasks
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
+from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from tests.pipelines.inputs import ROOT
 
 OUTPUT, WORK = "gs://corpus/web", "gs://staging/web"
@@ -61,20 +62,22 @@ def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable
         if phase == "clean":
             paths = (f"gs://raw/crawl/CC-MAIN-{n:06d}.warc.gz" for n in range(files))
             listed = write_tasks(str(lists), [ReadTask(p, "warc", "crawl", n, 1 << 30) for n, p in enumerate(paths)])
-            web.clean(pipeline, recipe, moved(listed), WORK, report, {"tasks": listed.plain()})
+            graphs.clean(pipeline, recipe, moved(listed), WORK, report, {"tasks": listed.plain()})
         elif phase == "dedup":
             rows = 1_000_000 // files  # what the graph looks like depends on the documents, by the rounds of stars
             parts = [(f"{WORK}/signatures/part-{n:032x}.parquet", rows) for n in range(files)]
             provenance = tuple((f"gs://old/train/web/{n}.provenance.parquet", 9, "00000000") for n in range(files))
             old = ReferenceCorpus("gs://old", tuple(parts), provenance)
             found = list_parts(str(lists), parts, (old,))
-            web.dedup(pipeline, recipe, moved(found), 1024, WORK, report, {})
+            graphs.dedup(pipeline, recipe, moved(found), 1024, WORK, report, {})
         else:
             names = [(f"documents/part-{n:032x}.parquet", f"verdicts/part-{n:032x}.parquet") for n in range(files)]
             pairs = [PartPair(WORK, documents, WORK, verdicts, 0) for documents, verdicts in names]
             counts = {"train/web": files, "validation/web": 1 + files // 100}
             listed = write_pairs(str(lists), pairs)
-            web.shards(pipeline, recipe, moved(listed), counts, 7, "uint16", WORK, OUTPUT, report, {})
+            domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
+            job = ShardsJob(recipe.shards, counts, domains, "uint16", provenance_columns(recipe.LANE), OUTPUT)
+            graphs.shards(pipeline, recipe, moved(listed), job, 7, WORK, report, {})
         pipeline | CheckWorkers()
 
     return build

@@ -194,11 +194,11 @@ def _limits(metadata: Iterable[Any]) -> dict[str, Any]:
 
 def _number(hint: Any, metadata: Iterable[Any]) -> str:
     found = _limits(metadata)
+    if hint is int and "lt" in found:
+        found["le"] = found.pop("lt") - 1
     if "ge" in found and "le" in found:
         return f"{_WORDS[hint]} from {found['ge']} to {found['le']}"
-    if "ge" in found and not {"le", "lt"} & found.keys():
-        return f"{_WORDS[hint]} of {found['ge']} or more"
-    said = {"ge": "from {}", "gt": "above {}", "le": "up to {}", "lt": "below {}"}
+    said = {"ge": "of {} or more", "gt": "above {}", "le": "up to {}", "lt": "below {}"}
     limits = " and ".join(words.format(found[name]) for name, words in said.items() if name in found)
     return f"{_WORDS[hint]} {limits}".rstrip()
 
@@ -241,7 +241,7 @@ def _problems(cls: type[Params], error: ValidationError) -> Iterator[str]:
             options = (
                 [option for option in get_args(hint) if isinstance(option, str)] if kind == "literal_error" else []
             )
-            near = difflib.get_close_matches(value, options, 1) if options and _is_short(value) else []
+            near = difflib.get_close_matches(value, options, 1, 0.7) if options and _is_short(value) else []
             problem = f"{given(value)} given, {what} is allowed{f' (did you mean {near[0]}?)' if near else ''}"
         yield f"{dotted(path)}: {problem}"
 

@@ -201,6 +201,10 @@ class NothingSplit(ValueError):
     """A splitting stage returned neither documents nor a reason."""
 
 
+class NoDocument(TypeError):
+    """A stage returned neither a document of the type that it declares nor a Drop: a forgotten `return doc`."""
+
+
 class _JudgeDocument(_Routing):
     def __init__(
         self,
@@ -208,12 +212,14 @@ class _JudgeDocument(_Routing):
         judge: Callable[..., Any],
         prepare: Callable[[], Any] | None,
         rejects: RejectParams,
+        output_type: type,
         splits: bool = False,
         reasons: frozenset[str] | None = None,
     ):
         super().__init__(stage, rejects)
         self.judge = judge
         self.prepare = prepare
+        self.output_type = output_type
         self.splits = splits
         self.reasons = reasons
 
@@ -228,6 +234,10 @@ class _JudgeDocument(_Routing):
                 self._check(result)
             elif self.splits:
                 result = self._collect(result)
+            elif not isinstance(result, self.output_type):
+                raise NoDocument(
+                    f"{self.stage}: {type(result).__name__} returned, {self.output_type.__name__} declared"
+                )
         except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
             self.counters.seconds += time.perf_counter() - start
             data = content_bytes(doc)
@@ -255,6 +265,9 @@ class _JudgeDocument(_Routing):
         found = tuple(results)
         if not found:
             raise NothingSplit(f"{self.stage}: no document was made of one, and it was not dropped for a reason")
+        for each in found:
+            if not isinstance(each, self.output_type):
+                raise NoDocument(f"{self.stage}: {type(each).__name__} among its documents")
         return found
 
 
@@ -333,7 +346,9 @@ class PerDocument(beam.PTransform):
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
-        dofn = _JudgeDocument(self.stage, self.judge, self.prepare, self.rejects, self.splits, self.reasons)
+        dofn = _JudgeDocument(
+            self.stage, self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons
+        )
         outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type

@@ -122,6 +122,12 @@ class Stage(Generic[P]):
             raise ValueError(f"stage: name {self.name!r} given, kebab-case is allowed")
         if self.version < 1:
             raise ValueError(f"stage {self.name}: version {self.version} given, 1 or more is allowed")
+        for what in ("libraries", "schemes", "notes", "reasons", "uses"):
+            if not isinstance(getattr(self, what), tuple):
+                given = type(getattr(self, what)).__name__
+                raise ValueError(f"stage {self.name}: {what} of type {given} given, a tuple is allowed")
+        if self.params is not None and not (isinstance(self.params, type) and issubclass(self.params, Params)):
+            raise ValueError(f"stage {self.name}: params {self.params!r} given, a subclass of Params is needed")
         names = [reason.name for reason in self.reasons]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"stage {self.name}: reason {twice[0]!r} given twice")

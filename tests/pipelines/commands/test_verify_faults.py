@@ -12,7 +12,16 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, IndexedWriter, seal, unseal, write_provenance
 from refinery.pipelines.commands.verify import verify
-from tests.corpus_factory import EOS, TOKENIZER, ByteTokenizer, build_corpus, edit_manifest, encode, provenance_row
+from tests.corpus_factory import (
+    COLUMNS,
+    EOS,
+    TOKENIZER,
+    ByteTokenizer,
+    build_corpus,
+    edit_manifest,
+    encode,
+    provenance_row,
+)
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
 CODE = "train/code/shard-00000-of-00001"
@@ -27,7 +36,7 @@ def rewrite(root: Path, name: str, documents: list[np.ndarray], texts: list[str]
     if texts is not None:
         offsets = np.cumsum([0, *map(len, documents)])
         rows = [provenance_row(t, name, int(o), len(d)) for t, o, d in zip(texts, offsets, documents, strict=False)]
-        write_provenance(root / f"{name}.provenance.parquet", rows)
+        write_provenance(root / f"{name}.provenance.parquet", rows, COLUMNS)
 
 
 def patch_tokens(name: str, at: int, value: int) -> Callable[[Path], None]:

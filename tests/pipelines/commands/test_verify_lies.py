@@ -10,20 +10,22 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from refinery.loader.format.manifest import MANIFEST, PROVENANCE_SCHEMA, RUN, seal, unseal
-from refinery.pipelines.commands import verify as module
+from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
 from refinery.pipelines.commands.verify import read_plan, verify
 from refinery.pipelines.commands.verify_files import RECORDS
 from refinery.pipelines.commands.verify_shard import Plan, RowCheck
-from refinery.pipelines.lanes import web
+from refinery.pipelines.lanes.web import LANE
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
+from refinery.transforms.write.shards import provenance_columns
 from refinery.transforms.write.shuffle import order_key, split_of
 from tests.corpus_factory import (
     BOS,
+    COLUMNS,
     DEAD,
     EOS,
     RECIPE,
     REJECTS,
+    STAGES,
     TOKENIZER,
     ByteTokenizer,
     build_corpus,
@@ -240,13 +242,14 @@ def test_a_link_inside_and_foreign_files_are_fine(tmp_path: Path) -> None:
 
 
 def test_constants_are_those_of_the_funnel() -> None:
-    assert module.STAGES == web.STAGES
+    assert [(LANE.phase_of(stage), stage.name) for stage in LANE.stages] == list(STAGES)
+    assert provenance_columns(LANE) == COLUMNS
     assert {"dead_letters": tuple(DEAD_SCHEMA.names), "rejects": tuple(REJECT_SCHEMA.names)} == RECORDS
 
 
 def rows_of(ids: list[bytes], origins: list[str]) -> pa.RecordBatch:
     rows = [provenance_row("x", "", 0, 1, id_) | {"origin": o} for id_, o in zip(ids, origins, strict=True)]
-    return pa.RecordBatch.from_pylist(rows, schema=PROVENANCE_SCHEMA)
+    return pa.RecordBatch.from_pylist(rows, schema=provenance_schema(COLUMNS))
 
 
 def faults(batches: list[pa.RecordBatch], index: int, count: int, split: str = "train", seed: int = 7) -> list[str]:

@@ -40,8 +40,8 @@ STEPS = {
     "clean": {
         *EVERY,
         *(f"ReadSources/{step}" for step in (*LIST, "tasks", "read/records/each")),
-        *("EXTRACT/extract/judge/each", "URL/url/judge/each", "LANGUAGE/language/judge/each"),
-        *("HEURISTICS/heuristics/judge/each", "write-documents/parts/each"),
+        *(f"{stage}/judge/each" for stage in ("extract", "url", "language", "heuristics")),
+        "write-documents/parts/each",
     },
     "dedup": {
         *EVERY,

@@ -200,6 +200,7 @@ class Limited(Params):
     positive: Positive = 1
     count: Count | None = None
     most: Annotated[int, Field(le=9)] = 1
+    byte: Annotated[int, Field(ge=1, lt=256)] = 1
     code: Annotated[int, Field(ge=-1, le=9)] = 1
     text: Annotated[str, Field(min_length=1)] = "x"
     word: Annotated[str, Field(min_length=3)] = "xxx"
@@ -214,7 +215,7 @@ LIMITS = [
     ("share", "x", "share: 'x' (text) given, a number from 0 to 1 is allowed"),
     ("ratio", 0, "ratio: 0 given, a number above 0 and up to 1 is allowed"),
     ("open", 1, "open: 1 given, a number above 0 and below 1 is allowed"),
-    ("half", 1, "half: 1 given, a number from 0 and below 1 is allowed"),
+    ("half", 1, "half: 1 given, 0 or more and below 1 is allowed"),
     ("wide", 0, "wide: 0 given, a number above 0 is allowed"),
     ("low", 1, "low: 1 given, a number below 1 is allowed"),
     ("positive", 0, "positive: 0 given, 1 or more is allowed"),
@@ -223,6 +224,7 @@ LIMITS = [
     ("count", -1, "count: -1 given, 0 or more or null is allowed"),
     ("count", "x", "count: 'x' (text) given, an integer of 0 or more or null is allowed"),
     ("most", 10, "most: 10 given, an integer up to 9 is allowed"),
+    ("byte", 256, "byte: 256 given, an integer from 1 to 255 is allowed"),
     ("code", -2, "code: -2 given, an integer from -1 to 9 is allowed"),
     ("text", "", "text: '' (empty text) given, text that is not empty is allowed"),
     ("word", "xx", "word: 'xx' (text) given, text of 3 characters or more is allowed"),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
-from refinery.pipelines.recipe.params import fingerprint, to_plain
+from refinery.pipelines.recipe.params import fingerprint
 
 RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
 
@@ -16,7 +16,7 @@ def test_a_ready_recipe_loads_and_reads_back(path: Path) -> None:
     plain = recipe.plain()
     assert recipe.name == path.stem
     assert parse_recipe(plain) == recipe
-    assert fingerprint(to_plain(parse_recipe(plain))) == fingerprint(plain)
+    assert fingerprint(parse_recipe(plain).plain()) == fingerprint(plain)
 
 
 def test_the_demo_has_every_stage_on() -> None:

@@ -114,10 +114,10 @@ def test_too_little_is_dropped(left, min_chars, kept):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"max_documents": 0}, "max_documents: 0 given, 1 to 2"),
+        ({"max_documents": 0}, "max_documents: 0 given, an integer from 1 to 4294967295 is allowed"),
         ({"max_documents": 2**32}, "max_documents: 4294967296 given"),
-        ({"scope": "domain"}, "scope: 'domain' given, 'source' or 'corpus' is allowed"),
-        ({"min_line_words": 0}, "min_line_words: 0 given, 1 to 15 is allowed"),
+        ({"scope": "domain"}, "scope: 'domain' \\(text\\) given, one of source, corpus is allowed"),
+        ({"min_line_words": 0}, "min_line_words: 0 given, an integer from 1 to 15 is allowed"),
         ({"min_line_words": 16}, "min_line_words: 16 given"),
         ({"min_chars": -1}, "min_chars: -1 given, 0 or more is allowed"),
     ],

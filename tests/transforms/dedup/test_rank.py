@@ -70,5 +70,5 @@ def test_golden_key():
 
 
 def test_refuses_unknown_preference():
-    with pytest.raises(ValueError, match="prefer: 'best' given"):
+    with pytest.raises(ValueError, match=r"^prefer: 'best' \(text\) given, one of longest, newest, first is allowed$"):
         RankParams(prefer="best")

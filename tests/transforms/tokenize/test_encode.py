@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import Drop
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.tokenize.encode import (
     ENCODE,
     EncodedDocument,
@@ -38,9 +38,13 @@ def model_path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(file)
 
 
+def encoded_with(params: TokenizerParams, doc: Document) -> EncodedDocument | Drop:
+    return encode_document(doc, load_encoder(params), params)
+
+
 def test_document_becomes_tokens_with_eos(path: str) -> None:
     doc = make_document("hello wé", url="http://x/", meta={"language": "en"})
-    encoded = encode_document(doc, load_encoder(TokenizerParams(path=path)))
+    encoded = encoded_with(TokenizerParams(path=path), doc)
     assert isinstance(encoded, EncodedDocument)
     tokenizer = load_tokenizer(path)
     hello, space_w = tokenizer.token_id("hello"), tokenizer.token_id("Ġw")
@@ -62,7 +66,7 @@ def test_document_becomes_tokens_with_eos(path: str) -> None:
     ],
 )
 def test_bos_and_eos(path: str, bos: str | None, eos: str | None, ends: tuple[list[int], list[int]]) -> None:
-    encoded = encode_document(make_document("a"), load_encoder(TokenizerParams(path=path, bos=bos, eos=eos)))
+    encoded = encoded_with(TokenizerParams(path=path, bos=bos, eos=eos), make_document("a"))
     assert isinstance(encoded, EncodedDocument)
     assert encoded.tokens.tolist() == [*ends[0], 1 + ord("a"), *ends[1]]
 
@@ -72,7 +76,7 @@ def test_large_vocabularies_take_int32(tmp_path: Path) -> None:
     spec["model"]["vocab"]["rare"] = 65_500
     path = write(tmp_path / "large.json", spec)
     assert check_tokenizer(TokenizerParams(path=path)).vocab_size == 65_501
-    encoded = encode_document(make_document("hello"), load_encoder(TokenizerParams(path=path)))
+    encoded = encoded_with(TokenizerParams(path=path), make_document("hello"))
     assert isinstance(encoded, EncodedDocument)
     assert encoded.tokens.dtype == np.int32
 
@@ -133,16 +137,16 @@ def test_unknown_boundaries_are_one_line(path: str, params: dict[str, Any], mess
 
 @pytest.mark.parametrize("field", ["path", "bos", "eos"])
 def test_empty_parameters_are_refused(field: str) -> None:
-    with pytest.raises(ValueError, match=f"^{field}: '' given"):
+    with pytest.raises(ValueError, match=rf"^{field}: '' \(empty text\) given, text that is not empty"):
         TokenizerParams(**{"path": "x.json", field: ""})
 
 
 def test_empty_text_is_dropped_and_surrogates_fail(path: str, model_path: str) -> None:
     for each in (path, model_path):
-        encoder = load_encoder(TokenizerParams(path=each))
-        assert encode_document(make_document(""), encoder) == Drop("no-tokens")
+        params = TokenizerParams(path=each)
+        assert encoded_with(params, make_document("")) == Drop("no-tokens")
         with pytest.raises(UnicodeEncodeError):
-            encoder.tokenizer.encode("a\ud800b")
+            load_encoder(params).tokenizer.encode("a\ud800b")
 
 
 @given(st.text())
@@ -186,4 +190,6 @@ def test_a_pipeline_encodes_and_counts(path: str) -> None:
 
 def test_parameters_and_transform_pickle(path: str) -> None:
     params = TokenizerParams(path=path)
-    assert pickle.loads(pickle.dumps(ENCODE(params))).params == params  # noqa: S301
+    assert pickle.loads(pickle.dumps(params)) == params  # noqa: S301
+    again = pickle.loads(pickle.dumps(ENCODE(params)))  # noqa: S301
+    assert again.judge.keywords == {"params": params} and again.prepare.args == (params,)

@@ -1,0 +1,128 @@
+"""Recipes from plain data: the lane's class, its checks, and the places of stages from elsewhere."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import Recipe, find_lane, recipe_class
+
+PLAIN: dict[str, Any] = {
+    "name": "small",
+    "sources": [{"name": "crawl", "paths": ["in/*"]}],
+    "tokenizer": {"path": "tokenizer.json"},
+}
+MODULE = """
+from refinery.transforms.core.document import Drop
+from refinery.transforms.core.params import Params, Share
+from refinery.transforms.core.stage import Reason, Stage
+
+
+class DigitsParams(Params):
+    max_ratio: Share = 0.3
+
+
+def judge(doc, params):
+    return doc
+
+
+FIELDS = dict(version=1, summary="Digits.", params=DigitsParams, judge=judge)
+DIGITS = Stage(name="digits", **FIELDS)
+URL = Stage(name="url", **FIELDS)
+SOURCES = Stage(name="sources", **FIELDS)
+READ = Stage(name="more", version=1, summary="No judge.")
+NUMBER = 7
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    path = tmp_path_factory.mktemp("recipe")
+    (path / "stages_of_this_test.py").write_text(MODULE)
+    yield path
+    sys.modules.pop("stages_of_this_test", None)
+    sys.path[:] = [entry for entry in sys.path if entry != str(path)]
+
+
+def used(folder: Path, stage: str = "DIGITS", after: str = "url", **params: Any) -> Recipe:
+    entry = {"use": f"stages_of_this_test:{stage}", "after": after, **params}
+    return parse_recipe({**PLAIN, "stages": [entry]}, folder)
+
+
+def test_equal_recipes_are_equal() -> None:
+    assert parse_recipe(PLAIN) == parse_recipe({**PLAIN, "lane": "web", "exact_dup": True})
+    assert type(parse_recipe(PLAIN)) is recipe_class(find_lane("web"))
+    assert parse_recipe(PLAIN) != parse_recipe({**PLAIN, "exact_dup": False})
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"lane": "wbe"}, "lane: 'wbe' given, web is allowed"),
+        ({"sources": []}, "sources: a list of 0 values given, 1 or more are allowed"),
+        (
+            {"sources": [{"name": "a", "paths": ["x"]}, {"name": "a", "paths": ["y"]}]},
+            "sources: the name 'a' given twice, every source needs its own name",
+        ),
+        (
+            {"sources": [{"name": "a", "paths": ["x"], "meta_fields": ["id", "quality"]}]},
+            "sources[0].meta_fields: 'quality' given, any but what stages note themselves is allowed: "
+            "copies, copy_sources, cut_lines, language, language_score, lines_cut, pii, quality, toxicity",
+        ),
+        (
+            {"near_dup": {"bands": 200}},
+            "near_dup.bands: 200 bands of 8 rows given, at most 112 values (permutations) are allowed",
+        ),
+        (
+            {"near_dup_in_source": {"other": {}}},
+            "near_dup_in_source: 'other' given, the name of a source or '*' is allowed",
+        ),
+        ({"stages": {}}, "stages: a mapping of 0 keys given, a list, each a section (keys use, after), is allowed"),
+        ({"stages": [3]}, "stages[0]: 3 (an integer) given, a mapping with use, after and parameters is allowed"),
+        ({"stages": [{"use": "a:B"}]}, "stages[0].after: nothing given, text that is not empty is required"),
+        (
+            {"stages": [{"use": "no module", "after": "url"}]},
+            "stages[0].use: 'no module' given, module:NAME is allowed",
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_a_mistake_is_one_line(changes: dict[str, Any], line: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe({**PLAIN, **changes})
+    assert str(caught.value) == line
+
+
+def test_a_stage_from_elsewhere_has_its_place_and_section(folder: Path) -> None:
+    recipe = used(folder, max_ratio=0.5)
+    assert recipe.LANE.funnel.index("digits") == recipe.LANE.funnel.index("url") + 1
+    assert recipe.digits.max_ratio == 0.5  # type: ignore[attr-defined]
+    assert [stage.name for stage, _ in recipe.active("clean")] == ["read", "extract", "url", "digits", *LATER]
+    assert recipe.CODE.sources() == {"stages_of_this_test.py": MODULE.encode()}
+    assert parse_recipe(recipe.plain(), folder).plain() == recipe.plain()
+    assert not parse_recipe(PLAIN).CODE.files  # other recipes of this process know nothing of it
+
+
+LATER = ("language", "heuristics")
+
+
+@pytest.mark.parametrize(
+    ("stage", "after", "params", "message"),
+    [
+        ("DIGITS", "url", {"max_ratio": 2}, r"stages\[0\]\.max_ratio: 2 given, a number from 0 to 1 is allowed"),
+        ("DIGITS", "url", {"ratio": 2}, r"stages\[0\]\.ratio: unknown key, did you mean max_ratio\?"),
+        ("DIGITS", "read", {}, r"stages\[0\]\.after: 'read' given, extract, url, .* is allowed"),
+        ("DIGITS", "uri", {}, r"stages\[0\]\.after: 'uri' given, extract, url, .* is allowed"),
+        ("DIGIT", "url", {}, r"stages\[0\]\.use: 'stages_of_this_test:DIGIT' given, .*; did you mean DIGITS\?"),
+        ("NUMBER", "url", {}, r"stages\[0\]\.use: .* has no declaration of a stage by that name; .*"),
+        ("READ", "url", {}, r"stages\[0\]\.use: .* a stage that judges single documents is allowed"),
+        ("URL", "language", {}, r"stages\[0\]: lane web: stage 'url' declared twice"),
+        ("SOURCES", "url", {}, r"stages\[0\]\.use: a stage 'sources' given, a name that no key of recipes has is .*"),
+    ],
+)
+def test_a_wrong_use_is_one_line(folder: Path, stage: str, after: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecipeError, match=f"^{message}$"):
+        used(folder, stage, after, **params)
