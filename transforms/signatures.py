@@ -4,8 +4,8 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 
 1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
    lower-cased one by one. In scripts written without spaces (native/include/scripts.h) every character, with its
-   marks, is a word. Everything else is a border. With unit "character" every such character is a unit, and borders between two of them
-   are one space.
+   marks, is a word. Everything else is a border. With unit "character" every such character is a unit, and borders
+   between two of them are one space.
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
