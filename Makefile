@@ -21,7 +21,7 @@ FROM := $(if $(INPUT),--input '$(INPUT)',)
 define same_demo
 	mkdir -p $(2)
 	ln -sfn $(CURDIR)/recipes $(2)/recipes
-	$(MAKE) -C $(2) -f $(CURDIR)/Makefile demo-steps BIN=$(CURDIR)/$(1) OUT=$(OUT)
+	$(MAKE) -C $(2) -f $(CURDIR)/Makefile demo-steps BIN=$(abspath $(1)) OUT=$(OUT)
 	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
@@ -98,9 +98,9 @@ wheel: $(VENV)/.installed
 test-wheel: wheel demo
 	rm -rf $(EMPTY)
 	$(PYTHON) -m venv $(EMPTY)
-	PATH=$(CURDIR)/$(EMPTY)/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: dist/*.whl
-	PATH=$(CURDIR)/$(EMPTY)/bin $(EMPTY)/bin/python -I tests/try_wheel.py $(OUT)/corpus
-	PATH=$(CURDIR)/$(EMPTY)/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: dist/*.whl
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/python -I tests/try_wheel.py $(OUT)/corpus
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
 	    "$$(ls dist/*.whl)[pipeline]"
 	$(call same_demo,$(EMPTY)/bin,out/wheel)
 
