@@ -16,7 +16,7 @@ from refinery.loader.format.manifest import MANIFEST
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
-from refinery.transforms.core.per_document import RejectParams
+from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams

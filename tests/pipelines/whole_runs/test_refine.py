@@ -13,7 +13,7 @@ from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.prefix import differences
-from refinery.pipelines.run.refine import cut_waves
+from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
 

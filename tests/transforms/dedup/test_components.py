@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.per_document import merge_side_outputs
 from refinery.transforms.core.report import merge_records
+from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.dedup.components import (
     FOREST_DOCUMENTS,
     FOREST_MOST,
