@@ -68,5 +68,6 @@ class PhaseJobs:
                 "too many dead letters:\n  "
                 + "\n  ".join(problems)
                 + f"\nThey are listed in {self.store.url('dead_letters')}. To tolerate them, run the same command with "
-                "--set failures.max_ratio=…: it continues where it stopped. Or fix the inputs and choose another --output."
+                "--set failures.max_ratio=…: it continues where it stopped. Or fix the inputs and choose another "
+                "--output."
             )
