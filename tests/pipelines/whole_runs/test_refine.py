@@ -1,4 +1,4 @@
-"""The whole command: books that balance, refusals, reuse, and what a recipe leaves out."""
+"""The whole command: counts that reconcile, refusals, reuse, and what a recipe leaves out."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
 
 
-def test_every_stage_had_something_to_do_and_the_books_balance(corpus: Path) -> None:
+def test_every_stage_had_something_to_do_and_the_counts_reconcile(corpus: Path) -> None:
     manifest = read_manifest(open_store(str(corpus)))
     lost = {row["stage"] for row in manifest.funnel if row["dropped"] or row["dead"]}
     assert {"read", "url", "language", "heuristics", "exact-duplicates", "near-duplicates", "quality"} <= lost
@@ -139,8 +139,8 @@ def test_mistakes_are_one_line_before_anything_runs(
 ) -> None:
     """In this process, which has imported everything; what a process of its own prints is seen in the other tests."""
     code = execute(["refine", f"{inputs}/recipe.yaml", "--output", f"{tmp_path}/out", "--workers", "0", *arguments])
-    told = capsys.readouterr().err
-    assert code == 2 and message in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert code == 2 and message in output and output.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 

@@ -139,7 +139,7 @@ def test_verdicts_of_another_length_are_an_error(tmp_path: Path) -> None:
         list(read_removals(pair))
 
 
-def test_blocks_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = make_rows(400, 6)
     pairs = write_parts(tmp_path / "work", [rows], 50)
     monkeypatch.setattr(module, "BATCH_BYTES", 2_000)
