@@ -13,7 +13,7 @@ INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
 
-.PHONY: demo test test-torch terraform-test sanitize lint clean
+.PHONY: demo test test-all test-torch terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,10 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(
 
 test: $(VENV)/.installed $(AUDIT)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every cell of every matrix, every size in full: docs/testing.md.
+test-all: $(VENV)/.installed $(AUDIT)/.installed
+	REFINERY_TESTS=all $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What audits the repository (checkov and its parsers) cannot live beside the pipeline: it needs older versions. Most of
 # its modules are never imported, so they are not compiled.
