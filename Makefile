@@ -25,7 +25,7 @@ define same_demo
 	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
-.PHONY: demo demo-steps wheel test-wheel test-python test-versions test test-torch terraform-test \
+.PHONY: demo demo-steps wheel test-wheel test-python test-versions test test-all test-torch terraform-test \
     sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
@@ -36,6 +36,10 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(
 
 test: $(VENV)/.installed $(AUDIT)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every cell of every matrix, every size in full: docs/testing.md.
+test-all: $(VENV)/.installed $(AUDIT)/.installed
+	REFINERY_TESTS=all $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What audits the repository (checkov and its parsers) cannot live beside the pipeline: it needs older versions. Most of
 # its modules are never imported, so they are not compiled.

@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.loader.errors import CorruptObject
-from refinery.loader.storage import gcs_client
+from refinery.loader.storage import gcs_client, gcs_store, gcs_upload
 from refinery.loader.storage.fetch import FetchError, FetchParams, Transient
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
@@ -35,13 +35,17 @@ from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
 SHORT_DEADLINE = replace(QUICK, deadline=0.2)
 SMALL = bytes(range(256)) * 100
-LARGE = os.urandom(UPLOAD_CHUNK) * 2 + b"tail"  # three chunks
+PIECE = 256 << 10  # the smallest chunk that the service takes
+LARGE = os.urandom(PIECE) * 2 + b"tail"  # three chunks of that size
 
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[FakeGcs]:
+    """With uploads in small chunks; a process of its own has the real ones."""
     with pytest.MonkeyPatch.context() as patch, fake_gcs("bucket") as server:
         server.use(patch)
+        for module in (gcs_store, gcs_upload):
+            patch.setattr(module, "UPLOAD_CHUNK", PIECE)
         yield server
         gcs_client.close()
 
@@ -248,7 +252,7 @@ def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: 
         return
     assert server.changes == [("create", "bucket", "p/x")] + [("replace", "bucket", "p/x")] * repeated
     assert "delete" not in {call.kind for call in server.calls}
-    again = {"corrupt request": len(data), "lost": 0 if "-" in kind else len(data)}.get(fault, UPLOAD_CHUNK)
+    again = {"corrupt request": len(data), "lost": 0 if "-" in kind else len(data)}.get(fault, PIECE)
     sent = sum(call.size for call in server.calls)
     assert fault == "stall" or sent <= len(data) + again + 4096, "a fault in one chunk must not resend all of them"
 

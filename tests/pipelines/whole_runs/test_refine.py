@@ -227,9 +227,9 @@ def test_a_proxy_for_the_network_is_not_for_the_workers(inputs: Path, tmp_path: 
     refine(inputs, tmp_path / "out", "--workers", 2, environment=proxies)
 
 
-def test_no_code_from_the_working_directory_runs(inputs: Path, tmp_path: Path) -> None:
+def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) -> None:
     (tmp_path / "orjson.py").write_text("import pathlib; pathlib.Path('executed').touch()")
-    command = [Path(sys.executable).parent / "refinery", "refine", inputs / "recipe.yaml", "--output", "out"]
+    command = [Path(sys.executable).parent / "refinery", "refine", small / "recipe.yaml", "--output", "out"]
     subprocess.run([*command, "--workers", "1"], cwd=tmp_path, check=True, capture_output=True, timeout=250)
     assert not (tmp_path / "executed").exists()
 
