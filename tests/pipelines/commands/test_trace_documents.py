@@ -85,7 +85,7 @@ def test_kept(corpus: Path) -> None:
                 continue  # a copy of it
             assert isinstance(answer, Kept)
             assert (answer.shard, answer.document, answer.token_offset) == (WEB0, number, row["token_offset"])
-            assert (answer.doc.id, answer.language, answer.sources) == (row["id"].hex(), "en", ("crawl",))
+            assert (answer.doc.id, answer.columns["language"], answer.sources) == (row["id"].hex(), "en", ("crawl",))
 
 
 def test_one_address_of_many_documents(corpus: Path) -> None:
