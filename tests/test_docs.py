@@ -195,7 +195,7 @@ def test_files_that_the_pages_name_exist() -> None:
 def test_every_page_is_linked_from_the_readme_which_is_short() -> None:
     text = README.read_text()
     assert [path.name for path in PAGES[1:] if f"(docs/{path.name})" not in text] == []
-    assert len(text.splitlines()) < 120
+    assert len(text.splitlines()) < 200
 
 
 @pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE, *RECIPES], ids=lambda path: f"{path.parent.name}-{path.name}")
