@@ -155,7 +155,7 @@ def test_work_elsewhere_discarded_or_taken_over(run: Path, tmp_path: Path) -> No
     assert f"clean: done, taken over from {tmp_path / 'parts'}" in words(found)
     assert [phase.state for phase in found.phases] == ["done", "to do", "to do"]
     found = inspect(str(run), str(tmp_path / "nowhere"))
-    assert found.state == "started" and "if its --work is another one, give it here, too" in words(found)
+    assert found.state == "started" and "if it has another --work, give it here, too" in words(found)
 
 
 # --- jobs -----------------------------------------------------------------------------------------------------------
