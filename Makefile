@@ -1,10 +1,13 @@
 # Everything a newcomer needs: `make demo`, `make test`, `make lint`. Each makes .venv first, from nothing but Python 3.11
-# and a C compiler.
+# (PYTHON=python3.12 or python3.13: another) and a C compiler.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 AUDIT := $(VENV)/audit
+EMPTY := $(VENV)/wheel
+VERSION ?= 3.12
+OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include)
@@ -13,7 +16,17 @@ INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
 
-.PHONY: demo test test-torch terraform-test sanitize lint clean
+# The demo once more by another installation: $(1) is the folder of its programs, $(2) the folder to run in. Every file of
+# the corpus must be the same but those that name the version of Python.
+define same_demo
+	mkdir -p $(2)
+	ln -sfn $(CURDIR)/recipes $(2)/recipes
+	$(MAKE) -C $(2) -f $(CURDIR)/Makefile demo-steps BIN=$(abspath $(1)) OUT=$(OUT)
+	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
+endef
+
+.PHONY: demo demo-steps wheel test-wheel test-python test-versions test test-all test-torch terraform-test \
+    sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +36,10 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(
 
 test: $(VENV)/.installed $(AUDIT)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# Every cell of every matrix, every size in full: docs/testing.md.
+test-all: $(VENV)/.installed $(AUDIT)/.installed
+	REFINERY_TESTS=all $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # What audits the repository (checkov and its parsers) cannot live beside the pipeline: it needs older versions. Most of
 # its modules are never imported, so they are not compiled.
@@ -58,8 +75,15 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy --explicit-package-bases benchmarks
 	$(BIN)/bandit --quiet --recursive --severity-level medium loader transforms pipelines recipes
 
-# A corpus is immutable, so every demo starts in an empty folder.
 demo: $(VENV)/.installed
+	@$(MAKE) --no-print-directory demo-steps
+	@echo
+	@echo "The corpus:      $(OUT)/corpus/train and $(OUT)/corpus/validation (Megatron .bin/.idx, provenance beside them)"
+	@echo "Its books:       $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
+	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
+
+# A corpus is immutable, so every demo starts in an empty folder.
+demo-steps:
 	rm -rf $(OUT)
 	$(BIN)/python recipes/demo_crawl.py $(OUT)/input
 	$(BIN)/refinery train-quality --positive $(OUT)/input/good.jsonl --negative $(OUT)/input/bad.jsonl \
@@ -67,10 +91,33 @@ demo: $(VENV)/.installed
 	$(BIN)/refinery train-tokenizer $(RECIPE) $(FROM) --output $(OUT)/tokenizer.json --vocab-size 4000
 	$(BIN)/refinery refine $(RECIPE) $(FROM) --output $(OUT)/corpus
 	$(BIN)/refinery verify $(OUT)/corpus
-	@echo
-	@echo "The corpus:      $(OUT)/corpus/train and $(OUT)/corpus/validation (Megatron .bin/.idx, provenance beside them)"
-	@echo "Its books:       $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
-	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
+
+# dist/: the source archive, and the wheel that is built from it, for this machine and this Python.
+wheel: $(VENV)/.installed
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+
+# The wheel in an environment of its own, without a compiler on the path: with the base dependencies it reads the demo's
+# corpus and imports neither Beam nor PyTorch; with the extra [pipeline] it makes that corpus again.
+test-wheel: wheel demo
+	rm -rf $(EMPTY)
+	$(PYTHON) -m venv $(EMPTY)
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: dist/*.whl
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/python -I tests/try_wheel.py $(OUT)/corpus
+	PATH=$(abspath $(EMPTY))/bin $(EMPTY)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
+	    "$$(ls dist/*.whl)[pipeline]"
+	$(call same_demo,$(EMPTY)/bin,out/wheel)
+
+# The loader's tests and the demo under another Python: make test-python VERSION=3.13. test-versions: all that are
+# supported. Not part of CI. For 3.13 a C++ compiler is needed: floret has no wheel.
+test-python: demo
+	$(MAKE) $(OTHER)/.installed VENV=$(OTHER) PYTHON=python$(VERSION)
+	$(OTHER)/bin/python -m pytest -n 2 --dist worksteal tests/loader
+	$(call same_demo,$(OTHER)/bin,out/python$(VERSION))
+
+test-versions:
+	$(MAKE) test-python VERSION=3.12
+	$(MAKE) test-python VERSION=3.13
 
 clean:
-	rm -rf $(VENV) build *.egg-info loader/native/*.so transforms/native/*.so $(OUT)
+	rm -rf $(VENV) build dist *.egg-info loader/native/*.so transforms/native/*.so $(OUT) out/wheel out/python3.*

@@ -85,6 +85,7 @@ setup(
         "torch": ["torch==2.13.0"],
         "dev": [
             "bandit>=1.8,<2",
+            "build>=1.3,<2",
             "datasketch==2.0.0",
             "hypothesis>=6.150,<7",
             "mypy==2.4.1",

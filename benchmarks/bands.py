@@ -32,7 +32,7 @@ import numpy as np
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.core.per_document import take_side_outputs
+from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_batches, hash_batches
 from refinery.transforms.dedup.record_batch import CANDIDATE, CORPUS, NEAR, MapRecordBatches, header, read_header
 from refinery.transforms.dedup.reference_corpora import Parts

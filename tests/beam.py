@@ -9,6 +9,9 @@ from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document
 from refinery.transforms.core.document import Document, document_id
+from tests.beam_memory import remember_what_never_changes
+
+remember_what_never_changes()
 
 _collected: dict[int, list[Any]] = {}
 

@@ -1,20 +1,36 @@
 """What holds for all tests."""
 
+import gc
 import ipaddress
+import os
+import resource
 import signal
 import sys
 from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+from tests import sampling
 
 RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606 leaves to tests
+PEAK_LIMIT = 1_500_000_000  # bytes that a process of the tests may hold
+
+settings.register_profile("fast", deadline=None, max_examples=sampling.examples(100), print_blob=True)
+
+found: dict[str, dict[str, Any]] = {}  # test process -> what it says at its end
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
     """A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start; some test it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.addaudithook(stay_here)
+    os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
+    settings.load_profile("fast")
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = int.from_bytes(sampling.seed().encode())
 
 
 def stay_here(event: str, arguments: tuple[Any, ...]) -> None:
@@ -40,8 +56,64 @@ def is_own(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def pytest_collection_finish() -> None:
+    """Imports stay for good. Left among what the garbage collector looks through, their million objects make its full
+    passes rare, and exceptions that refer to themselves hold the data of all frames that they went through until then.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nothing of one file's tests is left for the next one's."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+
+
+def peaks() -> dict[str, int]:
+    """The most that this process held, and the largest of those that it started, in bytes."""
+    started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    forks = sys.modules.get("tests.fork_server")
+    return {
+        "itself": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "started": max(started, forks.peak if forks else 0),
+    }
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A process of pytest-xdist has ended."""
+    found[node.gateway.id] = getattr(node, "workeroutput", {}).get("refinery", {})
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    mine = {"peaks": peaks(), "chosen": sampling.chosen}
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["refinery"] = mine
+        return
+    if not found:
+        found["tests"] = mine
+    if too_large() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def too_large() -> list[str]:
+    """Processes beyond the limit, in words."""
+    held = [(name, size) for name, end in found.items() for size in end.get("peaks", {}).values() if size > PEAK_LIMIT]
+    return [f"a process of {name} held {size:,} bytes, allowed are {PEAK_LIMIT:,}" for name, size in held]
+
+
+# --- summary --------------------------------------------------------------------------------------------------------
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say how many faults and crashes were lived through: tests record a "fault cell" each, or their "crash points"."""
+    """How many faults and crashes were lived through (tests record a "fault cell" each, or their "crash points"), what
+    the seed chose, and what memory it took.
+    """
     counts: Counter[str] = Counter()
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
@@ -49,3 +121,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     lines = [f"{counts[name]} {name}s passed" for name in ("fault cell", "crash point") if counts[name]]
     if lines:
         terminalreporter.write_line(", ".join(lines))
+    chosen = {name: counts for end in found.values() for name, counts in end.get("chosen", {}).items()}
+    if sampling.ALL:
+        terminalreporter.write_line(f"all cells, {sampling.SEED}={sampling.seed()}")
+    else:
+        some = [f"{name} {kept} of {count}" for name, (kept, count) in sorted(chosen.items()) if kept < count]
+        terminalreporter.write_line(f"{sampling.SEED}={sampling.seed()} chose: {', '.join(some) or 'nothing'}")
+    sizes = [
+        f"{name} {end['peaks']['itself'] / 1e6:,.0f} MB, what it started {end['peaks']['started'] / 1e6:,.0f} MB"
+        for name, end in sorted(found.items())
+        if "peaks" in end
+    ]
+    terminalreporter.write_line(f"peak memory: {'; '.join(sizes)}")
+    for line in too_large():
+        terminalreporter.write_line(line, red=True)

@@ -1,38 +1,46 @@
 """Commands in forks of one warmed process: a run of a small recipe costs half a second instead of five.
 
-A test process must not fork itself, as it has threads; this helper process has none. It imports everything and does one
-run of its own, then answers each request with a fork that applies the request's faults (tests/faults.py), runs the
-command line, and may die of it. Linux alone.
+A test process must not fork itself, as it has threads; this helper process has none of its own. It imports everything
+and does one run of its own, then answers each request with a fork that applies the request's faults (tests/faults.py),
+runs the command line, and may die of it. The worker processes of a run's pool are forks, too. Linux alone.
 """
 
-import argparse
+import atexit
 import contextlib
+import functools
 import gc
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT_SECONDS = 120.0
+TIMEOUT_SECONDS = 250.0
+
+peak = 0  # bytes that the largest command so far held
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: exit code (minus the signal that killed it), what it printed, what its faults noted."""
+    """How a command ended: exit code (minus the signal that killed it), what it printed, what its faults noted.
+
+    peak: bytes that the largest of its processes held, those that it was born with included.
+    """
 
     code: int
     out: str
     err: str
     notes: Mapping[str, Any] = field(default_factory=dict)
+    peak: int = 0
 
     @property
     def was_killed(self) -> bool:
@@ -40,22 +48,23 @@ class Outcome:
 
 
 class ForkServer:
-    """Use as a context manager. folder: scratch space for logs and temporary files. warm: a command to run first."""
+    """Use as a context manager. folder: scratch space for logs and temporary files. hash_seed: Python's."""
 
-    def __init__(self, folder: Path, warm: Sequence[object]) -> None:
+    def __init__(self, folder: Path, hash_seed: int = 0) -> None:
         self.folder = folder
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
         self._child = 0
+        self._timeout = 0.0
         self._started = threading.Event()
         with (folder / "server.log").open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fork_server", *map(str, warm)],
+                [sys.executable, "-m", "tests.fork_server", str(folder)],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "TMPDIR": str(folder / "tmp")},
+                env={**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONHASHSEED": str(hash_seed)},
             )
         self._answer(TIMEOUT_SECONDS)
 
@@ -68,19 +77,24 @@ class ForkServer:
         self._process.wait(10)
         self._process.stdout.close()
 
-    def kill(self) -> None:
-        """Kill the running command from another thread, such as one of the storage that it talks to."""
+    def kill(self, signal_number: int = signal.SIGKILL) -> None:
+        """Kill the running command, also from another thread, such as one of the storage that it talks to."""
         assert self._started.wait(10)
-        os.kill(self._child, signal.SIGKILL)
+        os.kill(self._child, signal_number)
 
-    def run(
+    def run(self, *arguments: object, **options: Any) -> Outcome:
+        """The command line `arguments` in a fork of its own; options: see `start`."""
+        self.start(*arguments, **options)
+        return self.wait()
+
+    def start(
         self,
         *arguments: object,
         faults: Sequence[tuple[str, Mapping[str, Any]]] = (),
         environment: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT_SECONDS,
-    ) -> Outcome:
-        """The command line `arguments` in a fork of its own, with these faults: (name in tests.faults, arguments)."""
+    ) -> None:
+        """Begin a command. faults: (name in tests.faults, arguments) each. `wait` must follow before the next one."""
         request = {
             "arguments": [str(argument) for argument in arguments],
             "faults": list(faults),
@@ -92,39 +106,74 @@ class ForkServer:
         self._started.clear()
         self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
-        self._child = self._answer(20)
+        self._timeout = timeout
+        (self._child,) = self._answer(20)
         self._started.set()
-        code = self._answer(timeout + 20)
-        texts = [_read(Path(f"{request['log']}.{kind}")) for kind in ("out", "err", "notes")]
-        assert code != -signal.SIGALRM, f"no end within {timeout} s\n{texts[0]}\n{texts[1]}"
-        return Outcome(code, texts[0], texts[1], json.loads(texts[2] or "{}"))
 
-    def _answer(self, timeout: float) -> int:
+    def wait(self) -> Outcome:
+        """The end of the command."""
+        global peak
+        code, held = self._answer(self._timeout + 20)
+        peak = max(peak, held)
+        texts = [_read(self.folder / f"log.{kind}") for kind in ("out", "err", "notes")]
+        assert code != -signal.SIGALRM, f"no end within {self._timeout} s\n{texts[0]}\n{texts[1]}"
+        return Outcome(code, texts[0], texts[1], json.loads(texts[2] or "{}"), held)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the command that was started has ended, and `wait` will not wait."""
+        assert self._process.stdout
+        return bool(select.select([self._process.stdout], [], [], 0)[0])
+
+    def _answer(self, timeout: float) -> list[int]:
         out = self._process.stdout
         assert out
         ready, _, _ = select.select([out], [], [], timeout)
         line = out.readline() if ready else ""
         assert line, f"the fork server does not answer\n{_read(self.folder / 'server.log')}"
-        return int(line)
+        return [int(word) for word in line.split()]
+
+
+@functools.cache
+def fork_server(hash_seed: int = 0) -> ForkServer:
+    """The one server of this test process for a hash seed, started when it is first asked for."""
+    folder = Path(tempfile.mkdtemp(prefix="fork-server-"))
+    server = ForkServer(folder, hash_seed)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(server.__exit__)
+    return server
 
 
 def _read(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
-def serve(warm: Sequence[str]) -> None:
-    """The helper process: one run, then a fork for each line on standard input, until it ends."""
+# --- the helper process ---------------------------------------------------------------------------------------------
+
+
+def serve(folder: Path) -> None:
+    """One run, then a fork for each line on standard input, until it ends."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    remember_what_never_changes()
     import google.cloud.storage  # noqa: F401 - here and below: what a run imports late
 
     import refinery.loader.storage.gcs_store
-    import refinery.pipelines.run.refine  # noqa: F401
+    import refinery.pipelines.commands.inspection
+    import refinery.pipelines.commands.sample
+    import refinery.pipelines.commands.trace_documents
+    import refinery.pipelines.commands.train_quality
+    import refinery.pipelines.commands.train_tokenizer
+    import refinery.pipelines.commands.verify
+    import refinery.pipelines.run.refine
+    import refinery.pipelines.runners.worker  # noqa: F401
     import tests.faults  # noqa: F401
     from refinery.pipelines.commands.command_line import execute
+    from tests.beam_memory import remember_what_never_changes
+    from tests.pipelines.small_runs import command, make_small_inputs
 
-    assert execute(warm) == 0
+    remember_what_never_changes()
+    warm = command(make_small_inputs(folder / "small"), folder / "warm")
+    assert execute([str(word) for word in warm]) == 0
     gc.collect()
     gc.freeze()
     print(0, file=out, flush=True)
@@ -134,39 +183,15 @@ def serve(warm: Sequence[str]) -> None:
         if not child:
             act(request)
         print(child, file=out, flush=True)
-        print(wait(child, request["timeout"]), file=out, flush=True)
-
-
-def remember_what_never_changes() -> None:
-    """A good part of a small run is translations and formatters of Beam's help texts, and the signatures of Beam's own
-    methods, always the same ones. Forks inherit the answers.
-    """
-    import apache_beam.transforms.core as core
-    from apache_beam.options import pipeline_options
-
-    argparse._ = lambda text: text  # type: ignore[attr-defined]
-    formatter = argparse.HelpFormatter("beam")
-    pipeline_options._BeamArgumentParser._get_formatter = lambda parser: formatter
-    core.get_signature = by_function(core.get_signature)
-
-
-def by_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`ask`, asked once for each function; the methods of all instances are one function."""
-    known: dict[Any, Any] = {}
-
-    def answer(function: Any) -> Any:
-        key = getattr(function, "__func__", function), hasattr(function, "__func__")
-        if key not in known:
-            known[key] = ask(function)
-        return known[key]
-
-    return answer
+        print(*wait(child, request["timeout"]), file=out, flush=True)
 
 
 def act(request: Mapping[str, Any]) -> NoReturn:
     """One command, in the fork."""
     import tests.faults
     from refinery.pipelines.commands.command_line import execute
+    from refinery.pipelines.runners import local_runner
+    from refinery.transforms.core.per_document import LIVE
 
     code = 99
     try:
@@ -178,6 +203,8 @@ def act(request: Mapping[str, Any]) -> NoReturn:
             os.unlink(f"{request['log']}.notes")
         os.environ.update(request["environment"])
         tempfile.tempdir = None
+        LIVE.clear()
+        local_runner.subprocess = ForkedWorkers  # type: ignore[attr-defined]
         with tests.faults.noting(Path(f"{request['log']}.notes")):
             tests.faults.apply(request["faults"])
             code = execute(request["arguments"])
@@ -186,22 +213,81 @@ def act(request: Mapping[str, Any]) -> NoReturn:
 
         traceback.print_exc()
     finally:
-        with contextlib.suppress(BaseException):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(code)
+        leave(code)
 
 
-def wait(child: int, timeout: float) -> int:
-    """The exit code of the fork; what it may have started ends with it. -SIGALRM when it takes too long."""
+def leave(code: int) -> NoReturn:
+    with contextlib.suppress(BaseException):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
+
+
+def wait(child: int, timeout: float) -> tuple[int, int]:
+    """Exit code and peak memory of the fork; what it may have started ends with it. -SIGALRM when it takes too long."""
     descriptor = os.pidfd_open(child)
     ready, _, _ = select.select([descriptor], [], [], timeout)
     os.close(descriptor)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) if ready else -signal.SIGALRM
+    _, status, usage = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status) if ready else -signal.SIGALRM, usage.ru_maxrss * 1024
+
+
+class ForkedWorkers:
+    """Stands for the module `subprocess` where the pool starts its worker processes: they are forks of the command,
+    which has no threads yet. What they run, how they are fed and how they end are the product's own.
+    """
+
+    PIPE = subprocess.PIPE
+
+    class Popen:
+        def __init__(self, command: Sequence[str], *, stdin: int, stdout: int, text: bool, env: Mapping[str, str]):
+            assert (command[1:], stdin, stdout, text) == (["-P", "-m", WORKER], subprocess.PIPE, subprocess.PIPE, True)
+            commands, feed = os.pipe()
+            reports, out = os.pipe()
+            self.returncode: int | None = None
+            self.pid = os.fork()
+            if not self.pid:
+                work(commands, out, {feed, reports})
+            os.close(commands)
+            os.close(out)
+            self.stdin, self.stdout = os.fdopen(feed, "w"), os.fdopen(reports)
+            self._ended = threading.Lock()
+
+        def kill(self) -> None:
+            with self._ended:
+                if self.returncode is None:
+                    os.kill(self.pid, signal.SIGKILL)
+
+        def wait(self) -> int:
+            with contextlib.suppress(ChildProcessError):  # another thread waited, too, and was first
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            with self._ended:
+                if self.returncode is None:
+                    self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            return self.returncode
+
+
+WORKER = "refinery.pipelines.runners.worker"
+
+
+def work(commands: int, out: int, others: set[int]) -> NoReturn:
+    """What a worker process does, in the fork."""
+    import tests.faults
+    from refinery.pipelines.runners import worker
+
+    try:
+        for number in others:
+            os.close(number)
+        os.dup2(commands, 0)
+        os.dup2(out, 1)
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        tests.faults.apply(json.loads(os.environ.get(tests.faults.ARMED, "[]")))
+        worker.main()
+    finally:
+        leave(99)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1:])
+    serve(Path(sys.argv[1]))

@@ -1,22 +1,24 @@
 """The pages say what the code says: keys and defaults, reasons and errors, columns, links; nothing of one machine."""
 
 import ast
-import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
 
+from refinery.pipelines.commands.pages import render
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.params import load_yaml
-from refinery.pipelines.recipe.recipe import PHASE_SECTIONS, Recipe
-from refinery.transforms.core.document import Document, Drop
+from refinery.pipelines.recipe.plain_yaml import load_yaml
+from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.schema import schema_text
+from refinery.transforms.core.params import Params, field_docs, sections_of
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
+from refinery.transforms.filter.heuristics_rules import HeuristicsParams
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +26,6 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = [ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", ROOT / "terraform" / "README.md"]
 RECIPES = sorted(path for path in (ROOT / "recipes").rglob("*") if path.suffix in (".yaml", ".py"))
-SCALARS = (type(None), bool, int, float, str)
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
@@ -52,78 +53,38 @@ def rows(text: str) -> Iterator[list[str]]:
             yield [cell.strip() for cell in line.strip("|").split(" | ")]
 
 
-# --- keys of a recipe ----------------------------------------------------------------------------------------------
+# --- tables from the declarations -----------------------------------------------------------------------------------
 
 
-def nested(hint: Any) -> Iterator[Any]:
-    """A type, and every type that it is made of."""
-    yield hint
-    for part in get_args(hint):
-        yield from nested(part)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_tables_are_those_of_the_declarations(path: Path) -> None:
+    assert path.read_text() == render(path.read_text()), "run python -m refinery.pipelines.commands.pages"
 
 
-def keys(cls: Any, path: str = "") -> Iterator[tuple[str, str, Any]]:
-    """(section, key, default) of every key that is no section itself."""
-    hints = get_type_hints(cls)
-    for field in dataclasses.fields(cls):
-        inner = [hint for hint in nested(hints[field.name]) if dataclasses.is_dataclass(hint)]
-        default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
-        if inner:
-            yield from keys(inner[0], f"{path}.{field.name}".strip("."))
-        if not inner or default is dataclasses.MISSING:
-            yield path, field.name, default
+def test_every_section_reason_and_note_is_on_a_page() -> None:
+    """The marks of the pages name everything that there is."""
+    lane = find_lane("web")
+    marks = set(re.findall(r"<!-- keys: ([\w.]+) -->", "".join(path.read_text() for path in PAGES)))
+    cls = recipe_class(lane)
+    assert {name for name, field in cls.model_fields.items() if sections_of(field.annotation)} <= marks
+    assert {f"heuristics.{name}" for name in HeuristicsParams.model_fields} <= marks
+    text = page("reasons.md")
+    assert all(f"`{reason.name}`" in text for stage in lane.stages for reason in stage.reasons)
+    assert all(f"`{note.name}`" in text for note in lane.notes)
+    for name in lane_names():
+        assert (ROOT / "recipes" / f"{name}.schema.json").read_text() == schema_text(recipe_class(find_lane(name)))
 
 
-def documented(name: str) -> dict[str, str]:
-    """Key -> default as its table in the pages gives it. A row may hold several keys and as many defaults."""
-    group = name.removeprefix("heuristics.")
-    text = page("recipes.md") if group == name else page("heuristics.md")
-    column = 0 if group == name else 1
-    found: dict[str, str] = {}
-    for cells in rows(section(text, {"": "Top level", "sources": "sources[]"}.get(group, group))):
-        names = re.findall(r"`(\w+)`", cells[column])
-        if names and len(cells) > column + 1:
-            defaults = cells[column + 1].split(", ") if len(names) > 1 else [cells[column + 1]]
-            found |= dict(zip(names, defaults, strict=True))
-    return found
+def test_every_parameter_has_a_description() -> None:
+    def missing(cls: type[Params], path: str = "") -> list[str]:
+        docs = field_docs(cls)
+        stages = {stage.key for stage in find_lane("web").stages} if not path else set()
+        found = [f"{path}{name}" for name in cls.model_fields if not docs.get(name) and name not in stages]
+        for name, field in cls.model_fields.items():
+            found += [entry for inner in sections_of(field.annotation) for entry in missing(inner, f"{path}{name}.")]
+        return found
 
-
-@pytest.mark.parametrize(("name", "key", "default"), list(keys(Recipe)), ids=lambda value: str(value)[:30])
-def test_every_key_is_documented_with_its_default(name: str, key: str, default: Any) -> None:
-    if name.startswith("heuristics."):
-        assert f"`{key}`" in page("heuristics.md")
-        covered = next(r[1] for r in rows(section(page("recipes.md"), "heuristics")) if r[0] == f"`{name[11:]}`")
-        # "`max_top_2_gram` to `max_top_4_gram`" names three
-        assert f"`{key}`" in covered or re.search(re.sub(r"\\?\d+", r"\\d+", re.escape(key)) + "` to", covered)
-    if name.startswith("heuristics.") and not isinstance(default, SCALARS):
-        return
-    cell = documented(name)[key].strip("`")
-    if default is dataclasses.MISSING:
-        assert cell == "required"
-    elif isinstance(default, SCALARS):
-        shown = load_yaml(re.sub(r"(?<=\d),(?=\d)", "", cell), "default")
-        assert shown == default and isinstance(shown, bool) == isinstance(default, bool)
-    elif found := re.match(r"built-in \((\d+)", cell):
-        assert int(found[1]) == len(default)
-    else:
-        assert load_yaml(cell, "default") == default.plain()
-
-
-def test_pages_name_no_key_that_is_none() -> None:
-    known: dict[str, set[str]] = {}
-    for name, key, _ in keys(Recipe):
-        known.setdefault(name, set()).add(key)
-    for name, fields in known.items():
-        assert name.startswith("heuristics.") or set(documented(name)) == fields
-
-
-def test_phases_are_documented_with_their_sections() -> None:
-    told = {
-        cells[0]: tuple(re.findall(r"`(\w+)`", cells[1]))
-        for cells in rows(section(page("recipes.md"), "The fingerprint"))
-    }
-    assert {phase: told[phase] for phase in PHASE_SECTIONS} == dict(PHASE_SECTIONS)
-    assert told["none"] == ("failures", "run")
+    assert missing(recipe_class(find_lane("web"))) == []
 
 
 def recipe_blocks() -> list[Any]:
@@ -165,23 +126,18 @@ def literals(path: Path) -> set[str]:
     return found
 
 
-def test_every_reason_and_error_is_documented() -> None:
-    found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path)}
-    for known in ("too-deep", "http-status", "blocked-host", "toxic-density", "BadGzip", "BadLength", "Truncated"):
-        assert known in found  # the search itself works
-    pages = {"transforms": page("reasons.md"), "heuristics": page("heuristics.md")}
-    sets = ("basic-", "gopher-", "repetition-", "c4-", "fineweb-")
-    missing = {n for n in found if f"`{n}`" not in pages["heuristics" if n.startswith(sets) else "transforms"]}
-    assert missing == set()
+def test_every_error_is_documented() -> None:
+    found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if ERROR.fullmatch(name)}
+    assert {"BadGzip", "BadLength", "Truncated"} <= found  # the search itself works
+    assert {name for name in found if f"`{name}`" not in page("reasons.md")} == set()
 
 
-def test_no_reason_is_documented_that_does_not_exist() -> None:
-    source = "\n".join(path.read_text() for path in (ROOT / "transforms").rglob("*.py"))
-    text = page("reasons.md")
-    text = text[text.index("\n## Reasons") : text.index("\n## rejects/ and dead_letters/")]
-    for cells in rows(text):
-        for name in re.findall(r"`([\w-]+)`", cells[0]):
-            assert f'"{name}"' in source or name == "FileNotFoundError", name
+def test_every_reason_that_the_code_gives_is_declared() -> None:
+    """`Drop` checks itself at run time (UndeclaredReason); readers skip records without a declaration at hand."""
+    declared = {reason.name for stage in find_lane("web").stages for reason in stage.reasons}
+    found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if REASON.fullmatch(name)}
+    assert {"too-deep", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
+    assert found - declared - {"utf-8", "utf-8-sig"} == set()
 
 
 def test_every_column_of_the_work_files_is_documented() -> None:
@@ -245,17 +201,3 @@ def test_every_page_is_linked_from_the_readme_which_is_short() -> None:
 @pytest.mark.parametrize("path", [*PAGES, *ELSEWHERE, *RECIPES], ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_nothing_speaks_of_one_machine(path: Path) -> None:
     assert re.findall(r"(?<![\w.*>}-])/(?:work|tmp|root|home|Users)\b[^\s]*", path.read_text()) == []
-
-
-def test_the_example_of_a_new_stage_is_a_stage() -> None:
-    """Its code runs, and refuses what it says."""
-    blocks = [body for language, body in FENCE.findall(page("architecture.md")) if language == "python"]
-    code = next(body for body in blocks if "class FilterDigits" in body)
-    names: dict[str, Any] = {"__name__": "digits"}
-    exec(compile(code, "architecture.md", "exec", dont_inherit=True), names)  # noqa: S102 - the project's own page
-    doc = Document(b"", "12 monkeys", "", "s", "o", 0)
-    judge, params = names["judge_digits"], names["DigitsParams"]
-    assert judge(doc, params()) is doc
-    assert judge(dataclasses.replace(doc, text="1234 x"), params()) == Drop("digit-ratio")
-    with pytest.raises(ValueError, match="max_ratio: 2 given"):
-        params(2)

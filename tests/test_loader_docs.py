@@ -18,7 +18,7 @@ import pytest
 
 from refinery.loader import TokenStream
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.storage.fetch import Counters, FetchParams
+from refinery.loader.storage.fetch import FetchParams, ReadCounters
 from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.mixing import MixParams
@@ -163,7 +163,7 @@ def test_every_key_of_a_state_is_documented(stream: TokenStream) -> None:
 
 def test_every_counter_and_stage_is_documented() -> None:
     text = section(TEXT, "Telemetry and receipts")
-    counters = [field.name for field in dataclasses.fields(Counters) if not field.name.startswith("_")]
+    counters = [field.name for field in dataclasses.fields(ReadCounters) if not field.name.startswith("_")]
     assert [name for name in (*counters, *TRACKS, ELSEWHERE) if f"`{name}`" not in text] == []
     assert set(table("stage")) == set(TRACKS)
 

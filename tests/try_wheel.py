@@ -1,4 +1,4 @@
-"""Read a corpus with an installed refinery and nothing else of the project: what `make test-wheel` and cibuildwheel run.
+"""Read a corpus with an installed refinery and nothing else of the project: for `make test-wheel` and cibuildwheel.
 
     python tests/try_wheel.py [CORPUS]      without one, a small corpus is made first
 

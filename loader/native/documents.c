@@ -3,8 +3,8 @@
  * loader/samples.py documents the use.
  *
  * Cost: a binary search per range, then one step per document found; 8 bytes of memory per document found. Safety:
- * arguments are checked at entry. All numbers may be any; that offsets ascend is not checked, which would cost more than
- * the search: ones that do not give other starts, and nothing is read or written outside the arrays. */
+ * arguments are checked at entry. All numbers may be any; that offsets ascend is not checked, which would cost more
+ * than the search: ones that do not give other starts, and nothing is read or written outside the arrays. */
 
 #include "kernel.h"
 
@@ -29,7 +29,9 @@ static Py_ssize_t find_first(const int64_t *offsets, Py_ssize_t size, int64_t va
 static PyObject *find(PyObject *module, PyObject *args)
 {
     enum { OFFSETS, BEGINS, STOPS, SHIFTS, BUFFERS };
-    static const Array arrays[] = {{"offsets", INT64, 0}, {"begins", INT64, 0}, {"stops", INT64, 0}, {"shifts", INT64, 0}};
+    static const Array arrays[] = {
+        {"offsets", INT64, 0}, {"begins", INT64, 0}, {"stops", INT64, 0}, {"shifts", INT64, 0},
+    };
     Py_buffer b[BUFFERS];
     PyObject *given[BUFFERS], *starts = NULL, *counts = NULL, *result = NULL;
     (void)module;
@@ -37,8 +39,8 @@ static PyObject *find(PyObject *module, PyObject *args)
         || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
     if (b[STOPS].len != b[BEGINS].len || b[SHIFTS].len != b[BEGINS].len) {
-        PyErr_Format(PyExc_ValueError, "begins, stops and shifts: %zd, %zd and %zd values given, as many of each are needed",
-                     b[BEGINS].len / 8, b[STOPS].len / 8, b[SHIFTS].len / 8);
+        PyErr_Format(PyExc_ValueError, "begins, stops and shifts: %zd, %zd and %zd values given, as many of each are "
+                     "needed", b[BEGINS].len / 8, b[STOPS].len / 8, b[SHIFTS].len / 8);
         goto done;
     }
     const int64_t *offsets = b[OFFSETS].buf, *begins = b[BEGINS].buf, *stops = b[STOPS].buf, *shifts = b[SHIFTS].buf;

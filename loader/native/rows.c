@@ -1,7 +1,7 @@
 /* Rows of tokens from memory maps into a batch, widened to int64.
  *
- * The rows of a shuffled batch are far apart in memory, where the processor cannot guess the next one: it is asked for, line by
- * line, while the row before it is widened.
+ * The rows of a shuffled batch are far apart in memory, where the processor cannot guess the next one: it is asked for,
+ * line by line, while the row before it is widened.
  *
  * Cost: one pass, memory for the list of rows. Safety: every row is checked at entry, for type, size and alignment, and
  * none may share memory with the batch. The GIL is released, since a page may have to come from the disk. */
@@ -46,8 +46,8 @@ static void widen(const Py_buffer *row, const Py_buffer *next, Py_ssize_t size, 
 /* Fills `view` from row number `number`. -1 and an exception unless it holds `size` tokens beside `out`. */
 static int take_row(PyObject *given, Py_ssize_t number, Py_ssize_t size, const Py_buffer *out, Py_buffer *view)
 {
-    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16 or int32 "
-                                   "of %zd tokens are allowed";
+    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16 or "
+                                   "int32 of %zd tokens are allowed";
     if (PyObject_GetBuffer(given, view, PyBUF_FULL_RO) < 0)
         return -1;
     if ((has_type(view, UINT16) || has_type(view, INT32)) && view->len == view->itemsize * size
@@ -75,8 +75,8 @@ static PyObject *copy(PyObject *module, PyObject *args)
     count = PyTuple_GET_SIZE(rows);
     size = count ? out.len / 8 / count : 0;
     if (out.len != count * size * 8) {
-        PyErr_Format(PyExc_ValueError, "out: %zd int64 values given, as many for each of %zd rows are needed", out.len / 8,
-                     count);
+        PyErr_Format(PyExc_ValueError, "out: %zd int64 values given, as many for each of %zd rows are needed",
+                     out.len / 8, count);
         goto done;
     }
     if (!(row = calloc((size_t)count + 1, sizeof(Py_buffer)))) {

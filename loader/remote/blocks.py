@@ -18,7 +18,7 @@ from typing import Any, cast
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
 from refinery.loader.remote.cache import BlockCache, CachedBlock, DamagedBlock, Key, default_folder, file_id
-from refinery.loader.storage.fetch import Counters, Fetcher, FetchParams, RangeResponse, RangeStore, WrongBytes
+from refinery.loader.storage.fetch import Fetcher, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
 
 SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
 
@@ -106,7 +106,7 @@ class RemoteFile:
 class BlockReader:
     """Reads verified bytes of remote files. Safe to share between threads; not across a fork."""
 
-    def __init__(self, store: RangeStore, params: RemoteParams, counters: Counters) -> None:
+    def __init__(self, store: RangeStore, params: RemoteParams, counters: ReadCounters) -> None:
         self._store = store
         self._params = params
         self._counters = counters

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 
 PAGE = 1 << 14
 STRIPES = 1024
@@ -116,7 +116,7 @@ class BlockCache:
     `cache_errors`, and the first is logged as a warning.
     """
 
-    def __init__(self, folder: Path, max_bytes: int, counters: Counters) -> None:
+    def __init__(self, folder: Path, max_bytes: int, counters: ReadCounters) -> None:
         if max_bytes < 0:
             raise ValueError(f"max_bytes: {max_bytes} given, 0 or more is allowed")
         self.folder = folder

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, RemoteParams
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 
 _QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
 _RETRIES = 100  # times that a group is put back because another process is fetching some of it
@@ -16,7 +16,7 @@ _RETRIES = 100  # times that a group is put back because another process is fetc
 class ReadAhead:
     """Threads that fetch announced groups of blocks in order, one request each. Urgent reads take precedence."""
 
-    def __init__(self, reader: BlockReader, params: RemoteParams, counters: Counters) -> None:
+    def __init__(self, reader: BlockReader, params: RemoteParams, counters: ReadCounters) -> None:
         self._reader = reader
         self._params = params
         self._counters = counters

@@ -15,7 +15,7 @@ from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.shard_files import check_bin_size, check_token_range
 from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
 from refinery.loader.remote.read_ahead import ReadAhead
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 
@@ -35,10 +35,10 @@ class RemoteSource:
         *,
         corpus: str,
         params: RemoteParams | None = None,
-        counters: Counters | None = None,
+        counters: ReadCounters | None = None,
     ) -> None:
         self.params = params or RemoteParams()
-        self.counters = counters or Counters()
+        self.counters = counters or ReadCounters()
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._shards = list(shards)
         for entry in shards:

@@ -108,7 +108,7 @@ class FetchParams:
 
 
 @dataclass
-class Counters:
+class ReadCounters:
     """What reading has cost so far: plain integers, shared by all threads of a source.
 
     requests: sent, including retries and hedges. bytes: of good responses. waits: reads that waited for another thread
@@ -234,7 +234,7 @@ class RangeStore(Protocol):
 
 
 def retrying(
-    call: Callable[[float], T], what: str, span: tuple[int, int | None], params: FetchParams, counters: Counters,
+    call: Callable[[float], T], what: str, span: tuple[int, int | None], params: FetchParams, counters: ReadCounters,
     stopped: threading.Event | None = None,
 ) -> T:  # fmt: skip
     """Call `call(until)` until it succeeds. Raises FetchError after `params.deadline` seconds or for Permanent errors.
@@ -259,6 +259,8 @@ def retrying(
             cause: Transient = error
         except Transient as error:
             cause = error
+        # Its traceback refers to this frame, which refers to it: a cycle that would hold the data of a failed response.
+        cause.__traceback__ = None
         limit = min(params.max_delay, params.first_delay * 2 ** min(attempts - 1, 30))
         # Retry-After is a minimum, capped at the longest backoff.
         delay = min(cause.retry_after, params.max_delay) + random.uniform(0, limit)  # noqa: S311 - jitter
@@ -272,7 +274,7 @@ def retrying(
 class Fetcher:
     """Reads ranges of one store concurrently. threads: attempts that may be in flight at once."""
 
-    def __init__(self, store: RangeStore, params: FetchParams, counters: Counters, threads: int = 16) -> None:
+    def __init__(self, store: RangeStore, params: FetchParams, counters: ReadCounters, threads: int = 16) -> None:
         self._store = store
         self._params = params
         self._counters = counters

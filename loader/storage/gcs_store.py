@@ -15,11 +15,11 @@ from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import gcs_client
 from refinery.loader.storage.fetch import (
     Attempt,
-    Counters,
     FetchError,
     FetchParams,
     Permanent,
     RangeResponse,
+    ReadCounters,
     Transient,
     retrying,
 )
@@ -60,7 +60,7 @@ class GcsStore(RemoteStore):
         if not _BUCKET.fullmatch(bucket) or (prefix and check_name(prefix) != prefix):
             raise ValueError(f"location: {url!r} given, gs://bucket or gs://bucket/prefix is allowed")
         self.params = params or FetchParams()
-        self.counters = Counters()
+        self.counters = ReadCounters()
         self._bucket = bucket
         self._prefix = f"{prefix}/" if prefix else ""
         self.root = f"gs://{bucket}/{prefix}".rstrip("/")

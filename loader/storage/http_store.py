@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from refinery.loader.storage.fetch import Attempt, Counters, FetchParams, Permanent, RangeResponse, Transient
+from refinery.loader.storage.fetch import Attempt, FetchParams, Permanent, RangeResponse, ReadCounters, Transient
 from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import Names, check_name
 
@@ -51,7 +51,7 @@ class HttpStore(RemoteStore):
         if parts.scheme == "http" and not _is_loopback(host):
             raise ValueError(f"location: http://{host} given, https:// is allowed, http:// for loopback addresses only")
         self.params = params or FetchParams()
-        self.counters = Counters()
+        self.counters = ReadCounters()
         shown = f"[{host}]" if ":" in host else host
         self._origin = f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
         self._path = f"/{prefix}/" if prefix else "/"

@@ -8,7 +8,7 @@ from typing import Any
 import google_crc32c
 
 from refinery.loader.errors import CorruptObject
-from refinery.loader.storage.fetch import Attempt, Counters, FetchParams, RangeResponse, Stop, WrongBytes, retrying
+from refinery.loader.storage.fetch import Attempt, FetchParams, RangeResponse, ReadCounters, Stop, WrongBytes, retrying
 from refinery.loader.storage.store import Store, check_range
 
 REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
@@ -18,7 +18,7 @@ class RemoteStore(Store):
     """A store that reads with `get`. params: timeouts and retries. counters: what reading has cost."""
 
     params: FetchParams
-    counters: Counters
+    counters: ReadCounters
 
     def get(self, name: str, start: int, stop: int, attempt: Attempt, version: str = "") -> RangeResponse:
         """One attempt at bytes [start, stop): see refinery.loader.storage.fetch.RangeStore."""

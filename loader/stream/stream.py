@@ -21,7 +21,7 @@ from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.storage.fetch import Counters, Stop
+from refinery.loader.storage.fetch import ReadCounters, Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
@@ -165,7 +165,7 @@ class TokenStream:
         self._epochs = epochs if self._mixture is None else None
         self._prefetch, self._worker, self._workers = prefetch, worker, workers
         self._skip = worker  # steps from the position to this worker's next one
-        self._counters = Counters()
+        self._counters = ReadCounters()
         self._source = open_token_source(
             self._store, self._shards, self.manifest.dtype, corpus=self.corpus, params=remote, counters=self._counters
         )
@@ -271,7 +271,7 @@ class TokenStream:
 
     @property
     def telemetry(self) -> Telemetry:
-        """Times of every step, and counters of reading (refinery.loader.storage.fetch.Counters)."""
+        """Times of every step, and counters of reading (refinery.loader.storage.fetch.ReadCounters)."""
         self._after_fork()
         self._telemetry.total(self._counters.snapshot())
         return self._telemetry

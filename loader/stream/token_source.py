@@ -15,7 +15,7 @@ from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.local.local_source import LocalSource
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_source import RemoteSource
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 
@@ -52,7 +52,7 @@ def open_token_source(
     *,
     corpus: str,
     params: RemoteParams | None = None,
-    counters: Counters | None = None,
+    counters: ReadCounters | None = None,
 ) -> LocalSource | RemoteSource:
     """The source of `shards`, numbered from 0. corpus: the manifest's SHA-256, part of the cached files' names.
 

@@ -34,7 +34,7 @@ def digest_of_all(n: int) -> int:
 
 
 class Usage:
-    """Counters of the current epoch of each domain.
+    """ReadCounters of the current epoch of each domain.
 
     Samples: their number and digest, also across resumes. Tokens per shard: only for epochs that were not resumed (a
     state has no room for every shard).

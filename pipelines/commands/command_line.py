@@ -143,6 +143,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     stages.add_argument("--lane", default="web", help="of this lane (default: web)")
     stages.add_argument("--folder", default=".", metavar="DIR", help="where `new` writes (default: here)")
+    stages.add_argument("--markdown", action="store_true", help="as a page with tables")
     stages.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
     stages.set_defaults(run=run_stages)
 
@@ -236,6 +237,7 @@ def read_lines(path: str) -> list[str]:
 
 def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what stages there are, or write a new one."""
+    from refinery.pipelines.commands.pages import stage_page
     from refinery.pipelines.commands.stages import list_stages, new_stage
     from refinery.pipelines.recipe.load_recipe import load_recipe
     from refinery.pipelines.recipe.recipe import find_lane, recipe_class
@@ -250,7 +252,11 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
         lane = load_recipe(args.recipe).LANE if args.recipe else find_lane(args.lane)
         if len(args.words) > 1:
             raise ValueError(f"stages: {' '.join(args.words)} given, one name is allowed")
-        lines = [schema_text(recipe_class(lane))] if args.schema else list(list_stages(lane, *args.words))
+        listed = list(list_stages(lane, *args.words))
+        if args.schema:
+            lines = [schema_text(recipe_class(lane))]
+        else:
+            lines = [stage_page(lane, *args.words)] if args.markdown else listed
     for line in lines:
         say(line)
     return 0

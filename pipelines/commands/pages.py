@@ -27,6 +27,17 @@ def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     )
 
 
+def stage_page(lane: Lane, name: str = "") -> str:
+    """A page of its own about all stages of a lane, or one: what each does, its keys, its reasons."""
+    text = "" if name else f"# Stages of the lane {lane.name}\n\n{stages(lane, '')}\n"
+    for stage in lane.stages:
+        if name in ("", stage.name):
+            text += f"## {stage.name}\n\n{stage.summary} Phase {lane.phase_of(stage)}, version {stage.version}.\n\n"
+            text += f"{keys(lane, stage.key)}\n" if stage.params else ""
+            text += f"{reasons(lane, stage.name)}\n" if stage.reasons else ""
+    return text.rstrip("\n")
+
+
 def keys(lane: Lane, section: str) -> str:
     """Every key of a section of the recipe, "" for its top level."""
     cls: type[Params] = recipe_class(lane)
@@ -39,7 +50,7 @@ def keys(lane: Lane, section: str) -> str:
             f"`{name}`",
             "required" if field.is_required() else f"`{show_default(field)}`",
             f"section [{name}](#{name})"
-            if sections_of(field.annotation)
+            if sections_of(field.annotation) and not section
             else allowed(field.annotation, field.metadata),
             docs.get(name) or summaries.get(name, ""),
         )

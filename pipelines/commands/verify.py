@@ -301,7 +301,9 @@ def _check_funnel(manifest: Manifest, plan: Plan | None) -> Iterator[str]:
             )
     known = [stage.name for stage in manifest.stages]
     if not known or stages != [name for name in known if name in stages] or stages[0] != known[0]:
-        yield f"{MANIFEST}: funnel: {stages} found, those of {known} in this order, the first of them first, expected"
+        first = known[0] if known else "a stage"
+        yield f"{MANIFEST}: funnel: {stages} found, those of {known} in this order, {first!r} first, expected"
+    if not known:
         return
     if manifest.totals["documents"] and stages[-1] != known[-1]:
         yield f"{MANIFEST}: funnel: {stages[-1]!r} is the last stage, {known[-1]!r} expected"

@@ -11,12 +11,12 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
+import refinery.pipelines.lanes as lanes
 from refinery.loader.format.manifest import MANIFEST
-from refinery.pipelines import lanes
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
-from refinery.transforms.core.per_document import RejectParams
+from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
@@ -45,9 +45,10 @@ class RunParams(Params):
     """How the work is cut; never what comes out, so not part of the fingerprint."""
 
     wave_bytes: Positive = 8 << 30
-    """input bytes (as stored) of one wave of phase 1: a failure costs a wave"""
+    """input bytes (as stored) of one wave of phase 1: a failure costs a wave; on Dataflow, where both limits of a wave
+    have their defaults, 1 TiB"""
     wave_files: Positive = 1024
-    """input files of one wave of phase 1"""
+    """input files of one wave of phase 1; on Dataflow likewise 100,000"""
     part_bytes: Positive = 256 << 20
     """text in one part of `documents/`"""
     components: Literal["auto", "forest", "stars"] = "auto"

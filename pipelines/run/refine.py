@@ -15,16 +15,16 @@ import apache_beam as beam
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
-from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, unseal
+from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
-from refinery.pipelines.recipe.recipe import Recipe, RunParams
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
-from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
+from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
+from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
     Phase,
     finish_phase,
@@ -36,21 +36,17 @@ from refinery.pipelines.run.phases import (
 )
 from refinery.pipelines.run.prefix import RefineError, claim, describe_run, location, take_over, work_places
 from refinery.pipelines.run.publish import publish_corpus
-from refinery.pipelines.runners.runner import Build, Runner
+from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
+from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES
-from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
-from refinery.transforms.read.sources import ReadTask, plan_sources, read_tasks, write_tasks
+from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import shard_counts
 
-# Bytes and files of a wave on Dataflow, where the recipe leaves them at their defaults: each wave is a job there, with
-# minutes of starting and stopping of all its workers.
-REMOTE_WAVE = 1 << 40, 100_000
-DEFAULT_RUN = RunParams()
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
 
@@ -96,6 +92,15 @@ class Refinement:
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
+        self.jobs = PhaseJobs(
+            name=self.recipe.name,
+            prefix=self.prefix,
+            work=self.work,
+            runner=self.runner,
+            fingerprints=self.fingerprints,
+            failures=self.recipe.failures,
+            say=self.say,
+        )
         self.reference_corpora = None if self._is_deduplicated() else load_reference_corpora(self.recipe)
         if self._claim():
             manifest = read_manifest(self.store)
@@ -139,92 +144,37 @@ class Refinement:
             phase = finish_phase(self.work, name, self.fingerprints[name], run())
         else:
             self.say(f"{name}: complete already")
-        self._check_budget(phase.report)
+        self.jobs.check_budget(phase.report)
         return phase
-
-    def _check_budget(self, report: Mapping[str, Any]) -> None:
-        problems = check_budget(report["counters"], self.recipe.failures.max_ratio, self.recipe.failures.grace)
-        if problems:
-            raise RefineError(
-                "too many dead letters:\n  "
-                + "\n  ".join(problems)
-                + f"\nThey are listed in {self.work_store.url('dead_letters')}. Bear them: the same command with "
-                "--set failures.max_ratio=… goes on where it stopped. Or mend the inputs and choose another --output."
-            )
 
     # --- the phases ---------------------------------------------------------------------------------------------
 
     def _clean(self) -> Mapping[str, Any]:
+        limits = wave_limits(self.recipe.run, self.runner.remote)
         reports = read_waves(self.work_store, "clean")
         for report in reports:
-            self._check_report("clean", f"clean/wave-{report['number']:05d}.json", report)
-        todo = self._unread(self.tasks, reports)
+            self.jobs.check_report("clean", f"clean/wave-{report['number']:05d}.json", report)
+        todo = unread_tasks(self.work, self.tasks, reports)
         if reports:
-            self.say(f"clean: {len(reports)} waves are done, {len(self._cut(todo))} to go")
+            self.say(f"clean: {len(reports)} waves are done, {len(cut_waves(todo, *limits))} to go")
         while todo:
-            waves = self._cut(todo)
+            waves = cut_waves(todo, *limits)
             number = max((report["number"] for report in reports), default=-1) + 1
             name = f"clean/wave-{number:05d}.json"
             label = f"1/3 clean, wave {number + 1} of {number + len(waves)}"
-            report = self._job("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
+            report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
             reports.append({**report, "number": number})
-            self._check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
+            self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
-            todo = self._unread(todo, reports[-1:])
+            todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
         return merged
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
-        facts = {**self._facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
+        facts = {**self.jobs.facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
         graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts)
-
-    def _unread(self, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
-        """The tasks, in order, that none of these wave reports names."""
-        finished = {task_key(task) for report in reports for task in read_tasks(TaskList(self.work, **report["tasks"]))}
-        return [task for task in tasks if task_key(task) not in finished]
-
-    def _cut(self, tasks: Sequence[ReadTask]) -> list[list[ReadTask]]:
-        run = self.recipe.run
-        if self.runner.remote and (run.wave_bytes, run.wave_files) == (DEFAULT_RUN.wave_bytes, DEFAULT_RUN.wave_files):
-            return cut_waves(tasks, *REMOTE_WAVE)
-        return cut_waves(tasks, run.wave_bytes, run.wave_files)
-
-    def _job(
-        self, phase: str, name: str, label: str, build: Build, wave: int | None = None, files: int = 0
-    ) -> dict[str, Any]:
-        """The report `name` of a job: as it is there, else after the job has run. The job itself writes it, at its end.
-
-        Raises RefineError for a job that ended well and left no report, and whatever the job raises.
-        """
-        if self.work_store.size(name) is None:
-            spec = self._job_spec(phase, wave, name)
-            for job in [] if self.runner.remote else read_jobs(self.work_store, spec.key):
-                if not job.state:
-                    self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
-            self.runner.run(label, build, files, spec)
-            if self.work_store.size(name) is None:
-                raise RefineError(
-                    f"{label}: the job says that it is done, but {self.work_store.url(name)}, which it writes last, is "
-                    "not there. See the job's log; the same command runs it again"
-                )
-        report = unseal(self.work_store.read(name), self.work_store.url(name))
-        self._check_report(phase, name, report)
-        return report
-
-    def _facts(self, phase: str) -> dict[str, Any]:
-        """What the launcher adds to the report of each job of a phase."""
-        return {"fingerprint": self.fingerprints[phase]}
-
-    def _check_report(self, phase: str, name: str, report: Mapping[str, Any]) -> None:
-        """Raises RefineError for the report of another run: its job may end long after its prefix was emptied."""
-        if report.get("fingerprint") != self.fingerprints[phase]:
-            raise RefineError(f"{self.work_store.url(name)} is of another run; it does not belong here: remove it")
-
-    def _job_spec(self, phase: str, wave: int | None, report: str) -> JobSpec:
-        places = (location(self.prefix), location(self.work))  # the same run elsewhere has jobs of its own
-        return JobSpec(self.recipe.name, phase, wave, (self.fingerprints[phase], *places), self.work, report)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         store = open_store(clean.root)
@@ -240,9 +190,9 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, reference_corpora)
-            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, self._facts("dedup"))
+            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, self.jobs.facts("dedup"))
 
-        report = self._job("dedup", name, "2/3 dedup", build)
+        report = self.jobs.run("dedup", name, "2/3 dedup", build)
         for found in report["components"]:
             rounds = f", {found['rounds']} rounds of stars" if found["method"] == "stars" else ""
             self.say(
@@ -287,10 +237,10 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
-            facts = self._facts("shards")
+            facts = self.jobs.facts("shards")
             graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts)
 
-        return self._job("shards", name, "3/3 shards", build)
+        return self.jobs.run("shards", name, "3/3 shards", build)
 
     # --- the end ------------------------------------------------------------------------------------------------
 
@@ -332,22 +282,3 @@ class Refinement:
         self.work_store.sweep()
         if self.discard_work:
             remove_work(self.work_store)
-
-
-def task_key(task: ReadTask) -> str:
-    """How wave reports name a task."""
-    return f"{task.source} {task.path} {task.part}/{task.parts}"
-
-
-def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:
-    """Cut the tasks, in order, into waves of at most that many bytes and files (a larger file is a wave of its own)."""
-    waves: list[list[ReadTask]] = []
-    held = 0
-    for task in tasks:
-        size = task.size // max(1, task.parts)
-        if not waves or held + size > wave_bytes or len(waves[-1]) >= wave_files:
-            waves.append([])
-            held = 0
-        waves[-1].append(task)
-        held += size
-    return waves

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TextIO
 
-from refinery.transforms.core.per_document import LIVE
+from refinery.transforms.core.counters import LIVE
 
 LINE_SECONDS = 10.0  # between lines where the output is not a terminal
 

@@ -19,7 +19,7 @@ from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.lanes.web
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
-from refinery.transforms.core.per_document import LIVE
+from refinery.transforms.core.counters import LIVE
 
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20

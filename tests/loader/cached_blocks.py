@@ -7,7 +7,7 @@ import google_crc32c
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.remote.cache import PAGE, BlockCache, Key, file_id
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 
 FILE = file_id("corpus", "train/web/shard-00000-of-00001.bin", 10 * CHECKSUM_BLOCK, "00000000")
 SIZE = 3 * PAGE + 100  # of most blocks here
@@ -46,4 +46,4 @@ def bytes_on_disk(folder: Path) -> int:
 
 
 def small(tmp_path: Path, blocks: int) -> BlockCache:
-    return BlockCache(tmp_path, blocks * (SIZE + OVERHEAD), Counters())
+    return BlockCache(tmp_path, blocks * (SIZE + OVERHEAD), ReadCounters())

@@ -34,7 +34,7 @@ if [ "${SANITIZE_TESTS:-1}" != 0 ]; then
     command -v gcc > /dev/null || missing gcc
     CC=gcc CFLAGS="-O1 ${CHECKS[*]}" LDFLAGS="-fsanitize=address,undefined" "$PYTHON" setup.py -q build_ext --inplace
     "$PYTHON" setup.py -q egg_info
-    mapfile -t TESTS < <(grep -rlE '^(from|import) .*\bnative\b' tests --include='test_*.py' | sort)
+    mapfile -t TESTS < <(grep -rlE '^(from|import) .*\bnative\b' tests/{loader,native,transforms} --include='test_*.py' | sort)
     echo "sanitize: ${#TESTS[@]} test files"
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
         "$PYTHON" -m pytest -p no:cacheprovider -p no:xdist -p no:faulthandler --timeout=1800 "${TESTS[@]}"

@@ -1,27 +1,29 @@
-"""Inputs and one finished corpus for all end-to-end tests, made once per test process."""
+"""Inputs and one finished corpus for all end-to-end tests, made once per session."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fork_server import ForkServer
+from tests.fork_server import ForkServer, fork_server
 from tests.pipelines.inputs import make_inputs, refine
-from tests.pipelines.small_runs import command, make_small_inputs
+from tests.pipelines.small_runs import make_small_inputs
+from tests.shared import shared
 
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small crawl, tokenizer, quality model and recipe.yaml; waves of one file."""
-    return make_inputs(tmp_path_factory.mktemp("inputs"))
+    return shared(tmp_path_factory, "inputs", make_inputs)
 
 
 @pytest.fixture(scope="session")
 def corpus(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The corpus of an unbroken run with one worker process."""
-    prefix = tmp_path_factory.mktemp("unbroken") / "corpus"
-    refine(inputs, prefix, "--workers", 1)
-    return prefix
+
+    def fill(folder: Path) -> None:
+        refine(inputs, folder / "corpus", "--workers", 1)
+
+    return shared(tmp_path_factory, "unbroken", fill) / "corpus"
 
 
 @pytest.fixture(scope="session")
@@ -31,8 +33,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def forks(small: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+def forks() -> ForkServer:
     """Runs commands in forks of one warmed process."""
-    folder = tmp_path_factory.mktemp("forks")
-    with ForkServer(folder, command(small, folder / "warm")) as server:
-        yield server
+    return fork_server()

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from tests.fork_server import fork_server
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "refinery"]
 
@@ -33,17 +35,28 @@ def make_inputs(folder: Path, pages: int = 120) -> Path:
 
 
 def run(
-    *arguments: object, check: bool = True, hash_seed: int = 0, environment: Mapping[str, str] | None = None
+    *arguments: object,
+    check: bool = True,
+    hash_seed: int = 0,
+    environment: Mapping[str, str] | None = None,
+    alone: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own; `check` fails the test with everything that it printed."""
-    done = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=250,
-    )
+    """The command line in a fork of a warmed process; `check` fails the test with everything that it printed.
+
+    alone: in a new interpreter, as a user starts it, and worker processes, too.
+    """
+    if alone:
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": str(hash_seed), **(environment or {})},
+            capture_output=True,
+            text=True,
+            timeout=250,
+        )
+    else:
+        ended = fork_server(hash_seed).run(*arguments, environment=environment)
+        done = subprocess.CompletedProcess([*COMMAND, *map(str, arguments)], ended.code, ended.out, ended.err)
     assert not check or done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

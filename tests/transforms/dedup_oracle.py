@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records
+from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
 from refinery.transforms.dedup.rank import RankParams, rank_key

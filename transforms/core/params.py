@@ -290,7 +290,10 @@ def dotted(path: Iterable[int | str]) -> str:
 def nearest(key: Any, names: Iterable[str]) -> str:
     """ "did you mean …?", or all names that are allowed."""
     near = difflib.get_close_matches(key, list(names), 1) if _is_short(key) else []
-    return f"did you mean {near[0]}?" if near else f"{', '.join(names)} are allowed"
+    if near:
+        return f"did you mean {near[0]}?"
+    known = list(names)
+    return f"{', '.join(known)} {'is' if len(known) == 1 else 'are'} allowed"
 
 
 def _is_short(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """The combinators that own routing, counters, dead letters and rejects. No stage does any of this itself.
 
 `PerDocument` is for stages (one document in, at most one out), `PerFile` for readers (one file in, many records out).
-Side outputs are JSON bytes: they wait in a registry per pipeline until `refinery.transforms.core.report` collects them.
+What they count is in counters.py, what they report beside documents goes through side_outputs.py.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -12,37 +12,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import apache_beam as beam
-import orjson
 from apache_beam.metrics import Metrics
-from apache_beam.transforms.window import GlobalWindows
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
+from refinery.transforms.core.counters import LIVE, Counters
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
-from refinery.transforms.core.params import Count, Params, Share
+from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.core.side_outputs import (
+    MAIN,
+    SIDE_OUTPUT,
+    add_side_output,
+    in_global_window,
+    side_output_record,
+    with_side_output,
+)
 
-MAIN, SIDE_OUTPUT = "main", "side-output"
 NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
-
-# Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
-LIVE: Counter[tuple[str, str]] = Counter()
-
-_side_outputs: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
-
-
-class RejectParams(Params):
-    """What is kept of dropped documents."""
-
-    rate: Share = 0.01
-    """share of what the stages drop that is sampled into `rejects/`, by hash of origin and reason; duplicates never
-    are"""
-    excerpt_chars: Count = 0
-    """characters of text kept with each"""
-
-
-DEFAULT_REJECTS = RejectParams()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,62 +51,6 @@ class Damaged:
     origin: str
     data: bytes = b""
     size: int = 0
-
-
-class Counters:
-    """Counts of one stage in one bundle, per source: [documents, bytes] that entered and how each left."""
-
-    def __init__(self, stage: str) -> None:
-        self.stage = stage
-        self.seconds = 0.0
-        self.counts: dict[tuple[str, str, str], list[int]] = {}
-
-    def add(self, source: str, outcome: str, reason: str, size: int, documents: int = 1) -> None:
-        entry = self.counts.get((source, outcome, reason))
-        if entry is None:
-            entry = self.counts[source, outcome, reason] = [0, 0]
-        entry[0] += documents
-        entry[1] += size
-
-    def records(self) -> Iterator[bytes]:
-        """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage."""
-        for (source, outcome, reason), (documents, size) in sorted(self.counts.items()):
-            yield side_output_record(
-                "counter",
-                stage=self.stage,
-                source=source,
-                outcome=outcome,
-                reason=reason,
-                documents=documents,
-                bytes=size,
-            )
-        yield side_output_record("seconds", stage=self.stage, seconds=self.seconds)
-
-
-def side_output_record(kind: str, **fields: Any) -> bytes:
-    """A side-output element: JSON bytes, so that no runner ever pickles one."""
-    return orjson.dumps({"kind": kind, **fields}, option=orjson.OPT_SORT_KEYS)
-
-
-def printable(text: str) -> str:
-    """`text` without lone surrogates, which JSON, Parquet and Beam's coders refuse."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def add_side_output(pipeline: beam.Pipeline, side_outputs: beam.PCollection) -> None:
-    """Put a PCollection of side-output records where `refinery.transforms.core.report.WriteReport` finds it."""
-    side_outputs.element_type = bytes
-    _side_outputs.setdefault(pipeline, []).append(side_outputs)
-
-
-def take_side_outputs(pipeline: beam.Pipeline) -> list[beam.PCollection]:
-    """All side-output records of the pipeline so far; each is handed out once."""
-    return _side_outputs.pop(pipeline, [])
-
-
-def merge_side_outputs(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
-    """All side-output records of the pipeline so far as one PCollection."""
-    return take_side_outputs(pipeline) | "side-output records" >> beam.Flatten()
 
 
 class _Routing(beam.DoFn):
@@ -177,20 +109,6 @@ class _Routing(beam.DoFn):
                 ),
             )
         ]
-
-
-def with_side_output(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
-    """`inputs | step` with its side-output records apart, named LABEL/each wherever a runner shows the graph.
-
-    Beam would name it after the class, twice: ParDo(_JudgeDocument)/ParDo(_JudgeDocument).
-    """
-    step.label = "each"
-    return inputs | label >> step.with_outputs(SIDE_OUTPUT, main=main)
-
-
-def in_global_window(record: bytes) -> Any:
-    """A side-output record as `finish_bundle` must yield it."""
-    return beam.pvalue.TaggedOutput(SIDE_OUTPUT, GlobalWindows.windowed_value_at_end_of_window(record))
 
 
 class UndeclaredReason(ValueError):

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import seal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.core.per_document import in_global_window, merge_side_outputs, side_output_record
+from refinery.transforms.core.side_outputs import in_global_window, merge_side_outputs, side_output_record
 
 DEAD_SCHEMA = pa.schema(
     [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]

@@ -1,4 +1,4 @@
-"""Text from inputs, made fit for a terminal."""
+"""Text from inputs, made fit for a terminal, for JSON and for Beam."""
 
 
 def safe(text: str) -> str:
@@ -8,3 +8,8 @@ def safe(text: str) -> str:
     'a\\\\x1b[2J'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def printable(text: str) -> str:
+    """`text` without lone surrogates, which JSON, Parquet and Beam's coders refuse."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

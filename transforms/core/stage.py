@@ -26,7 +26,8 @@ import apache_beam as beam
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import PerDocument, RejectParams
+from refinery.transforms.core.per_document import PerDocument
+from refinery.transforms.core.rejects import RejectParams
 
 P = TypeVar("P", bound=Params)
 

@@ -61,7 +61,7 @@ class NearParams(Params):
     bands: Positive | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
     """bands that candidates are found by; null derives them from the threshold and the number of permutations"""
     rows: Positive | None = 8
-    """values in a band; null likewise"""
+    """values in a band; null likewise. `bands` × `rows` is at most `signature.permutations`"""
     verify: Literal["signature", "exact"] = "signature"
     """what decides a removal: the estimate of the `signature`, or the `exact` similarity of the two texts, which are
     then read again"""

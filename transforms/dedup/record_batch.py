@@ -19,7 +19,7 @@ import orjson
 from numpy.typing import DTypeLike, NDArray
 
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import (
+from refinery.transforms.core.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
     add_side_output,

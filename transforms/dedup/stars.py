@@ -22,7 +22,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.core.per_document import side_output_record
+from refinery.transforms.core.side_outputs import side_output_record
 from refinery.transforms.dedup.record_batch import (
     DEGREES,
     LABEL,

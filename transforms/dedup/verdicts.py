@@ -14,17 +14,16 @@ import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
+from refinery.transforms.core.counters import LIVE, Counters
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.per_document import (
-    LIVE,
+from refinery.transforms.core.report import write_part
+from refinery.transforms.core.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
-    Counters,
     add_side_output,
     side_output_record,
     with_side_output,
 )
-from refinery.transforms.core.report import write_part
 from refinery.transforms.dedup.record_batch import (
     COPIES,
     COPY,

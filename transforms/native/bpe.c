@@ -7,10 +7,9 @@
  *
  * Cost: linear in the text; a piece of n bytes costs O(n log n). Pieces chosen to meet in one slot of the cache are
  * merged each time, which costs what as many different pieces do; its hash is fixed. Memory: 8 MiB of cache, 1.1 MiB of
- * classes and 16 bytes per hash slot of merges for an encoder; while encoding, 4 bytes per token, and about 28 bytes per
- * byte of the longest piece. Safety: arguments are checked at entry; an encoder is used with the interpreter's lock held
- * and calls no Python code while it encodes, so threads may share one.
- */
+ * classes and 16 bytes per hash slot of merges for an encoder; while encoding, 4 bytes per token, and about 28 bytes
+ * per byte of the longest piece. Safety: arguments are checked at entry; an encoder is used with the interpreter's lock
+ * held and calls no Python code while it encodes, so threads may share one. */
 #include "kernel.h"
 
 #include "bpe_merge.h"
@@ -186,8 +185,8 @@ static PyObject *check_whole(PyObject *whole) {
     Py_ssize_t at = 0;
     while (copy && PyDict_Next(whole, &at, &piece, &id)) {
         int overflow = 0;
-        long long value = PyBytes_CheckExact(piece) && PyLong_CheckExact(id) ? PyLong_AsLongLongAndOverflow(id, &overflow) : -1;
-        if (value < 0 || value > UINT32_MAX || overflow) {
+        long long value = PyLong_CheckExact(id) ? PyLong_AsLongLongAndOverflow(id, &overflow) : -1;
+        if (!PyBytes_CheckExact(piece) || value < 0 || value > UINT32_MAX || overflow) {
             PyErr_SetString(PyExc_ValueError, "whole: pieces are bytes and ids are int from 0 to 2^32 - 1");
             Py_CLEAR(copy);
         } else if (PyDict_SetItem(copy, piece, id)) {

@@ -5,16 +5,16 @@
    Words are maximal runs of non-whitespace; in scripts written without spaces (include/scripts.h) each letter with its
    combining marks is a word. Lines end where str.splitlines ends them; blank ones do not count.
 
-   Identity of words, lines and paragraphs is a fixed 64-bit hash: among n different ones of a document, two share a hash
-   with odds of about n^2 / 2^65 (3e-10 for 100,000 words). Who chooses words to share one makes them count as one word,
-   in that document alone. n-grams are exact on top of that: an n-gram is the pair of the ids of its two (n-1)-grams, and
-   only neighbouring repeated (n-1)-grams are looked at, since nothing else can repeat. Prose leaves few candidates after
-   n = 3, so the levels up to 10 cost little more than the first two.
+   Identity of words, lines and paragraphs is a fixed 64-bit hash: among n different ones of a document, two share a
+   hash with odds of about n^2 / 2^65 (3e-10 for 100,000 words). Who chooses words to share one makes them count as one
+   word, in that document alone. n-grams are exact on top of that: an n-gram is the pair of the ids of its two
+   (n-1)-grams, and only neighbouring repeated (n-1)-grams are looked at, since nothing else can repeat. Prose leaves
+   few candidates after n = 3, so the levels up to 10 cost little more than the first two.
 
    Cost: linear in the characters for any text: tables stay at most half full, and slots are chosen by a hash whose key
-   no text knows (include/keyed_hash.h). Memory beside the text: 12 bytes per word, up to 80 per distinct word and 68 per
-   distinct n-gram of one n. Safety: arguments are checked at entry; a str's characters never change, so long texts are
-   read without the GIL. */
+   no text knows (include/keyed_hash.h). Memory beside the text: 12 bytes per word, up to 80 per distinct word and 68
+   per distinct n-gram of one n. Safety: arguments are checked at entry; a str's characters never change, so long texts
+   are read without the GIL. */
 
 #include "heuristics_scan.h"
 
@@ -157,7 +157,8 @@ static PyObject *measure(PyObject *Py_UNUSED(module), PyObject *args)
     spare = NULL;
     if (!a)
         return PyErr_NoMemory();
-    Options o = {(size_t)max_ngram, (size_t)short_line_chars, (size_t)min_line_words, (size_t)max_word_chars, (unsigned)flags};
+    Options o = {(size_t)max_ngram, (size_t)short_line_chars, (size_t)min_line_words, (size_t)max_word_chars,
+                 (unsigned)flags};
     Counts k = {0};
     State s = {.paragraph_hash = HASH_SEED};
     int status;
@@ -214,8 +215,8 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "heuristics", NULL, -
 PyMODINIT_FUNC PyInit_heuristics(void)
 {
     PyObject *self = PyModule_Create(&module);
-    if (!self || (!Features && !(Features = PyStructSequence_NewType(&FEATURES))) || fill_classes() < 0 || draw_key(&slot_key) < 0
-        || PyModule_AddObjectRef(self, "Features", (PyObject *)Features) < 0
+    if (!self || (!Features && !(Features = PyStructSequence_NewType(&FEATURES))) || fill_classes() < 0
+        || draw_key(&slot_key) < 0 || PyModule_AddObjectRef(self, "Features", (PyObject *)Features) < 0
         || PyModule_AddIntMacro(self, WORDS) < 0 || PyModule_AddIntMacro(self, LINES) < 0
         || PyModule_AddIntMacro(self, PARAGRAPHS) < 0 || PyModule_AddIntMacro(self, NEED_TERMINAL) < 0
         || PyModule_AddIntMacro(self, NO_JAVASCRIPT) < 0 || PyModule_AddIntMacro(self, NO_POLICY) < 0

@@ -5,12 +5,11 @@
  * scanner follows the tokenizer and the stack of open elements of the HTML standard (section 13.2) closely enough that
  * what it reports is never far below the truth; where a rule would need the whole tree builder, it counts too much.
  *
- * Cost: linear in the page: it stops when a limit is passed, so each tag costs at most max_depth steps. Memory: 64 bytes
- * per level of max_depth. Safety: arguments are checked at entry; the bytes are read through pointers that are compared
- * with the end before each read, the stack has two places more than the depth at which scanning stops. Long names and
- * attributes are compared by keyed hashes (include/htmlscan_names.h), so no page can choose two that look the same. The
- * GIL is released.
- */
+ * Cost: linear in the page: it stops when a limit is passed, so each tag costs at most max_depth steps. Memory: 64
+ * bytes per level of max_depth. Safety: arguments are checked at entry; the bytes are read through pointers that are
+ * compared with the end before each read, the stack has two places more than the depth at which scanning stops. Long
+ * names and attributes are compared by keyed hashes (include/htmlscan_names.h), so no page can choose two that look the
+ * same. The GIL is released. */
 #include "htmlscan_names.h"
 #include "htmlscan_tokens.h"
 #include "htmlscan_stack.h"

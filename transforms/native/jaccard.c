@@ -1,15 +1,15 @@
-/* Clusters inside groups of sets by their exact Jaccard similarity: each set joins the first representative of its group
- * that is similar enough, or becomes one.
+/* Clusters inside groups of sets by their exact Jaccard similarity: each set joins the first representative of its
+ * group that is similar enough, or becomes one.
  *
  * A set is a run of strictly ascending uint32. Three exact tests come before a pair costs time: the sizes, a bitmap of
  * BITMAP_BITS parities (sets whose bitmaps differ in d bits differ in at least d elements), and while both are merged,
  * what is left of them. transforms/exact_jaccard.py documents the use.
  *
- * Cost: one comparison of bitmaps per set and representative of its group, and a merge, linear in both sets, where they may
- * be similar. Which bit stands for a value is a keyed hash (include/keyed_hash.h), so that no text can choose shingles
- * that make bitmaps useless; a bitmap spares time and decides nothing. Memory: 512 bytes per set of the largest group.
- * Safety: arguments are checked at entry, bounds are ascending and within `values`; sets that do not ascend give wrong
- * counts and nothing worse. The GIL is released. */
+ * Cost: one comparison of bitmaps per set and representative of its group, and a merge, linear in both sets, where they
+ * may be similar. Which bit stands for a value is a keyed hash (include/keyed_hash.h), so that no text can choose
+ * shingles that make bitmaps useless; a bitmap spares time and decides nothing. Memory: 512 bytes per set of the
+ * largest group. Safety: arguments are checked at entry, bounds are ascending and within `values`; sets that do not
+ * ascend give wrong counts and nothing worse. The GIL is released. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,11 +30,12 @@ typedef struct {
 static HashKey bit_key; /* drawn when the module is loaded */
 static size_t last_steps; /* of the last call's merges, for tests; set under the GIL */
 
-/* 12 bits of a keyed bijection of 32 bits: two multiplications by odd numbers of the key, so that neither sums nor differences of
- * chosen values survive it. In blocks, since this way it takes vector registers. */
+/* 12 bits of a keyed bijection of 32 bits: two multiplications by odd numbers of the key, so that neither sums nor
+ * differences of chosen values survive it. In blocks, since this way it takes vector registers. */
 VECTORISED static void scatter(const uint32_t *restrict values, size_t size, uint32_t *restrict hashes, HashKey key)
 {
-    const uint32_t first = (uint32_t)key.b, second = (uint32_t)key.d, before = (uint32_t)key.a, between = (uint32_t)key.c;
+    const uint32_t first = (uint32_t)key.b, second = (uint32_t)key.d;
+    const uint32_t before = (uint32_t)key.a, between = (uint32_t)key.c;
     for (size_t i = 0; i < size; i++) {
         const uint32_t hash = (values[i] ^ before) * first;
         hashes[i] = (hash ^ hash >> 15 ^ between) * second >> 20; /* the best mixed bits */
@@ -148,9 +149,10 @@ static PyObject *cluster(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_ValueError, "threshold: a number above 0 and up to 1 is allowed");
         goto done;
     }
-    if (sets < 0 || groups < 0 || sets >= UINT32_MAX || b[REPRESENTATIVE].len != 4 * sets || b[SHARED].len != 4 * sets) {
-        PyErr_SetString(PyExc_ValueError, "offsets and starts: int64 bounds, one more than sets or groups, and one uint32 "
-                                          "per set in representative and shared are needed");
+    if (sets < 0 || groups < 0 || sets >= UINT32_MAX || b[REPRESENTATIVE].len != 4 * sets
+        || b[SHARED].len != 4 * sets) {
+        PyErr_SetString(PyExc_ValueError, "offsets and starts: int64 bounds, one more than sets or groups, and one "
+                                          "uint32 per set in representative and shared are needed");
         goto done;
     }
     if (check_ascending("offsets", offsets, sets + 1, b[VALUES].len / 4, UINT32_MAX - 1) < 0

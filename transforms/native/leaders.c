@@ -3,14 +3,15 @@
  *
  * Rows are sorted by (group, rank). A member is compared with the first `always` representatives of its group, and with
  * later ones only where the two share a sub-band: 4 neighbouring values. Each slot of the index keeps the first WAYS
- * representatives that come to it. A protected row represents whatever it resembles, and is compared with nothing before
- * it: protected rows sort first. transforms/near_duplicates.py and transforms/verify_removals.py document the two uses.
+ * representatives that come to it. A protected row represents whatever it resembles, and is compared with nothing
+ * before it: protected rows sort first. transforms/near_duplicates.py and transforms/verify_removals.py document the
+ * two uses.
  *
- * Cost: a member is compared with at most `always` + subbands * WAYS others, however large the group is and whatever its
- * values are: slots are never probed further, so values chosen to meet in one cost nothing. They hide representatives
- * from each other at most, and the slots' hash is fixed because who is compared decides the result. Memory: 2 MiB for
- * the index of a large group, 8 bytes per member. Safety: arguments are checked at entry; values may be any. The GIL is
- * released. */
+ * Cost: a member is compared with at most `always` + subbands * WAYS others, however large the group is and whatever
+ * its values are: slots are never probed further, so values chosen to meet in one cost nothing. They hide
+ * representatives from each other at most, and the slots' hash is fixed because who is compared decides the result.
+ * Memory: up to 32 MiB for the index of a large group, 8 bytes per member. Safety: arguments are checked at entry;
+ * values may be any. The GIL is released. */
 
 #include <stdlib.h>
 
@@ -145,8 +146,8 @@ static int join(Search *s, size_t first, uint32_t member, uint32_t other, uint32
     return 1;
 }
 
-/* Writes pairs that join what is similar in one group: at most size - 1 of them. A protected row is a representative in a
- * large group too, so that what resembles it alone still finds it; two protected rows are not compared. */
+/* Writes pairs that join what is similar in one group: at most size - 1 of them. A protected row is a representative in
+ * a large group too, so that what resembles it alone still finds it; two protected rows are not compared. */
 static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent, uint32_t **links)
 {
     const int indexed = size > s->always;
@@ -177,7 +178,7 @@ static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent,
 }
 
 typedef struct {
-    uint32_t representative, equal, score; /* score: equal values, but at most `certain`; 0 before one is similar enough */
+    uint32_t representative, equal, score; /* score: equal values, `certain` at most; 0 before one is similar enough */
 } Choice;
 
 /* Takes `candidate` when it scores higher, or as high and comes earlier. */
@@ -190,8 +191,8 @@ static void consider(Search *s, size_t first, uint32_t member, uint32_t candidat
     *choice = (Choice){candidate, equal, score};
 }
 
-/* Gives every member of one group its representative, or itself: the first in order with at least `certain` equal values, else
- * the one with the most, if these are at least `minimum`. */
+/* Gives every member of one group its representative, or itself: the first in order with at least `certain` equal
+ * values, else the one with the most, if these are at least `minimum`. */
 static void assign_group(Search *s, size_t first, uint32_t size, uint32_t *representative, uint32_t *matches)
 {
     const int indexed = size > s->always;
@@ -207,7 +208,8 @@ static void assign_group(Search *s, size_t first, uint32_t size, uint32_t *repre
                 const uint32_t *ways = slot(s, first, i, b);
                 for (int w = 0; w < WAYS && ways[w]; w++) {
                     uint32_t candidate = ways[w] - 1;
-                    if (s->seen[candidate] == i + 1 || (choice.score == s->certain && candidate > choice.representative))
+                    if (s->seen[candidate] == i + 1
+                        || (choice.score == s->certain && candidate > choice.representative))
                         continue;
                     s->seen[candidate] = i + 1;
                     consider(s, first, i, candidate, &choice);
@@ -254,8 +256,8 @@ static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts
     const Py_ssize_t count = starts->len / 8;
     const size_t total = (size_t)rows->len / s->row_bytes;
     if ((size_t)rows->len % s->row_bytes || total >= UINT32_MAX) {
-        PyErr_Format(PyExc_ValueError, "rows: %zd bytes given, at most 2^32 - 2 rows of %zu bytes are needed", rows->len,
-                     s->row_bytes);
+        PyErr_Format(PyExc_ValueError, "rows: %zd bytes given, at most 2^32 - 2 rows of %zu bytes are needed",
+                     rows->len, s->row_bytes);
         return -1;
     }
     if (protect->obj && (size_t)protect->len != total) {

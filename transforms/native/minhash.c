@@ -4,8 +4,8 @@
  * a[k] * fmix32(shingle) + b[k] mod 2^32 over all shingles, for every permutation k ("affine32" of datasketch 2).
  * transforms/signatures.py documents every step and owns the tables.
  *
- * Cost: linear in characters and permutations whatever the text is (there is no table of words); constant memory but for
- * shingles(), which returns 4 bytes per word. Safety: arguments are checked at entry; entries of `table` may be any
+ * Cost: linear in characters and permutations whatever the text is (there is no table of words); constant memory but
+ * for shingles(), which returns 4 bytes per word. Safety: arguments are checked at entry; entries of `table` may be any
  * numbers. The GIL is released. The hashes are fixed, since signatures are stored and compared between runs. */
 
 #include <stdlib.h>
@@ -250,8 +250,8 @@ static PyObject *signatures(PyObject *module, PyObject *args)
     const size_t permutations = (size_t)a->len / sizeof(uint32_t);
     if (permutations == 0 || permutations > MAX_PERMUTATIONS || a->len != b->len || out->len / a->len != count
         || out->len % a->len) {
-        PyErr_Format(PyExc_ValueError, "a, b and out: 1 to %d uint32 in a, as many in b, out of shape (texts, len(a)) are "
-                     "needed", MAX_PERMUTATIONS);
+        PyErr_Format(PyExc_ValueError, "a, b and out: 1 to %d uint32 in a, as many in b, out of shape (texts, len(a)) "
+                     "are needed", MAX_PERMUTATIONS);
         goto done;
     }
     s->lanes = (permutations + 15) / 16 * 16;

@@ -4,10 +4,9 @@
  * collapse(text): the bytes of " ".join(text.split()), for document ids.
  *
  * Cost: linear in time, and one output buffer of at most the size of the input (collapse: at most 3 or 4 bytes a code
- * point). Safety: nothing is written that was not read, so the output fits; arguments are checked at entry; tables cover
- * every code point of the widths that they are asked for. The GIL is released for long texts (a str's buffer never
- * changes).
- */
+ * point). Safety: nothing is written that was not read, so the output fits; arguments are checked at entry; tables
+ * cover every code point of the widths that they are asked for. The GIL is released for long texts (a str's buffer
+ * never changes). */
 #include "kernel.h"
 
 enum { PLAIN = 0, SPACE = 1, TAB = 2, NEWLINE = 3, DROP = 4, MARK = 5 };

@@ -13,7 +13,8 @@ import apache_beam as beam
 
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, RejectParams, Skipped
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
+from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.read.byte_source import ByteSource, open_source

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from refinery.transforms.core.document import RawDocument, Scalar
-from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped, printable
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.http_message import (
     MAX_HEADER,

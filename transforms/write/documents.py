@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
-from refinery.transforms.core.per_document import (
+from refinery.transforms.core.report import publish_part
+from refinery.transforms.core.side_outputs import (
     SIDE_OUTPUT,
     add_side_output,
     in_global_window,
     side_output_record,
     with_side_output,
 )
-from refinery.transforms.core.report import publish_part
 from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key

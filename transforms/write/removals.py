@@ -23,7 +23,7 @@ from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.per_document import add_side_output, side_output_record
+from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
 from refinery.transforms.write.kept_documents import PartPair, parse_pair

@@ -22,7 +22,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.memory import with_memory
-from refinery.transforms.core.per_document import add_side_output, side_output_record
+from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
 

@@ -3,8 +3,8 @@
  * A kernel takes its arrays with take_arrays and its integers with read_integer. Behind these every array is there,
  * contiguous, aligned, of the type that the kernel reads, and overlaps none that the kernel writes; what arrays say
  * about each other (lengths, ascending offsets) the kernel checks itself. A wrong argument raises ValueError with a
- * sentence that names it, an object of another kind TypeError. An array must not be written by another thread during the
- * call: the GIL is released, as numpy does. Cost: a few comparisons per array. */
+ * sentence that names it, an object of another kind TypeError. An array must not be written by another thread during
+ * the call: the GIL is released, as numpy does. Cost: a few comparisons per array. */
 
 #ifndef REFINERY_KERNEL_H
 #define REFINERY_KERNEL_H
@@ -25,7 +25,8 @@
 
 /* VECTORISED: compile a function for several widths of vector registers, and take the widest of the machine.
  * WITH_POPCNT: the same for the instruction that counts bits. Sanitizers want one version of each function. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) \
+    && !defined(__SANITIZE_ADDRESS__)
 #define VECTORISED __attribute__((target_clones("avx512f", "avx2", "default")))
 #define WITH_POPCNT __attribute__((target_clones("popcnt", "default")))
 #else
@@ -81,8 +82,8 @@ CHECK int take_array(const Array *array, PyObject *given, Py_buffer *view)
     if (!fault)
         return 0;
     PyErr_Format(PyExc_ValueError,
-                 "%s: an array %s given (format %.20s), a contiguous, aligned%s array of %s is needed", array->name, fault,
-                 view->format ? view->format : "B", array->use & WRITTEN ? ", writable" : "",
+                 "%s: an array %s given (format %.20s), a contiguous, aligned%s array of %s is needed", array->name,
+                 fault, view->format ? view->format : "B", array->use & WRITTEN ? ", writable" : "",
                  ELEMENT_TYPES[array->type].name);
     PyBuffer_Release(view);
     return -1;

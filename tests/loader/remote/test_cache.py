@@ -8,13 +8,13 @@ import pytest
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.remote.cache import PAGE, BlockCache, DamagedBlock, default_folder, file_id
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 from tests.loader.cached_blocks import FILE, OVERHEAD, SIZE, bytes_on_disk, content, key, path_of, small, stored, take
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> BlockCache:
-    return BlockCache(tmp_path, 1 << 30, Counters())
+    return BlockCache(tmp_path, 1 << 30, ReadCounters())
 
 
 @pytest.mark.parametrize("size", [0, 1, PAGE - 1, PAGE, PAGE + 1, CHECKSUM_BLOCK - 1, CHECKSUM_BLOCK])
@@ -52,7 +52,7 @@ def test_default_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def test_bound_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="max_bytes: -1 given"):
-        BlockCache(tmp_path, -1, Counters())
+        BlockCache(tmp_path, -1, ReadCounters())
 
 
 def test_every_flipped_bit_is_found(cache: BlockCache) -> None:
@@ -154,7 +154,7 @@ def test_open_blocks_stay(tmp_path: Path) -> None:
 
 
 def test_larger_than_the_cache(tmp_path: Path) -> None:
-    assert not BlockCache(tmp_path, 0, Counters()).store(key(0), b"x")
+    assert not BlockCache(tmp_path, 0, ReadCounters()).store(key(0), b"x")
     assert not small(tmp_path, 1).store(key(0), content(0, 2 * SIZE))
     assert stored(small(tmp_path, 1)) == []
 
@@ -173,7 +173,7 @@ def test_a_lost_count_is_restored(tmp_path: Path, junk: bytes) -> None:
 
 
 def test_one_fetcher_at_a_time(cache: BlockCache, tmp_path: Path) -> None:
-    other = BlockCache(tmp_path, 1, Counters())
+    other = BlockCache(tmp_path, 1, ReadCounters())
     with cache.fetching(FILE, 0) as mine:
         assert mine
         with other.fetching(FILE, 0) as again, cache.fetching(FILE, 0) as twice:

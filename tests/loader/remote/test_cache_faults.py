@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 
 from refinery.loader.remote.cache import BlockCache
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 from tests.loader.cached_blocks import FILE, OVERHEAD, SIZE, bytes_on_disk, content, key, path_of, small, stored, take
 
 
 @pytest.fixture
 def cache(tmp_path: Path) -> BlockCache:
-    return BlockCache(tmp_path, 1 << 30, Counters())
+    return BlockCache(tmp_path, 1 << 30, ReadCounters())
 
 
 def test_abandoned_files_are_removed(tmp_path: Path) -> None:
@@ -44,8 +44,8 @@ def test_abandoned_files_are_removed(tmp_path: Path) -> None:
 def test_a_killed_process_releases_its_lock(cache: BlockCache) -> None:
     script = (
         "import sys, time; from pathlib import Path; from refinery.loader.remote.cache import *\n"
-        "from refinery.loader.storage.fetch import Counters\n"
-        "with BlockCache(Path(sys.argv[1]), 1, Counters()).fetching(sys.argv[2], 0) as mine:\n"
+        "from refinery.loader.storage.fetch import ReadCounters\n"
+        "with BlockCache(Path(sys.argv[1]), 1, ReadCounters()).fetching(sys.argv[2], 0) as mine:\n"
         "    print(mine, flush=True); time.sleep(60)"
     )
     child = subprocess.Popen([sys.executable, "-c", script, cache.folder, FILE], stdout=subprocess.PIPE)
@@ -68,7 +68,7 @@ def unwritable(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_no_folder(unwritable: Path, caplog: pytest.LogCaptureFixture) -> None:
-    cache = BlockCache(unwritable, 1 << 20, Counters())
+    cache = BlockCache(unwritable, 1 << 20, ReadCounters())
     assert not cache.may_store()
     cache._not_before = 0.0
     assert not cache.store(key(0), content(0))
@@ -99,10 +99,10 @@ HAMMER = """
 import random, sys
 from pathlib import Path
 from refinery.loader.remote.cache import BlockCache, DamagedBlock, Key
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 folder, seed, file, bound, size = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 rng = random.Random(seed)
-counters = Counters()
+counters = ReadCounters()
 cache = BlockCache(folder, bound, counters)
 print("on", flush=True)
 while True:
@@ -155,7 +155,7 @@ def test_processes_and_sigkill(tmp_path: Path) -> None:
     assert highest > 0
     assert highest <= bound
     # Files of killed processes do no harm.
-    cache = BlockCache(tmp_path, bound, Counters())
+    cache = BlockCache(tmp_path, bound, ReadCounters())
     for block in range(24):
         assert cache.store(key(block), content(block))
         assert take(cache, block) == content(block)
@@ -231,7 +231,7 @@ def test_a_read_only_folder() -> None:
     """In a child that is not root: cached blocks are served and verified, nothing is stored, nothing fails."""
     with tempfile.TemporaryDirectory() as name:  # readable for other users, unlike pytest's folder
         folder = Path(name)
-        cache = BlockCache(folder, 1 << 30, Counters())
+        cache = BlockCache(folder, 1 << 30, ReadCounters())
         cache.store(key(0), content(0))
         cache.store(key(1), content(1))
         path_of(cache, 1).write_bytes(path_of(cache, 1).read_bytes()[:-1] + b"!")
@@ -243,7 +243,7 @@ def test_a_read_only_folder() -> None:
             try:
                 if os.geteuid() == 0:
                     os.setresuid(65534, 65534, 65534)
-                other = BlockCache(folder, 1 << 30, Counters())
+                other = BlockCache(folder, 1 << 30, ReadCounters())
                 assert take(other, 0) == content(0)
                 assert take(other, 1) is None  # damaged, and cannot be removed
                 assert not other.store(key(2), content(2))

@@ -4,6 +4,7 @@ Each response here is written byte for byte. Ordinary faults are in `range_serve
 """
 
 import contextlib
+import itertools
 import socket
 import socketserver
 import threading
@@ -35,7 +36,9 @@ class _Handler(socketserver.BaseRequestHandler):
 
     def handle(self) -> None:
         with contextlib.suppress(OSError), self.request.makefile("rb") as lines:
-            request = b"".join(iter(lines.readline, b"\r\n"))
+            request = b"".join(itertools.takewhile(lambda line: line != b"\r\n", lines))
+            if not request:
+                return  # a connection that the client opened, and closed without a request
             self.server.asked += 1
             self.server.answer(request.split()[1].decode(), self.request, self.server.stopping)
 

@@ -19,7 +19,7 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import BlockCache, Key, file_id
 from refinery.loader.remote.remote_source import RemoteSource
-from refinery.loader.storage.fetch import Counters
+from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
@@ -139,7 +139,7 @@ def test_without_a_cache(server: RangeServer, tmp_path: Path) -> None:
 
 def test_a_cache_without_room(server: RangeServer, tmp_path: Path) -> None:
     """Full of blocks in use by another process: blocks bypass it at once, and prefetching uses free memory only."""
-    full = BlockCache(tmp_path, CHECKSUM_BLOCK + 10_000, Counters())
+    full = BlockCache(tmp_path, CHECKSUM_BLOCK + 10_000, ReadCounters())
     key = Key(file_id("other", "x", CHECKSUM_BLOCK, ""), 0)
     assert full.store(key, bytes(CHECKSUM_BLOCK))
     used = full.open(key, None)

@@ -16,7 +16,7 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksu
 from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
 from refinery.loader.remote.cache import BlockCache
 from refinery.loader.remote.remote_source import RemoteSource
-from refinery.loader.storage.fetch import Counters, FetchError
+from refinery.loader.storage.fetch import FetchError, ReadCounters
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.stream.token_source import open_token_source
@@ -185,7 +185,7 @@ def test_failed_read_ahead_is_only_counted(server: RangeServer, tmp_path: Path) 
 def test_waiting_for_another_process_is_bounded(server: RangeServer, tmp_path: Path) -> None:
     """It may be suspended while it holds the lock of a group."""
     with source_of(server, tmp_path, peer_wait=0.01) as source:
-        others = BlockCache(tmp_path, CHECKSUM_BLOCK, Counters())
+        others = BlockCache(tmp_path, CHECKSUM_BLOCK, ReadCounters())
         with others.fetching(source._files[0].id, 0) as mine:
             assert mine
             check(source, 0, 0, 10)

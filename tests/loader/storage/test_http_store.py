@@ -116,7 +116,8 @@ def test_faults(store: HttpStore, server: RangeServer, fault: str, count: int, r
         server.goog_hash = "crc32c=" + remote_hash(DATA)
     assert store.read(NAME) == DATA
     assert store.read(NAME, 100, 50) == DATA[100:150]
-    assert store.counters.retries == retries
+    # The short timeout of stalls may be exceeded more often on a loaded machine.
+    assert store.counters.retries == retries or ("stall" in fault and store.counters.retries > retries)
 
 
 def remote_hash(data: bytes) -> str:

@@ -26,11 +26,14 @@ static PyObject *make_encoder(PyObject *kernel, const char *pattern, int with_wh
         lengths[256 + count] = lengths[256 + i] + lengths[256 + i * 7 % (i + 1)];
     }
     for (uint32_t c = 0; c < CODE_POINTS; c++) {
-        classes[c] = Py_UNICODE_ISALPHA(c) ? LETTER : Py_UNICODE_ISNUMERIC(c) ? NUMBER : Py_UNICODE_ISSPACE(c) ? SPACE : OTHER;
+        classes[c] = Py_UNICODE_ISSPACE(c) ? SPACE : Py_UNICODE_ISNUMERIC(c) ? NUMBER : OTHER;
+        classes[c] = Py_UNICODE_ISALPHA(c) ? LETTER : classes[c];
         classes[c] |= c > 0x300 && c < 0x400 ? UNSTABLE : 0;
     }
     lengths[TOKENS - 1] = 3;
-    PyObject *whole = with_whole ? Py_BuildValue("{y:i,y:i}", "abc", TOKENS - 1, " ab", TOKENS - 1) : Py_NewRef(Py_None);
+    PyObject *whole = Py_NewRef(Py_None);
+    if (with_whole)
+        whole = Py_BuildValue("{y:i,y:i}", "abc", TOKENS - 1, " ab", TOKENS - 1);
     PyObject *encoder = PyObject_CallMethod(kernel, "Encoder", "sy#y#y#O", pattern, (const char *)byte_ids,
                                             (Py_ssize_t)sizeof byte_ids, (const char *)rows, (Py_ssize_t)count * 12,
                                             (const char *)classes, (Py_ssize_t)CODE_POINTS, whole);

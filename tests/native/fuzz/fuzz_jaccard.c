@@ -25,7 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t *values = malloc(bytes + 1), representative[SETS], shared[SETS];
     require(values != NULL, "memory");
     for (int i = 0; i < SETS; i++) /* steps of -16 to 47, often ascending, and the end where it belongs */
-        offsets[i + 1] = i + 1 < SETS || data[0] % 8 == 7 ? offsets[i] + data[i] % 64 - (data[0] % 8 == 6 ? 16 : 0) : (int64_t)count;
+        offsets[i + 1] = offsets[i] + data[i] % 64 - (data[0] % 8 == 6 ? 16 : 0);
+    if (data[0] % 8 != 7)
+        offsets[SETS] = (int64_t)count;
     for (int i = 0; i < GROUPS; i++)
         starts[i + 1] = i + 1 < GROUPS || data[0] % 8 == 5 ? starts[i] + data[SETS + i] % 5 : SETS;
     for (size_t i = 0; i < count; i++) /* ascending where steps do not pass the end of the type */

@@ -28,10 +28,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PyObject *view = PyMemoryView_FromMemory((char *)signature, sizeof signature, PyBUF_WRITE);
     PyObject *out = PyObject_CallMethod(view, "cast", "s", "I");
     const int ngram = 1 + data[0] / 2, characters = data[0] % 2;
-    PyObject *found = text ? answer(PyObject_CallMethod(kernel, "shingles", "OOii", text, table, ngram, characters)) : NULL;
-    PyObject *none = text ? answer(PyObject_CallMethod(kernel, "signatures", "(O)OiiOOO", text, table, ngram, characters, a,
-                                                       b, out))
-                          : NULL;
+    PyObject *found = NULL, *none = NULL;
+    if (text) {
+        found = answer(PyObject_CallMethod(kernel, "shingles", "OOii", text, table, ngram, characters));
+        none = answer(
+            PyObject_CallMethod(kernel, "signatures", "(O)OiiOOO", text, table, ngram, characters, a, b, out));
+    }
     if (found && none) {
         uint32_t least = UINT32_MAX, hash;
         for (Py_ssize_t at = 0; at < PyBytes_GET_SIZE(found); at += 4) {

@@ -193,7 +193,6 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
         r"funnel: \['url', 'language', 'encode'\] found, those of .* in this order, the first of them first, expected",
     ),
     "unknown stage": (edited(lambda m: m["funnel"][2].update(stage="magic")), r"funnel: \['read', 'magic', "),
-    "order of stages": (edited(reversed_stages), r"funnel: \['read', 'pii', 'quality'\] found"),
     "order of stages": (edited(reversed_stages), r"funnel: \['read', 'pii', 'quality'\] found, those of .* expected"),
     "last stage": (edited(without_encode), "funnel: 'pii' is the last stage, 'encode' expected"),
     "no stages": (edited(lambda m: m.update(stages=[])), r"funnel: .* found, those of \[\] in this order"),

@@ -191,7 +191,7 @@ def test_a_failed_job_is_reported_and_started_again(server: FakeDataflow, spec: 
 
 
 def late(call: Call, server: FakeDataflow, messages: list[tuple[str, str]]) -> None:
-    """The service tells why a job failed only at the third time that it is asked."""
+    """The service says why a job failed only when asked for the third time."""
     if call.kind == "messages":
         (job,) = server.jobs
         job.messages.append(("DEBUG", "asked"))

@@ -72,7 +72,7 @@ def test_a_launch_whose_answer_is_lost_makes_one_job(server: FakeDataflow, spec:
         ("get", 404, "does not know job"),
         ("list", 403, "no answer from Dataflow: HTTP 403.*Run the same command to resume"),
         ("create", 503, "could not be launched: HTTP 503"),
-        ("create", 400, "could not be launched: HTTP 400 scripted\nThe same command"),
+        ("create", 400, "could not be launched: HTTP 400 scripted\nRun the same command"),
         ("create", 403, "could not be launched: HTTP 403"),
     ],
 )
@@ -117,7 +117,7 @@ def test_ctrl_c_says_how_to_go_on_and_how_to_cancel(server: FakeDataflow, spec: 
         launcher.run()
     (job,) = read_jobs(open_store(spec.work))
     assert server.jobs[0].running and job.link in str(caught.value)
-    assert "the same command again finds it" in str(caught.value) and cancel_command(job) in str(caught.value)
+    assert "run the same command again" in str(caught.value) and cancel_command(job) in str(caught.value)
     assert cancel_command(job) == f"gcloud dataflow jobs cancel {job.id} --region=region --project=project"
     Launcher(server, spec).run()
     assert server.states() == [(spec.name, "DONE")]

@@ -1,26 +1,26 @@
 """A fingerprint changes with what decides the result, and with nothing else."""
 
-import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import google_crc32c
 import pytest
 
 from refinery.pipelines.recipe.load_recipe import parse_recipe
-from refinery.pipelines.recipe.params import RecipeError
-from refinery.pipelines.recipe.recipe import PHASE_SECTIONS, Recipe
+from refinery.pipelines.recipe.params import parse
+from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.run import fingerprint as module
-from refinery.pipelines.run.fingerprint import (
-    code_digest,
-    describe_inputs,
-    input_digest,
-    listed_digests,
-    module_files,
-    phase_fingerprints,
-    phase_modules,
-)
+from refinery.pipelines.run.fingerprint import describe_inputs, input_digest, listed_digests, phase_fingerprints
+from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
+from tests.pipelines.inputs import ROOT
 
 
 @pytest.fixture
@@ -44,9 +44,70 @@ def test_each_phase_depends_on_its_sections_and_on_the_phases_before(recipe: Rec
     assert changed(recipe, recipe.replace(run=recipe.run.replace(wave_files=1))) == []
 
 
-def test_every_section_is_in_exactly_one_phase_or_decides_nothing() -> None:
-    sections = [name for names in PHASE_SECTIONS.values() for name in names]
-    assert sorted([*sections, "failures", "run"]) == sorted(Recipe.__dataclass_fields__)
+def test_every_section_is_in_exactly_one_phase_or_decides_nothing(recipe: Recipe) -> None:
+    sections = [name for phase in PHASES for name in recipe.LANE.sections(phase)]
+    # lane and stages count through the stages that they name
+    assert sorted([*sections, *UNDECIDING, "lane", "stages"]) == sorted(type(recipe).model_fields)
+
+
+def with_lane(recipe: Recipe, lane: Lane) -> Recipe:
+    """The same recipe in another lane."""
+    return parse(recipe_class(lane), recipe.plain())
+
+
+def test_the_order_of_the_stages_counts(recipe: Recipe) -> None:
+    lane = recipe.LANE
+    assert changed(recipe, with_lane(recipe, lane)) == []
+    read, extract, url, language, heuristics = lane.clean
+    swapped = replace(lane, clean=(read, extract, language, url, heuristics))
+    assert changed(recipe, with_lane(recipe, swapped)) == ["clean", "dedup", "shards"]
+    lines, quality, toxicity, pii, encode = lane.shards
+    swapped = replace(lane, shards=(lines, quality, pii, toxicity, encode))
+    assert changed(recipe, with_lane(recipe, swapped)) == ["shards"]
+
+
+@pytest.mark.parametrize("what", ["version", "schemes", "libraries"])
+def test_what_a_declaration_says_counts(recipe: Recipe, what: str) -> None:
+    other = {"version": 7, "schemes": ("other-2",), "libraries": ("pytest",)}[what]
+    for phase, expected in (
+        ("clean", ["clean", "dedup", "shards"]),
+        ("dedup", ["dedup", "shards"]),
+        ("shards", ["shards"]),
+    ):
+        stages = recipe.LANE.phase(phase)
+        lane = replace(recipe.LANE, **{phase: (*stages[:-1], replace(stages[-1], **{what: other}))})
+        assert changed(recipe, with_lane(recipe, lane)) == expected
+    lane = replace(recipe.LANE, writer=replace(recipe.LANE.writer, **{what: other}))
+    assert changed(recipe, with_lane(recipe, lane)) == ["shards"]
+
+
+SCRIPT = """
+import json, sys
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.run.fingerprint import phase_fingerprints
+import refinery
+print(refinery.__file__, file=sys.stderr)
+print(json.dumps(phase_fingerprints(parse_recipe(json.loads(sys.argv[1])), [{"path": "x"}])))
+"""
+
+
+def test_comments_messages_and_storage_code_do_not_count(recipe: Recipe, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for name in ("loader", "transforms", "pipelines", "refinery"):
+        shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, old, new in (
+        ("loader/storage/http_store.py", "import", "# another comment\nimport"),
+        ("loader/storage/store.py", "exists with other bytes", "is there with other bytes"),
+        ("transforms/filter/url.py", "a single word of letters and digits is allowed", "one word is allowed"),
+    ):
+        text = (tree / name).read_text()
+        assert old in text
+        (tree / name).write_text(text.replace(old, new, 1))
+    command = [sys.executable, "-P", "-W", "ignore", "-c", SCRIPT, json.dumps(recipe.plain())]
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert str(tree) in done.stderr
+    assert json.loads(done.stdout) == phase_fingerprints(recipe, [{"path": "x"}])
 
 
 def test_content_of_named_files_counts(recipe: Recipe) -> None:
@@ -89,23 +150,3 @@ def test_inputs_in_a_bucket_are_told_apart_by_a_listing(monkeypatch: pytest.Monk
         assert {entry["digest"] for entry in inputs if entry["path"] in (paths[3], paths[20])} == {f"{crc32c:08x}"}
         assert {call.kind for call in server.calls} == {"list"}
         assert listed_digests(["gs://other/gone", "elsewhere/file"]) == {}
-
-
-def test_every_transform_of_the_graphs_is_in_a_phase() -> None:
-    tree = ast.parse((module.ROOT / "refinery" / "pipelines" / "lanes" / "web.py").read_bytes())
-    used = {
-        n.module
-        for n in tree.body
-        if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("refinery.transforms.")
-    }
-    assert used == set().union(*(phase_modules(phase) for phase in PHASE_SECTIONS))
-
-
-def test_code_covers_stages_their_helpers_and_kernels() -> None:
-    clean = {path.name for path in module_files(phase_modules("clean"))}
-    assert {"read_warc.py", "extract.py", "heuristics.c", "minhash.c", "per_document.py", "storage.py"} <= clean
-    assert not {"encode.py", "pii.py", "write_shards.py"} & clean
-    shards = {path.name for path in module_files(phase_modules("shards"))}
-    assert {"bpe.c", "encode.py", "format.py", "indexed.py"} <= shards
-    assert not {"read_warc.py", "extract.py", "minhash.c"} & shards
-    assert len({code_digest(phase) for phase in PHASE_SECTIONS}) == 3

@@ -4,13 +4,12 @@ A crash point is the process killed with SIGKILL at one call. At each point thre
 there for a corpus, unless it is the whole one. The same command, started again, brings the same bytes. And nothing that
 was published before the crash has been touched: names are created exclusively, never overwritten.
 
-In a bucket, the points are every call before it is acted on, and uploads after they are acted on and before they are
-answered: every fourth, as they leave what the next call finds; all of them with REFINERY_ALL_CRASH_POINTS=1. In a
-folder, they are the moments before every change: a file made, half filled, linked or removed, a folder made; what is
-killed while it reads, or before it syncs, leaves what the next change finds (the syncs, too, with that variable).
+In a bucket, the points are every call before it is acted on, and every upload after it is acted on and before it is
+answered. In a folder, they are the moments before every change: a file made, half filled, linked or removed, a folder
+made. What is killed while it reads, or before it syncs, leaves what the next change finds, so the syncs are for
+`make test-all` alone, which runs all points; other sessions take one of each stretch of the run.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,10 +19,10 @@ import pytest
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
+from tests.sampling import ALL, spread
 
 LEAST_POINTS = 50
-ALL = os.environ.get("REFINERY_ALL_CRASH_POINTS") == "1"
-EVERY_UPLOAD = 1 if ALL else 4
+KEEP = 16  # of each kind, where not all run
 SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
 
@@ -48,7 +47,9 @@ def in_folder(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathF
     files = folder_files(prefix)
     check_corpus(files)
     check_work(files)
-    return Unbroken(digests(files), list(range(done.notes["changes"])))
+    points = list(range(done.notes["changes"]))
+    assert len(points) >= LEAST_POINTS
+    return Unbroken(digests(files), spread("crash points in a folder", points, KEEP))
 
 
 def identities(prefix: Path) -> dict[str, tuple[int, int, int]]:
@@ -61,7 +62,6 @@ def identities(prefix: Path) -> dict[str, tuple[int, int, int]]:
 def test_killed_at_every_change_of_a_folder(
     share: int, small: Path, forks: ForkServer, in_folder: Unbroken, tmp_path: Path, record_property: Record
 ) -> None:
-    assert len(in_folder.points) >= LEAST_POINTS
     points = in_folder.points[share::SHARES]
     for point in points:
         prefix = tmp_path / f"out-{point}"
@@ -102,7 +102,9 @@ def in_bucket(small: Path, forks: ForkServer, gcs: FakeGcs) -> Unbroken:
     check_work(files)
     before = [(call.number, False) for call in gcs.calls]
     after = [(call.number, True) for call in gcs.calls if call.kind == "upload"]
-    return Unbroken(digests(files), [*before, *after[::EVERY_UPLOAD]])
+    assert len(before) + len(after) >= LEAST_POINTS
+    before = spread("crash points at a bucket, before a call", before, KEEP)
+    return Unbroken(digests(files), [*before, *spread("crash points at a bucket, after an upload", after, KEEP // 4)])
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -116,7 +118,6 @@ def test_killed_at_every_call_to_a_bucket(
     record_property: Record,
 ) -> None:
     gcs.use(monkeypatch)
-    assert len(in_bucket.points) >= LEAST_POINTS
     points = in_bucket.points[share::SHARES]
     for number, is_acted_on in points:
         point = f"call {number}, {'after' if is_acted_on else 'before'} it is acted on"

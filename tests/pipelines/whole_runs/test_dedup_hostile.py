@@ -1,8 +1,6 @@
 """Bad input through the whole command: huge texts, tens of thousands of equal ones, and hardly any text at all."""
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +13,14 @@ import yaml
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.pipelines.commands.verify import verify
-from tests.pipelines.inputs import COMMAND, ROOT
+from tests.fork_server import ForkServer
+from tests.sampling import scaled
 
-IDENTICAL = 50_000
+IDENTICAL = scaled(50_000, 10_000)
 MEMORY = 2 << 30  # bytes; the three runs take 0.5, 0.7 and 1.1 GB
 
 PAGE = "\n".join(" ".join(f"page{i}" for i in range(first, first + 10)) for first in range(0, 60, 10))
-HUGE = [f"{i * 2654435761 % 2**32:08x}" for i in range(1_000_000)]
+HUGE = [f"{i * 2654435761 % 2**32:08x}" for i in range(scaled(1_000_000, 200_000))]
 HAN = "".join(chr(0x4E00 + i * 97 % 20000) for i in range(150))
 
 
@@ -35,8 +34,8 @@ def rows() -> Iterator[tuple[str, str]]:
     yield "keep/over-and-over", "spam " * 1_000_000
     yield "copy/over-and-over", "spam " * 999
     yield "keep/huge", " ".join(HUGE)
-    yield "copy/huge/0", " ".join([*HUGE[:-50_000], *["changed"] * 49_999])
-    yield "copy/huge/1", " ".join(HUGE[20_000:])
+    yield "copy/huge/0", " ".join([*HUGE[: -len(HUGE) // 20], *["changed"] * (len(HUGE) // 20 - 1)])
+    yield "copy/huge/1", " ".join(HUGE[len(HUGE) // 50 :])
     yield "keep/no-spaces", f"{HAN}กขคлинияナニ"
     yield "copy/no-spaces", f"{HAN}กขคлинияナ"
     for number in range(IDENTICAL):
@@ -44,24 +43,12 @@ def rows() -> Iterator[tuple[str, str]]:
     yield "keep/page", f"{PAGE} longest"
 
 
-# A new process inherits the peak of the one that started it, and a test process may have had a high one.
-MEASURED = """
-import resource, subprocess, sys
-code = subprocess.call(sys.argv[2:])
-with open(sys.argv[1], "w") as stream:
-    stream.write(str(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss))
-sys.exit(code)
-"""
-
-
-def refine(folder: Path, prefix: Path, *more: object) -> int:
+def refine(forks: ForkServer, folder: Path, prefix: Path, *more: object) -> int:
     """Run the command in one process; returns its peak memory in bytes."""
-    command = [*COMMAND, "refine", folder / "recipe.yaml", "--output", prefix, "--workers", 0, "--quiet", *more]
-    peak = folder / f"{prefix.name}.peak"
-    measured = [sys.executable, "-c", MEASURED, peak, *command]
-    done = subprocess.run(list(map(str, measured)), cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return int(peak.read_text()) * 1024
+    command = ["refine", folder / "recipe.yaml", "--output", prefix, "--workers", 0, "--quiet", *more]
+    done = forks.run(*command)
+    assert done.code == 0, done.out + done.err
+    return done.peak
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_bad_input_end_to_end(folder: Path) -> None:
+def test_bad_input_end_to_end(folder: Path, forks: ForkServer) -> None:
     runs: dict[str, tuple[str, ...]] = {
         "signature": (),
         "exact": ("near_dup.verify=exact",),
@@ -93,7 +80,7 @@ def test_bad_input_end_to_end(folder: Path) -> None:
     for name, settings in runs.items():
         prefix = folder / name
         reuse = ("--reuse", folder / "signature") if settings else ()
-        peak = refine(folder, prefix, *(word for setting in settings for word in ("--set", setting)), *reuse)
+        peak = refine(forks, folder, prefix, *(word for setting in settings for word in ("--set", setting)), *reuse)
         assert peak < MEMORY
         check(prefix, exact_copies=0 if name == "near-alone" else IDENTICAL - 1)
 

@@ -8,7 +8,7 @@ from tests.pipelines.inputs import corpus_bytes, refine
 
 VARIANTS = {
     "two workers, other hash seed": (["--workers", 2], 1),
-    "in this process": (["--workers", 0], 2),
+    "in this process": (["--workers", 0], 1),
     "every bundle replayed": (["--workers", 1, "--direct_runner_bundle_repeat=2"], 0),
     "DirectRunner": (["--runner", "DirectRunner"], 0),
     "one wave, small parts": (["--workers", 2, "--set", "run.wave_files=100", "--set", "run.part_bytes=1000"], 0),

@@ -19,6 +19,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.stream.stream import TokenStream
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
+from tests.sampling import sampled
 
 Faults = list[tuple[str, dict[str, Any]]]
 Record = Callable[[str, object], None]
@@ -93,7 +94,7 @@ BORNE: dict[str, tuple[Faults, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", BORNE)
+@pytest.mark.parametrize("cell", sampled("faults that runs bear", BORNE, 5))
 def test_borne(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -143,7 +144,7 @@ FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("cell", FAILED)
+@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 7))
 def test_failed_and_started_again(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -252,7 +253,7 @@ BETWEEN: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", BETWEEN)
+@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 7))
 def test_between_phases(
     cell: str,
     small: Path,

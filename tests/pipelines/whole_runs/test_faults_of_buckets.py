@@ -15,6 +15,7 @@ from refinery.loader.stream.stream import TokenStream
 from tests.fake_gcs import Call, FakeGcs, Fault, Hook, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, is_accepted
+from tests.sampling import sampled
 
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
 ORPHAN = f"out/work/rejects/part-{'0' * 32}.parquet"  # what a killed worker left: a run removes it
@@ -42,6 +43,11 @@ LASTING: list[tuple[str, Fault]] = [
 def name_of(cell: tuple[str, Fault]) -> str:
     kind, fault = cell
     return f"{kind}: {fault.status if fault.kind == 'status' else fault.kind}"
+
+
+def axes(cell: tuple[str, Fault]) -> tuple[str, str]:
+    kind, fault = cell
+    return kind, fault.kind
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +83,7 @@ def first_attempts(kind: str, fault: Fault, struck: list[Call]) -> Hook:
     return hook
 
 
-@pytest.mark.parametrize("cell", PASSING, ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that pass", PASSING, 10, axes), ids=name_of)
 def test_a_fault_that_passes(
     cell: tuple[str, Fault],
     small: Path,
@@ -103,7 +109,7 @@ def test_a_fault_that_passes(
     record_property("fault cell", name_of(cell))
 
 
-@pytest.mark.parametrize("cell", LASTING, ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that last", LASTING, 5, axes), ids=name_of)
 def test_a_fault_that_lasts(
     cell: tuple[str, Fault],
     small: Path,

@@ -1,4 +1,4 @@
-"""Cutting repeated lines in whole runs: what comes out, what the books say, and what a change of it repeats."""
+"""Cutting repeated lines in whole runs: what comes out, what the counts say, and what a change of it repeats."""
 
 import json
 from collections.abc import Iterator

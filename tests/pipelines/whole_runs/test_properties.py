@@ -73,7 +73,7 @@ RUNS = settings(max_examples=8, deadline=None, suppress_health_check=[HealthChec
 @given(texts=TEXTS)
 def test_every_document_is_accounted_for(texts: list[str], tokenizer: str) -> None:
     with TemporaryDirectory() as folder:
-        prefix = run(Path(folder) / "run", texts, tokenizer)  # raises when the books do not balance
+        prefix = run(Path(folder) / "run", texts, tokenizer)  # raises when the counts do not reconcile
         manifest = Corpus(str(prefix)).manifest
         read = sum(row["in"]["documents"] for row in manifest.funnel if row["stage"] == "read")
         assert read == len(texts)

@@ -1,4 +1,4 @@
-"""The whole command: books that balance, refusals, reuse, and what a recipe leaves out."""
+"""The whole command: counts that reconcile, refusals, reuse, and what a recipe leaves out."""
 
 import json
 import subprocess
@@ -13,12 +13,12 @@ from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.prefix import differences
-from refinery.pipelines.run.refine import cut_waves
+from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
 
 
-def test_every_stage_had_something_to_do_and_the_books_balance(corpus: Path) -> None:
+def test_every_stage_had_something_to_do_and_the_counts_reconcile(corpus: Path) -> None:
     manifest = read_manifest(open_store(str(corpus)))
     lost = {row["stage"] for row in manifest.funnel if row["dropped"] or row["dead"]}
     assert {"read", "url", "language", "heuristics", "exact-duplicates", "near-duplicates", "quality"} <= lost
@@ -139,8 +139,8 @@ def test_mistakes_are_one_line_before_anything_runs(
 ) -> None:
     """In this process, which has imported everything; what a process of its own prints is seen in the other tests."""
     code = execute(["refine", f"{inputs}/recipe.yaml", "--output", f"{tmp_path}/out", "--workers", "0", *arguments])
-    told = capsys.readouterr().err
-    assert code == 2 and message in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert code == 2 and message in output and output.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -227,9 +227,9 @@ def test_a_proxy_for_the_network_is_not_for_the_workers(inputs: Path, tmp_path: 
     refine(inputs, tmp_path / "out", "--workers", 2, environment=proxies)
 
 
-def test_no_code_from_the_working_directory_runs(inputs: Path, tmp_path: Path) -> None:
+def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) -> None:
     (tmp_path / "orjson.py").write_text("import pathlib; pathlib.Path('executed').touch()")
-    command = [Path(sys.executable).parent / "refinery", "refine", inputs / "recipe.yaml", "--output", "out"]
+    command = [Path(sys.executable).parent / "refinery", "refine", small / "recipe.yaml", "--output", "out"]
     subprocess.run([*command, "--workers", "1"], cwd=tmp_path, check=True, capture_output=True, timeout=250)
     assert not (tmp_path / "executed").exists()
 

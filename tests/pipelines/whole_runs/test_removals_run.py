@@ -110,7 +110,7 @@ def test_removals_are_what_the_funnel_dropped(corpus: Path) -> None:
 
 def test_the_same_bytes_however_the_work_is_cut(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     cut = ["--set", "run.wave_files=100", "--set", "run.part_bytes=1000"]
-    run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, *cut, hash_seed=3)
+    run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, *cut, hash_seed=1)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
     assert any(name.startswith("removals/") for name in corpus_bytes(corpus))
 

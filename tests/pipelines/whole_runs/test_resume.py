@@ -1,14 +1,14 @@
 """Killed in the middle of each phase and started again: the same bytes, and nothing finished is done twice."""
 
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.pipelines.inputs import COMMAND, ROOT, corpus_bytes, refine
+from tests.fork_server import ForkServer, Outcome
+from tests.pipelines.inputs import corpus_bytes, refine
 
 # When to kill: as soon as this holds, the phase has begun and is far from its end.
 MOMENTS: dict[str, Callable[[Path], bool]] = {
@@ -22,21 +22,20 @@ MOMENTS: dict[str, Callable[[Path], bool]] = {
 }
 
 
-def start_and_kill(inputs: Path, output: Path, moment: Callable[[Path], bool], signal_number: int) -> int:
-    arguments = ["refine", str(inputs / "recipe.yaml"), "--output", str(output), "--workers", "2"]
-    process = subprocess.Popen([*COMMAND, *arguments], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not moment(output) and process.poll() is None and time.monotonic() < deadline:
+def start_and_kill(
+    forks: ForkServer, inputs: Path, output: Path, moment: Callable[[Path], bool], signal_number: int
+) -> Outcome:
+    forks.start("refine", inputs / "recipe.yaml", "--output", output, "--workers", 2)
+    while not moment(output) and not forks.ended:
         time.sleep(0.001)
-    process.send_signal(signal_number)
-    process.communicate(timeout=60)
-    return process.returncode
+    forks.kill(signal_number)
+    return forks.wait()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_killed_and_started_again(corpus: Path, inputs: Path, tmp_path: Path, moment: str) -> None:
+def test_killed_and_started_again(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path, moment: str) -> None:
     output = tmp_path / "out"
-    assert start_and_kill(inputs, output, MOMENTS[moment], signal.SIGKILL) == -signal.SIGKILL
+    assert start_and_kill(forks, inputs, output, MOMENTS[moment], signal.SIGKILL).was_killed
     assert not (output / "manifest.json").exists()
     kept = {path: path.stat().st_mtime_ns for path in (output / "work").rglob("*.json")}
     done = refine(inputs, output)
@@ -50,8 +49,8 @@ def test_killed_and_started_again(corpus: Path, inputs: Path, tmp_path: Path, mo
     assert claimed == {path.stem for path in (output / "work" / "verdicts").iterdir()}
 
 
-def test_interrupted_by_ctrl_c(corpus: Path, inputs: Path, tmp_path: Path) -> None:
-    code = start_and_kill(inputs, tmp_path / "out", MOMENTS["clean, between waves"], signal.SIGINT)
-    assert code == 130
+def test_interrupted_by_ctrl_c(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path) -> None:
+    done = start_and_kill(forks, inputs, tmp_path / "out", MOMENTS["clean, between waves"], signal.SIGINT)
+    assert done.code == 130, done.err
     refine(inputs, tmp_path / "out")
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)

@@ -10,16 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
-from refinery.transforms.core.per_document import (
-    Damaged,
-    PerDocument,
-    PerFile,
-    RejectParams,
-    Skipped,
-    merge_side_outputs,
-    take_side_outputs,
-)
+from refinery.transforms.core.per_document import Damaged, PerDocument, PerFile, Skipped
+from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
+from refinery.transforms.core.side_outputs import merge_side_outputs, take_side_outputs
 from tests.beam import make_document, run_and_collect
 
 ALL = RejectParams(rate=1.0)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.params import Count, Params, Share
-from refinery.transforms.core.per_document import RejectParams, merge_side_outputs
+from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
+from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.core.stage import Note, Reason, Stage
 from tests.beam import make_document, run_and_collect
 

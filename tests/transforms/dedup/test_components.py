@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.per_document import merge_side_outputs
 from refinery.transforms.core.report import merge_records
+from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.dedup.components import (
     FOREST_DOCUMENTS,
     FOREST_MOST,
@@ -218,7 +218,7 @@ def test_no_links_no_components(method):
 
 
 @pytest.mark.parametrize(("method", "shuffles"), [("forest", 2), ("stars", 1 + 2 * max_rounds(1000) + 2)])
-def test_blocks_travel_by_explicit_coders(method, shuffles):
+def test_batches_travel_by_explicit_coders(method, shuffles):
     pipeline = beam.Pipeline()
     links = pipeline | beam.Create([(0, b"")]).with_output_types(tuple[int, bytes])
     links | FindComponents("near", "corpus", method, 4, 1000)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.core.per_document import RejectParams, take_side_outputs
+from refinery.transforms.core.rejects import RejectParams
+from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
     LINES,

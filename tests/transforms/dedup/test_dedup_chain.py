@@ -158,7 +158,7 @@ def test_the_figures_are_what_they_are_said_to_be():
     assert inside[np.ix_(first, first)][~np.eye(ARMS, dtype=bool)].max() < 0.64
     for begin in first:
         assert (inside[begin : begin + ARM, begin : begin + ARM].diagonal(1) == 0.8).all()
-    # Removing whole components would leave a few texts of each figure: most hang together.
+    # Removing whole components would leave a few texts of each figure: most are connected.
     for verify in ("signature", "exact"):
         labels = components(NearParams(verify=verify))
         assert max(Counter(labels[:chain]).values()) > 50

@@ -150,7 +150,7 @@ def test_parameters_are_checked_before_anything_runs(tmp_path):
         Deduplicate(DedupParams(), SIGNATURE, SOURCES, nothing, 0)
 
 
-def test_blocks_travel_by_explicit_coders(tmp_path):
+def test_batches_travel_by_explicit_coders(tmp_path):
     """Only ints and bytes cross a shuffle: no runner ever pickles a row."""
     pipeline = beam.Pipeline(runner=FnApiRunner())
     pipeline | Deduplicate(DedupParams(), SIGNATURE, SOURCES, list_parts(str(tmp_path), [("part.parquet", 1)]))

@@ -70,8 +70,8 @@ def run_rounds(edges: list[tuple[int, int]], partitions: int = 3, rows: int = 1 
     groups = shuffle_batches(cuts, records, generator)
     for number in range(1, 100):
         links.append(sum(len(gather(batches, NEIGHBOURS, NEIGHBOUR)) for batches in groups.values()) // 2)
-        told = (o for key, batches in groups.items() for o in large_star(key, batches, partitions, "s", number))
-        groups = shuffle_batches(list(told), records, generator)
+        relinked = (o for key, batches in groups.items() for o in large_star(key, batches, partitions, "s", number))
+        groups = shuffle_batches(list(relinked), records, generator)
         if not groups:
             break
         stars = (o for key, batches in groups.items() for o in small_star(key, batches, partitions, "s"))
@@ -210,8 +210,8 @@ def test_too_few_rounds_fail_the_job(partitions):
 def test_settles_at_once_in_any_order_of_batches(backwards):
     start = table([(0, 1), (5, 6), (9, 9)])
     batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
-    told = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
-    *settled, _ = settle(told[::-1] if backwards else told, 1, "s")
+    relinked = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
+    *settled, _ = settle(relinked[::-1] if backwards else relinked, 1, "s")
     labels = labels_in([batch for _, batch in settled if batch[0] == LABELS])
     assert labels == {0: 0, 1: 0, 5: 5, 6: 5, 9: 9}
 
@@ -225,5 +225,5 @@ def test_nothing_is_left_where_all_is_settled():
 def small_star_of(edges: list[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
     start = table(edges)
     batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
-    told = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
-    return (output for output in small_star(0, told, 1, "s") if not isinstance(output, bytes))
+    relinked = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
+    return (output for output in small_star(0, relinked, 1, "s") if not isinstance(output, bytes))

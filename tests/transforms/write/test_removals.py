@@ -13,8 +13,8 @@ import pytest
 
 from refinery.loader.format.removals import REASONS, REMOVALS_SCHEMA, removals_file, removals_name
 from refinery.loader.storage.store import StorageConflict
-from refinery.transforms.core.per_document import take_side_outputs
 from refinery.transforms.core.report import merge_records, write_part
+from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.core.task_list import read_task_list
 from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
@@ -139,7 +139,7 @@ def test_verdicts_of_another_length_are_an_error(tmp_path: Path) -> None:
         list(read_removals(pair))
 
 
-def test_blocks_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = make_rows(400, 6)
     pairs = write_parts(tmp_path / "work", [rows], 50)
     monkeypatch.setattr(module, "BATCH_BYTES", 2_000)

@@ -105,7 +105,7 @@ def test_shard_counts(size: int, target: int, validation: float, expected: dict[
 
 
 @given(st.integers(0, 5))
-def test_blocks_round_trip(rows: int) -> None:
+def test_batches_round_trip(rows: int) -> None:
     values = [{"order": i, "id": b"i", "origin": "o", "url": "", "source": "s"} for i in range(rows)]
     rest = {"text_bytes": 1, "meta": "{}", "tokens": b"\1\0"}
     table = BATCH_SCHEMA.empty_table().from_pylist([{**v, **rest} for v in values], schema=BATCH_SCHEMA)

@@ -1,8 +1,8 @@
 /* The merges of one piece: lowest rank first, leftmost first. Included by bpe.c alone.
  *
  * Cost: n^2 for a piece of up to SMALL bytes (a few hundred cheap steps), n log n for a longer one, with 28 bytes of
- * scratch memory per byte. Merges are found in a hash table, at most a third full, whose slots depend on a random key: the
- * pairs that a text or a tokenizer asks for cannot be chosen to meet in one. */
+ * scratch memory per byte. Merges are found in a hash table, at most a third full, whose slots depend on a random key:
+ * the pairs that a text or a tokenizer asks for cannot be chosen to meet in one. */
 
 #include "keyed_hash.h"
 

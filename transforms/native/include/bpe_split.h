@@ -1,4 +1,4 @@
-/* Where a piece of text ends: the three published regular expressions of byte-level BPE, by hand. Included by bpe.c alone.
+/* Where a piece of text ends: the three regular expressions of byte-level BPE, by hand. Included by bpe.c alone.
  *
  * Each function takes the start of a piece inside valid UTF-8 and returns its end, at most `end`, and at least one
  * character on; bytes behind `end` are not read. Cost: linear, one look at each character (and one ahead). */

@@ -4,7 +4,9 @@
 
 #include "heuristics_characters.h"
 
-enum { WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32, ALL_FLAGS = 63 }; /* flags */
+enum { /* flags */
+    WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32, ALL_FLAGS = 63
+};
 enum { WINDOW_WORDS = 1000, MAX_NGRAM = 10 };
 
 #define SPACED 0x80000000u /* in an id: whitespace stands before the word. In a count: the walk has met the n-gram */

@@ -82,7 +82,7 @@ static inline uint8_t lower(uint8_t c)
     return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
 }
 
-/* A name as a number: its lower-case bytes up to eight (the first is a letter, so the highest bit is 0), a hash beyond. */
+/* A name as a number: its lower-case bytes up to eight (the first is a letter: the top bit is 0), else a hash. */
 static uint64_t key_of(const uint8_t *name, size_t size)
 {
     uint64_t key = 0;

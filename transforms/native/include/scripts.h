@@ -1,12 +1,12 @@
 /* The characters of scripts that are written without spaces: the one table, for all kernels and for Python.
  *
- * The scripts: those whose letters have the line-breaking class SA (UAX #14: South East Asian text that only a dictionary
- * can divide): Ahom, Khmer, Lao, Myanmar, New Tai Lue, Tai Le, Tai Tham, Tai Viet, Thai; and Han, Hiragana and Katakana,
- * to which UAX #29 gives no word boundaries of their own either. The characters: letters, marks and numbers (categories
- * L, M, N) whose property Script (Unicode 17, Scripts.txt) is one of these, and letters and marks of the scripts Common
- * and Inherited whose Script_Extensions (ScriptExtensions.txt) names these alone. Unassigned code points between
- * them are left in; planes 2 and 3 are Unicode's room for Han. tests/native/test_scripts.py holds the table against the
- * properties, code point by code point. */
+ * The scripts: those whose letters have the line-breaking class SA (UAX #14: South East Asian text that only a
+ * dictionary can divide): Ahom, Khmer, Lao, Myanmar, New Tai Lue, Tai Le, Tai Tham, Tai Viet, Thai; and Han, Hiragana
+ * and Katakana, to which UAX #29 gives no word boundaries of their own either. The characters: letters, marks and
+ * numbers (categories L, M, N) whose property Script (Unicode 17, Scripts.txt) is one of these, and letters and marks
+ * of the scripts Common and Inherited whose Script_Extensions (ScriptExtensions.txt) names these alone. Unassigned code
+ * points between them are left in; planes 2 and 3 are Unicode's room for Han. tests/native/test_scripts.py holds the
+ * table against the properties, code point by code point. */
 
 #ifndef REFINERY_SCRIPTS_H
 #define REFINERY_SCRIPTS_H

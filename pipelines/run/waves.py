@@ -1,0 +1,43 @@
+"""Waves: phase 1's tasks, cut so that a failure costs one of them, and which of them a wave's report accounts for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from refinery.pipelines.recipe.recipe import RunParams
+from refinery.transforms.core.task_list import TaskList
+from refinery.transforms.read.sources import ReadTask, read_tasks
+
+# Bytes and files of a wave on Dataflow, where the recipe leaves them at their defaults: each wave is a job there, with
+# minutes of starting and stopping of all its workers.
+REMOTE_WAVE = 1 << 40, 100_000
+DEFAULT = RunParams()
+
+
+def wave_limits(params: RunParams, remote: bool) -> tuple[int, int]:
+    """Most bytes and files of a wave."""
+    limits = params.wave_bytes, params.wave_files
+    return REMOTE_WAVE if remote and limits == (DEFAULT.wave_bytes, DEFAULT.wave_files) else limits
+
+
+def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:
+    """Cut the tasks, in order, into waves of at most that many bytes and files (a larger file is a wave of its own)."""
+    waves: list[list[ReadTask]] = []
+    held = 0
+    for task in tasks:
+        size = task.size // max(1, task.parts)
+        if not waves or held + size > wave_bytes or len(waves[-1]) >= wave_files:
+            waves.append([])
+            held = 0
+        waves[-1].append(task)
+        held += size
+    return waves
+
+
+def unread_tasks(work: str, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
+    """The tasks, in order, that none of these wave reports names."""
+    finished = {_key(task) for report in reports for task in read_tasks(TaskList(work, **report["tasks"]))}
+    return [task for task in tasks if _key(task) not in finished]
+
+
+def _key(task: ReadTask) -> str:
+    return f"{task.source} {task.path} {task.part}/{task.parts}"

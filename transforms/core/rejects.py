@@ -1,0 +1,16 @@
+"""What is kept of dropped documents."""
+
+from refinery.transforms.core.params import Count, Params, Share
+
+
+class RejectParams(Params):
+    """What is kept of dropped documents."""
+
+    rate: Share = 0.01
+    """share of what the stages drop that is sampled into `rejects/`, by hash of origin and reason; duplicates never
+    are"""
+    excerpt_chars: Count = 0
+    """characters of text kept with each"""
+
+
+DEFAULT_REJECTS = RejectParams()
