@@ -215,7 +215,7 @@ def build_corpus(
     store = open_store(root)
     phases = {"clean": "c1" * 32, "dedup": "de" * 32, "shards": fingerprint}
     run = {"schema_version": SCHEMA_VERSION, "kind": "refinery-run", "name": "tiny", "fingerprint": fingerprint}
-    store.create(RUN, seal({**run, "phases": phases, "recipe": RECIPE, "inputs": [], "code": {}, "libraries": {}}))
+    store.create(RUN, seal({**run, "phases": phases, "recipe": RECIPE, "inputs": [], "stages": {}}))
     store.create(TOKENIZER, tokenizer_json())
     write_records(root, REJECTS, [reject_row("language", "not-allowed")])
     write_records(root, DEAD, [dead_row("read", "BadRecord")])

@@ -85,7 +85,8 @@ def test_kept(corpus: Path) -> None:
                 continue  # a copy of it
             assert isinstance(answer, Kept)
             assert (answer.shard, answer.document, answer.token_offset) == (WEB0, number, row["token_offset"])
-            assert (answer.doc.id, answer.columns["language"], answer.sources) == (row["id"].hex(), "en", ("crawl",))
+            assert (answer.doc.id, answer.sources) == (row["id"].hex(), ("crawl",))
+            assert answer.columns == {"language": "en", "language_score": pytest.approx(0.9), "quality": None}
 
 
 def test_one_address_of_many_documents(corpus: Path) -> None:
@@ -127,7 +128,7 @@ def test_kept_document_in_another_corpus(corpus: Path) -> None:
     for name in ("f", "h"):
         end = removed(corpus, name).end
         assert isinstance(end, Elsewhere) and (end.prefix, end.doc.id) == (OTHER, made_id("theirs").hex())
-    assert f"in the corpus {OTHER}; trace --id {made_id('theirs').hex()}" in "\n".join(
+    assert f"in the corpus {OTHER}; trace --id {made_id('theirs').hex()} there" in "\n".join(
         text_lines(ask(corpus, url="https://e.org/f"))
     )
 

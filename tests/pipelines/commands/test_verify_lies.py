@@ -90,6 +90,11 @@ def reversed_stages(m: dict[str, Any]) -> None:
         row["stage"] = {"language": "pii", "encode": "quality"}.get(row["stage"], row["stage"])
 
 
+def without_encode(m: dict[str, Any]) -> None:
+    for row in m["funnel"]:
+        row["stage"] = {"language": "quality", "encode": "pii"}.get(row["stage"], row["stage"])
+
+
 def without_source(m: dict[str, Any]) -> None:
     m["funnel"] = [row for row in m["funnel"] if row["source"] != "code"]
 
@@ -185,11 +190,17 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "BOS inside": (patch_tokens(WEB0, 20, BOS), f"1 BOS or EOS ids inside documents; the first: {BOS} in document 1"),
     "first stage": (
         edited(lambda m: [row.update(stage="url") for row in m["funnel"] if row["stage"] == "read"]),
-        r"funnel: \['url', 'language', 'encode'\] found, those of .* in this order, 'read' first, expected",
+        r"funnel: \['url', 'language', 'encode'\] found, those of .* in this order, the first of them first, expected",
     ),
     "unknown stage": (edited(lambda m: m["funnel"][2].update(stage="magic")), r"funnel: \['read', 'magic', "),
-    "order of stages": (edited(reversed_stages), r"funnel: \['read', 'pii', 'quality'\] found"),
-    "last stage": (edited(reversed_stages), "funnel: 'quality' is the last stage, 'encode' expected"),
+    "order of stages": (edited(reversed_stages), r"funnel: \['read', 'pii', 'quality'\] found, those of .* expected"),
+    "last stage": (edited(without_encode), "funnel: 'pii' is the last stage, 'encode' expected"),
+    "no stages": (edited(lambda m: m.update(stages=[])), r"funnel: .* found, those of \[\] in this order"),
+    "a column less": (
+        edited(lambda m: m["columns"].pop()),
+        "provenance.parquet: its columns are not those of the form",
+    ),
+    "another column": (edited(lambda m: m["columns"][0].update(name="topic")), "its columns are not those of the form"),
     "source not read": (edited(without_source), "funnel: source 'code' of the recipe was never read"),
     "source of no recipe": (
         edited(lambda m: [row.update(source="x") for row in m["funnel"] if row["source"] == "code"]),
