@@ -1,25 +1,22 @@
 """THE CONTRACT between writers and readers of a corpus: files, names, manifest, schema version 1.
 
-Written by the funnel, read by verify and by training; docs/format.md is the specification. Tokens and their index are
-in refinery.loader.format.indexed, whose public names this module re-exports; removals are in
+Written by the funnel, read by verify and by training; docs/format.md is the specification. This module re-exports the
+public names of refinery.loader.format.indexed (tokens and their index), .provenance and .funnel; removals are in
 refinery.loader.format.removals.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
-from pathlib import Path
 from typing import Any
 
 import google_crc32c
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import MOST, Fields
+from refinery.loader.format.funnel import check_funnel
 from refinery.loader.format.indexed import (
     DTYPE_CODES,
     DTYPES,
@@ -29,6 +26,7 @@ from refinery.loader.format.indexed import (
     dtype_for,
     read_index,
 )
+from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1
@@ -96,65 +94,6 @@ def shard_name(split: str, domain: str, index: int, count: int) -> str:
     return f"{split}/{check_domain(domain)}/shard-{index:05d}-of-{count:05d}"
 
 
-ROW_GROUP = 65_536
-PARQUET: dict[str, Any] = {
-    "write_page_checksum": True,
-    "compression": "zstd",
-    "compression_level": 3,
-    "version": "2.6",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of the provenance files that a stage of the lane fills. type: "string", "float" or "integer"."""
-
-    name: str
-    type: str
-
-
-# A string is "" where its stage did not run, a number null.
-COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
-
-
-def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
-    stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
-    return pa.schema(
-        [
-            pa.field("id", pa.binary(16), nullable=False),
-            pa.field("url", pa.string(), nullable=False),
-            pa.field("source", pa.string(), nullable=False),
-            pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
-            *stages,
-            pa.field("copies", pa.uint32(), nullable=False),
-            pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
-            pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, from the shard's start
-            pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
-            pa.field("meta", pa.string(), nullable=False),  # a JSON object with the rest
-        ]
-    )
-
-
-def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
-    """Write rows (every field of `provenance_schema`, no other) as Parquet: the same rows make the same bytes.
-
-    Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
-    does not fit its column, including null. Memory: one row group of 65,536 rows.
-    """
-    schema = provenance_schema(columns)
-    names = set(schema.names)
-    repeated = ["source", *(column.name for column in columns if column.type == "string")]
-    with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
-        remaining = iter(rows)
-        while group := list(islice(remaining, ROW_GROUP)):
-            for row in group:
-                if row.keys() != names:
-                    raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
-            writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=ROW_GROUP)
-
-
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file.
@@ -202,7 +141,7 @@ class TokenizerEntry:
 
 @dataclass(frozen=True, slots=True)
 class StageEntry:
-    """A stage that the funnel may name: in which phase ("clean", "dedup", "shards"), and in which version it ran."""
+    """A stage of the funnel: its phase ("clean", "dedup", "shards") and version."""
 
     name: str
     phase: str
@@ -211,9 +150,9 @@ class StageEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """manifest.json: all of a corpus. `totals`: documents, tokens, and bytes (UTF-8 of the texts that were encoded).
+    """manifest.json: describes a whole corpus. totals: documents, tokens, and bytes (UTF-8 of the encoded texts).
 
-    lane, stages: what made it, in the order of the funnel. columns: of the provenance files, those of the stages.
+    lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
     """
 
     name: str
@@ -261,9 +200,9 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
     tokens = sum(shard.tokens for shard in shards)
     if tokens >= MOST:
-        raise FormatError(f"{what}: shards: tokens come to {tokens}, less than {MOST} expected")
+        raise FormatError(f"{what}: shards: {tokens} tokens in total, less than {MOST} expected")
     if top.text("writer") != WRITER:
-        raise FormatError(f"{what}: writer is {top.text('writer')!r:.80}, this reader knows {WRITER!r}")
+        raise FormatError(f"{what}: writer is {top.text('writer')!r:.80}, this reader supports {WRITER!r}")
     code = top.count("dtype_code")
     if code not in DTYPES or top.text("dtype") != DTYPES[code].name:
         raise FormatError(
@@ -396,45 +335,6 @@ def _funnel_entry(entry: Fields) -> dict[str, Any]:
     return entry.value
 
 
-def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Messages about documents that are missing from or extra in the counts; empty if every count reconciles.
-
-    Per stage and source: in + created = kept + sum(dropped) + sum(dead); only a stage that splits documents creates
-    any. Per source: what a stage kept enters that source's next stage, and only the last stage of the funnel may keep
-    documents that enter none. Stages are ordered by their first appearance; a stage is absent for a source that never
-    reached it.
-    """
-    problems = []
-    order: dict[str, int] = {}
-    by_source: dict[str, dict[str, Mapping[str, Any]]] = {}
-    for entry in funnel:
-        stage, source = entry["stage"], entry["source"]
-        order.setdefault(stage, len(order))
-        if stage in by_source.setdefault(source, {}):
-            problems.append(f"stage {stage!r}, source {source!r}: listed twice")
-            continue
-        by_source[source][stage] = entry
-        dropped, dead = (sum(outcome["documents"] for outcome in entry[key].values()) for key in ("dropped", "dead"))
-        entered, kept = entry["in"]["documents"], entry["kept"]["documents"]
-        created = entry["created"]["documents"] if "created" in entry else 0
-        if entered + created != kept + dropped + dead:
-            entries = f"{entered} documents entered" + (f" and {created} were created" if created else "")
-            problems.append(
-                f"stage {stage!r}, source {source!r}: {entries}, "
-                f"but {kept} kept + {dropped} dropped + {dead} dead = {kept + dropped + dead}"
-            )
-    for source, stages in by_source.items():
-        path = sorted(stages, key=order.__getitem__)
-        for before, after in pairwise(path):
-            kept, entered = stages[before]["kept"]["documents"], stages[after]["in"]["documents"]
-            if kept != entered:
-                problems.append(f"source {source!r}: {before!r} kept {kept} documents, {entered} entered {after!r}")
-        kept = stages[path[-1]]["kept"]["documents"]
-        if kept and order[path[-1]] != len(order) - 1:
-            problems.append(f"source {source!r}: {path[-1]!r} kept {kept} documents, which entered no later stage")
-    return problems
-
-
 __all__ = [
     "DTYPE_CODES",
     "KIND",
@@ -443,6 +343,7 @@ __all__ = [
     "SCHEMA_VERSION",
     "SPLITS",
     "SUFFIXES",
+    "Column",
     "FileEntry",
     "Index",
     "IndexedReader",
@@ -456,6 +357,7 @@ __all__ = [
     "dtype_for",
     "load_manifest",
     "parse_manifest",
+    "provenance_schema",
     "read_index",
     "read_manifest",
     "seal",

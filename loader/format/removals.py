@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.format.manifest import PARQUET, ROW_GROUP
+from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 
 FOLDER = "removals"
 REASONS = ("exact-duplicate", "near-duplicate-in-source", "near-duplicate")

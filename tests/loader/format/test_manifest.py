@@ -239,7 +239,7 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
         (set_in("funnel", 0, "created")({"documents": -1, "bytes": 0}), r"funnel\[0\]: created: documents is -1"),
         (set_in("funnel", 0, "created")(None), r"funnel\[0\]: created is None, an object expected"),
         (set_in("lane")(7), "lane is 7, a string expected"),
-        (set_in("writer")("packed"), "writer is 'packed', this reader knows 'megatron'"),
+        (set_in("writer")("packed"), "writer is 'packed', this reader supports 'megatron'"),
         (set_in("stages", 1, "version")("1"), r"stages\[1\]: version is '1', an integer expected"),
         (set_in("columns", 0, "type")("list"), r"columns\[0\]: type is 'list', string, float, integer expected"),
         (set_in("columns", 0, "name")("Language"), r"columns\[0\]: name is 'Language', a lower-case name of its own"),

@@ -1,0 +1,44 @@
+"""The counts of a manifest's funnel: whether every document is accounted for."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+
+def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Messages about documents that are missing from or extra in the counts; empty if every count reconciles.
+
+    Per stage and source: in + created = kept + sum(dropped) + sum(dead); only a stage that splits documents creates
+    any. Per source: what a stage kept enters that source's next stage, and only the last stage of the funnel may keep
+    documents that enter none. Stages are ordered by their first appearance; a stage is absent for a source that never
+    reached it.
+    """
+    problems = []
+    order: dict[str, int] = {}
+    by_source: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for entry in funnel:
+        stage, source = entry["stage"], entry["source"]
+        order.setdefault(stage, len(order))
+        if stage in by_source.setdefault(source, {}):
+            problems.append(f"stage {stage!r}, source {source!r}: listed twice")
+            continue
+        by_source[source][stage] = entry
+        dropped, dead = (sum(outcome["documents"] for outcome in entry[key].values()) for key in ("dropped", "dead"))
+        entered, kept = entry["in"]["documents"], entry["kept"]["documents"]
+        created = entry["created"]["documents"] if "created" in entry else 0
+        if entered + created != kept + dropped + dead:
+            entries = f"{entered} documents entered" + (f" and {created} were created" if created else "")
+            problems.append(
+                f"stage {stage!r}, source {source!r}: {entries}, "
+                f"but {kept} kept + {dropped} dropped + {dead} dead = {kept + dropped + dead}"
+            )
+    for source, stages in by_source.items():
+        path = sorted(stages, key=order.__getitem__)
+        for before, after in pairwise(path):
+            kept, entered = stages[before]["kept"]["documents"], stages[after]["in"]["documents"]
+            if kept != entered:
+                problems.append(f"source {source!r}: {before!r} kept {kept} documents, {entered} entered {after!r}")
+        kept = stages[path[-1]]["kept"]["documents"]
+        if kept and order[path[-1]] != len(order) - 1:
+            problems.append(f"source {source!r}: {path[-1]!r} kept {kept} documents, which entered no later stage")
+    return problems

@@ -1,0 +1,68 @@
+"""Provenance files: where each document of a shard comes from. docs/format.md describes the columns."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+ROW_GROUP = 65_536
+PARQUET: dict[str, Any] = {
+    "write_page_checksum": True,
+    "compression": "zstd",
+    "compression_level": 3,
+    "version": "2.6",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the provenance files that a stage of the lane fills. type: "string", "float" or "integer"."""
+
+    name: str
+    type: str
+
+
+# If a stage did not run, its strings are "" and its numbers null.
+COLUMN_TYPES = {"string": pa.string(), "float": pa.float32(), "integer": pa.int64()}
+
+
+def provenance_schema(columns: Sequence[Column]) -> pa.Schema:
+    """Schema of the provenance files of a corpus: row i describes document i of the shard of the same name."""
+    stages = [pa.field(c.name, COLUMN_TYPES[c.type], nullable=c.type != "string") for c in columns]
+    return pa.schema(
+        [
+            pa.field("id", pa.binary(16), nullable=False),
+            pa.field("url", pa.string(), nullable=False),
+            pa.field("source", pa.string(), nullable=False),
+            pa.field("origin", pa.string(), nullable=False),  # input file @ record offset
+            *stages,
+            pa.field("copies", pa.uint32(), nullable=False),
+            pa.field("sources", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+            pa.field("text_bytes", pa.int64(), nullable=False),  # UTF-8 size of the text that was encoded
+            pa.field("token_offset", pa.int64(), nullable=False),  # of the first token, from the shard's start
+            pa.field("token_count", pa.int64(), nullable=False),  # with BOS and EOS
+            pa.field("meta", pa.string(), nullable=False),  # a JSON object with further values
+        ]
+    )
+
+
+def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[Column]) -> None:
+    """Write rows (exactly the fields of `provenance_schema`) as Parquet; the same rows give the same bytes.
+
+    Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
+    does not fit its column, including null. Memory: one row group of 65,536 rows.
+    """
+    schema = provenance_schema(columns)
+    names = set(schema.names)
+    repeated = ["source", *(column.name for column in columns if column.type == "string")]
+    with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
+        remaining = iter(rows)
+        while group := list(islice(remaining, ROW_GROUP)):
+            for row in group:
+                if row.keys() != names:
+                    raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
+            writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=ROW_GROUP)
