@@ -24,13 +24,15 @@ def i8(*values: int) -> Any:
     return np.array(values, np.int64)
 
 
+CLASSES = bytes(0x110000)
+
 # Kernel function -> arguments by name that it takes, in order.
 GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     bpe.Encoder: lambda: {
         "pattern": "gpt2",
         "byte_ids": np.arange(256, dtype=np.uint32),
         "merges": u4(6),
-        "classes": bytes(0x110000),
+        "classes": CLASSES,
         "whole": {b"ab": 7},
     },
     heuristics.measure: lambda: {
