@@ -79,7 +79,7 @@ demo: $(VENV)/.installed
 	@$(MAKE) --no-print-directory demo-steps
 	@echo
 	@echo "The corpus:      $(OUT)/corpus/train and $(OUT)/corpus/validation (Megatron .bin/.idx, provenance beside them)"
-	@echo "Its books:       $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
+	@echo "Its counts:      $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
 	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
 
 # A corpus is immutable, so every demo starts in an empty folder.

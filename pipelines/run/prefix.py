@@ -1,4 +1,4 @@
-"""Whom a prefix belongs to: `_run.json` is its deed. Claiming, refusing, and taking over phases of another prefix."""
+"""Whom a prefix belongs to: `_run.json` says. Claiming it, refusing it, and taking over phases of another prefix."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

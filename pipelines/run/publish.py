@@ -35,7 +35,7 @@ ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
 
 
 class CountsDisagree(RuntimeError):
-    """The books do not balance: no manifest is written."""
+    """Counts do not reconcile: no manifest is written."""
 
 
 def publish_corpus(

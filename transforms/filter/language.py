@@ -101,8 +101,8 @@ def load_language(params: LanguageParams) -> Predict:
 
 
 def model_files(params: LanguageParams) -> tuple[str, ...]:
-    """The model: its content decides the result."""
-    return (params.model or bundled_model(),)
+    """The model, whose content decides the result; the bundled one is known by its library's version."""
+    return (params.model,) if params.model else ()
 
 
 LANGUAGE = Stage(
