@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -221,8 +220,7 @@ def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 def key_of(section: str, params: Any, path: str) -> str:
     """The key in a section whose value is the path."""
-    for field in fields(params) if is_dataclass(params) else ():
-        value = getattr(params, field.name)
+    for name, value in params or ():
         if value == path or (isinstance(value, tuple) and path in value):
-            return f"{section}.{field.name}"
+            return f"{section}.{name}"
     return section

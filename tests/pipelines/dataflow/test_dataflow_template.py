@@ -111,8 +111,8 @@ def test_the_quick_way_stages_the_package_and_names_no_path(
     flags = [flag for flag in NEEDED if "image" not in flag and "subnetwork" not in flag]
     job = launch(gcs, (*flags, "--setup_file=setup.py", "--use_public_ips"), tmp_path)
     files = staged(gcs)
-    assert set(files) == {"pipeline.pb", "refinery-0.1.0.tar.gz", "extra_packages.txt"}
-    assert files["extra_packages.txt"] == b"refinery-0.1.0.tar.gz\n"
+    assert set(files) == {"pipeline.pb", "corpus-refinery-0.1.0.tar.gz", "extra_packages.txt"}
+    assert files["extra_packages.txt"] == b"corpus-refinery-0.1.0.tar.gz\n"
     options = job["environment"]["sdkPipelineOptions"]["options"]
     assert "setup_file" not in options
     (package,) = options["extra_packages"]
@@ -120,7 +120,7 @@ def test_the_quick_way_stages_the_package_and_names_no_path(
     assert gcs.read("staging")[package.removeprefix("gs://staging/")] == files["refinery-0.1.0.tar.gz"]
     (pool,) = job["environment"]["workerPools"]
     assert pool["workerHarnessContainerImage"].endswith("/beam_python3.11_sdk:2.77.0")
-    assert {entry["name"] for entry in pool["packages"]} == {"refinery-0.1.0.tar.gz", "extra_packages.txt"}
+    assert {entry["name"] for entry in pool["packages"]} == {"corpus-refinery-0.1.0.tar.gz", "extra_packages.txt"}
     with tarfile.open(fileobj=io.BytesIO(files["refinery-0.1.0.tar.gz"])) as archive:
         assert "refinery-0.1.0/setup.py" in archive.getnames()
     everything = [

@@ -4,7 +4,6 @@ The fake does each job of the first run with the pipeline that Beam staged for i
 would get. The other runs are about launchers: there a job does its work by putting what that first job wrote.
 """
 
-import functools
 import os
 import signal
 import subprocess
@@ -20,11 +19,11 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.dataflow.job_records import read_jobs
-from refinery.pipelines.lanes import web
+from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.run import fingerprint, phases, prefix
+from refinery.pipelines.run import phases
 from refinery.pipelines.run import refine as refine_module
-from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.run.waves import cut_waves, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_dataflow import Call, FakeDataflow, FakeJob, fake_dataflow, run_staged
@@ -44,9 +43,6 @@ def gcs(inputs: Path) -> Iterator[FakeGcs]:
     with fake_gcs("raw", "staging", "corpus") as server, pytest.MonkeyPatch.context() as patch:
         server.use(patch)
         server.put_folder("raw", "", inputs)
-        digest = functools.cache(fingerprint.code_digest)  # seconds of every run here; and ast knows no threads
-        patch.setattr(fingerprint, "code_digest", digest)
-        patch.setattr(prefix, "code_digest", digest)
         yield server
 
 
@@ -124,7 +120,7 @@ def dataflow(
     written, _ = finished
     clear(gcs)
     for phase in PHASES:
-        monkeypatch.setattr(web, phase, lambda pipeline, *_: pipeline | beam.Impulse())
+        monkeypatch.setattr(graphs, phase, lambda pipeline, *_: pipeline | beam.Impulse())
 
     def put(job: FakeJob) -> None:
         phase = job.body["labels"]["refinery-phase"]
@@ -294,8 +290,8 @@ def raise_killed(*_: object) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--job_name=mine", "--template_location=gs://b/t", "--dry_run=True"])
-def test_flags_that_have_no_place_in_a_run(capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    command = ["refine", "recipe.yaml", "--output", PREFIX, "--runner", "dataflow", flag]
+def test_flags_that_have_no_place_in_a_run(inputs: Path, capsys: pytest.CaptureFixture[str], flag: str) -> None:
+    command = ["refine", str(inputs / "recipe.yaml"), "--output", PREFIX, "--runner", "dataflow", flag]
     assert execute(command) == 2
     output = capsys.readouterr().err
     assert output.startswith(f"refinery: {flag.partition('=')[0]}: ") and output.count("\n") == 1
@@ -310,4 +306,4 @@ def test_waves_are_large_on_dataflow_unless_the_recipe_says_otherwise(inputs: Pa
     ):
         recipe = load_recipe(str(inputs / "recipe.yaml"), ["run={}", *settings])
         for runner, waves in (("local", local), ("DataflowRunner", remote)):
-            assert len(Refinement(recipe, "gs://b/x", Runner(runner))._cut(tasks)) == waves
+            assert len(cut_waves(tasks, *wave_limits(recipe.run, Runner(runner).remote))) == waves
