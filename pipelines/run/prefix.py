@@ -110,8 +110,8 @@ def _stage_differences(theirs: Any, ours: Mapping[str, Any]) -> list[str]:
         return ["the stages are not recorded there"]
     found = []
     for phase, entries in ours.items():
-        before = [entry for entry in theirs.get(phase, []) if isinstance(entry, Mapping)]
-        names = [entry["name"] for entry in before if "name" in entry], [entry["name"] for entry in entries]
+        before = [entry for entry in theirs.get(phase, []) if isinstance(entry, Mapping) and "name" in entry]
+        names = [str(entry["name"]) for entry in before], [entry["name"] for entry in entries]
         if names[0] != names[1]:
             found.append(f"{phase} has the stages {', '.join(names[0])} there, {', '.join(names[1])} here")
             continue
