@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.params import Params
 
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
@@ -221,8 +221,7 @@ def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 def key_of(section: str, params: Any, path: str) -> str:
     """The key in a section whose value is the path."""
-    for field in fields(params) if is_dataclass(params) else ():
-        value = getattr(params, field.name)
+    for name, value in params if isinstance(params, Params) else ():
         if value == path or (isinstance(value, tuple) and path in value):
-            return f"{section}.{field.name}"
+            return f"{section}.{name}"
     return section
