@@ -52,6 +52,7 @@ PIPELINE = [
     "google-re2==1.1.20251105",
     "isal==1.9.1",
     "orjson>=3.10,<4",
+    "pydantic>=2.11,<3",  # parameters
     "pyyaml>=6,<7",
     "resiliparse==2.0.1",
     "sentencepiece==0.2.3",

@@ -15,6 +15,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.core.params import Params
 
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
@@ -220,7 +221,7 @@ def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 def key_of(section: str, params: Any, path: str) -> str:
     """The key in a section whose value is the path."""
-    for name, value in params or ():
+    for name, value in params if isinstance(params, Params) else ():
         if value == path or (isinstance(value, tuple) and path in value):
             return f"{section}.{name}"
     return section

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 from refinery.pipelines import refine
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.dataflow.worker_package import build_package
+from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.run.fingerprint import phase_fingerprints
@@ -154,3 +156,31 @@ def test_the_example_that_the_command_writes_passes_its_own_test(
     assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout + done.stderr
     assert execute(["stages", "new", "too-many-digits", "--folder", str(tmp_path)]) == 1  # nothing is overwritten
     assert execute(["stages", "new", "Digits!", "--folder", str(tmp_path)]) == 2
+
+
+def test_an_entry_point_is_named_alone(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an installed package offers in the group refinery.stages."""
+    point = EntryPoint(name="many-digits", value="digits:DIGITS", group="refinery.stages")
+    monkeypatch.setattr(user_stages, "entry_points", lambda group: [point] if group == point.group else [])
+    mine.write_text(mine.read_text().replace("digits:DIGITS", "many-digits"))
+    recipe = load_recipe(str(mine))
+    assert recipe.LANE.funnel[5] == "digits" and recipe.plain()["digits"] == {"max_ratio": 0.02}
+    mine.write_text(mine.read_text().replace("many-digits", "few-digits"))
+    with pytest.raises(RecipeError, match=r"use: 'few-digits' given, module:NAME or one of many-digits is allowed"):
+        load_recipe(str(mine))
+
+
+def test_what_a_module_imports_beside_it_travels_too(mine: Path) -> None:
+    folder = mine.parent
+    (folder / "limits_of_mine").mkdir()
+    (folder / "limits_of_mine" / "__init__.py").write_text("")
+    (folder / "limits_of_mine" / "ratios.py").write_text("HIGH = 0.3\n")
+    (folder / "unrelated.py").write_text("raise SystemExit\n")
+    (folder / "digits.py").write_text(f"{FILE[1]}\nfrom limits_of_mine.ratios import HIGH as HIGH\n")
+    found = load_recipe(str(mine)).CODE
+    assert set(found.sources()) == {"digits.py", "limits_of_mine/__init__.py", "limits_of_mine/ratios.py"}
+    before = found.digest()
+    (folder / "limits_of_mine" / "ratios.py").write_text("HIGH = 0.4\n")
+    assert found.digest() != before
+    for name in ("limits_of_mine", "limits_of_mine.ratios"):
+        sys.modules.pop(name, None)

@@ -116,7 +116,7 @@ def test_the_quick_way_stages_the_package_and_names_no_path(
     options = job["environment"]["sdkPipelineOptions"]["options"]
     assert "setup_file" not in options
     (package,) = options["extra_packages"]
-    assert re.fullmatch(r"gs://staging/temporary/staging/worker/[0-9a-f]{32}/refinery-0\.1\.0\.tar\.gz", package)
+    assert re.fullmatch(r"gs://staging/temporary/staging/worker/[0-9a-f]{32}/corpus-refinery-0\.1\.0\.tar\.gz", package)
     assert gcs.read("staging")[package.removeprefix("gs://staging/")] == files["refinery-0.1.0.tar.gz"]
     (pool,) = job["environment"]["workerPools"]
     assert pool["workerHarnessContainerImage"].endswith("/beam_python3.11_sdk:2.77.0")
