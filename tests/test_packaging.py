@@ -178,6 +178,24 @@ def test_the_loader_runs_from_the_wheel_alone(installed: Path, tmp_path: Path) -
     assert all(file.startswith(f"{installed}/refinery/") for file in said["kernels"].values())
 
 
+def test_a_command_without_the_funnels_libraries_says_what_to_install(installed: Path, tmp_path: Path) -> None:
+    """Beside the wheel there is everything that is installed here, but Beam and a JSON library."""
+    libraries = tmp_path / "libraries"
+    libraries.mkdir()
+    for path in (path for folder in site.getsitepackages() for path in Path(folder).iterdir()):
+        if path.name not in ("apache_beam", "orjson"):
+            (libraries / path.name).symlink_to(path)
+    script = (
+        f"import sys; sys.path += [{str(installed)!r}, {str(libraries)!r}]; sys.argv = ['refinery', 'verify', 'x']; "
+    )
+    script += "from refinery.pipelines.commands.command_line import main; main()"
+    command = [sys.executable, "-I", "-S", "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={})
+    needed = "pip install 'corpus-refinery[pipeline]'"
+    assert done.stderr == f"refinery: orjson is not installed; only the loader is. Commands need {needed}\n"
+    assert done.returncode == 1
+
+
 CONSUMER = """
 from refinery.loader import TokenStream
 reveal_type(TokenStream("corpus").state_dict())

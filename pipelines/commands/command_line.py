@@ -11,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from importlib.util import find_spec
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
@@ -342,6 +343,12 @@ def execute(argv: Sequence[str] | None = None) -> int:
     except ValueError as error:  # of recipes, inputs and flags: the message is for the user
         print(f"refinery: {error}", file=sys.stderr)
         return EXIT_USAGE
+    except ModuleNotFoundError as error:
+        if find_spec("apache_beam") is not None:
+            raise
+        needed = f"pip install '{DISTRIBUTION}[pipeline]'"
+        print(f"refinery: {error.name} is not installed; only the loader is. Commands need {needed}", file=sys.stderr)
+        return EXIT_FAILED
     except (RuntimeError, OSError, StorageConflict) as error:
         print(f"refinery: {error_line(str(error))}", file=sys.stderr)
         if getattr(args, "traceback", False):
