@@ -12,6 +12,7 @@ import apache_beam as beam
 import pytest
 
 from refinery.pipelines.runners.local_runner import WorkerDied, WorkerPool, local_options, run_local
+from tests.sampling import scaled
 
 
 def job(folder: str) -> beam.Pipeline:
@@ -75,9 +76,12 @@ def test_workers_end_with_a_killed_launcher() -> None:
     assert len(pids) == 2 and gone(pids)
 
 
+BLOCKS = scaled(150, 50)  # of a megabyte, which the launcher holds several times over
+
+
 def slow_blocks(seed: int) -> Iterator[tuple[int, bytes]]:
     """Large elements over some seconds: what a flush by time from another thread would tear."""
-    for number in range(150):
+    for number in range(BLOCKS):
         time.sleep(0.02)
         yield 0, bytes([seed, number % 256]) * 500_000
 
@@ -91,4 +95,4 @@ def test_no_element_is_lost_on_the_way(tmp_path: Path) -> None:
     blocks | beam.GroupByKey() | "count" >> beam.MapTuple(count)
     with WorkerPool(2) as pool:
         run_local(pipeline, pool, local_options(2, []))
-    assert (tmp_path / "found").read_text() == "300"
+    assert (tmp_path / "found").read_text() == str(2 * BLOCKS)
