@@ -291,7 +291,7 @@ def golden(name: str) -> dict[str, Any]:
     """The version of a part, and the digest of its outputs."""
     lane, part = parts()[name]
     with TemporaryDirectory(prefix="golden-") as folder:
-        return {"version": part.version, "digest": digest(outputs(lane, part, Path(folder)))}
+        return {"version": part.version, "sha256": digest(outputs(lane, part, Path(folder)))}
 
 
 def main() -> None:
@@ -307,7 +307,7 @@ def main() -> None:
 
 def is_unversioned(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Whether the output changed without the version."""
-    return bool(before["version"] == after["version"] and before["digest"] != after["digest"])
+    return bool(before["version"] == after["version"] and before["sha256"] != after["sha256"])
 
 
 if __name__ == "__main__":

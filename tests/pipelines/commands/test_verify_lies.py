@@ -190,7 +190,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "BOS inside": (patch_tokens(WEB0, 20, BOS), f"1 BOS or EOS ids inside documents; the first: {BOS} in document 1"),
     "first stage": (
         edited(lambda m: [row.update(stage="url") for row in m["funnel"] if row["stage"] == "read"]),
-        r"funnel: \['url', 'language', 'encode'\] found, those of .* in this order, the first of them first, expected",
+        r"funnel: \['url', 'language', 'encode'\] found, those of .* in this order, 'read' first, expected",
     ),
     "unknown stage": (edited(lambda m: m["funnel"][2].update(stage="magic")), r"funnel: \['read', 'magic', "),
     "order of stages": (edited(reversed_stages), r"funnel: \['read', 'pii', 'quality'\] found, those of .* expected"),

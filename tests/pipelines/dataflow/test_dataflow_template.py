@@ -117,12 +117,12 @@ def test_the_quick_way_stages_the_package_and_names_no_path(
     assert "setup_file" not in options
     (package,) = options["extra_packages"]
     assert re.fullmatch(r"gs://staging/temporary/staging/worker/[0-9a-f]{32}/corpus-refinery-0\.1\.0\.tar\.gz", package)
-    assert gcs.read("staging")[package.removeprefix("gs://staging/")] == files["refinery-0.1.0.tar.gz"]
+    assert gcs.read("staging")[package.removeprefix("gs://staging/")] == files["corpus-refinery-0.1.0.tar.gz"]
     (pool,) = job["environment"]["workerPools"]
     assert pool["workerHarnessContainerImage"].endswith("/beam_python3.11_sdk:2.77.0")
     assert {entry["name"] for entry in pool["packages"]} == {"corpus-refinery-0.1.0.tar.gz", "extra_packages.txt"}
-    with tarfile.open(fileobj=io.BytesIO(files["refinery-0.1.0.tar.gz"])) as archive:
-        assert "refinery-0.1.0/setup.py" in archive.getnames()
+    with tarfile.open(fileobj=io.BytesIO(files["corpus-refinery-0.1.0.tar.gz"])) as archive:
+        assert "corpus-refinery-0.1.0/setup.py" in archive.getnames()
     everything = [
         *gcs.read("staging").values(),
         *(c for _, c in functions(api.Pipeline.FromString(files["pipeline.pb"]))),
