@@ -17,7 +17,7 @@ from tests import sampling
 RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606 leaves to tests
 PEAK_LIMIT = sampling.scaled(4_000_000_000, 1_500_000_000)  # bytes that a process of the tests may hold
 
-settings.register_profile("fast", deadline=None, max_examples=sampling.examples(100), print_blob=True)
+settings.register_profile("session", deadline=None, max_examples=sampling.examples(100), print_blob=True)
 
 found: dict[str, dict[str, Any]] = {}  # test process -> what it says at its end
 
@@ -28,7 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.addaudithook(stay_here)
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
-    settings.load_profile("fast")
+    settings.load_profile("session")
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = int.from_bytes(sampling.seed().encode())
 
