@@ -1,37 +1,62 @@
-"""Answers of Beam that never change, remembered: a good part of a small run is asking for them again."""
+"""Answers of Beam that never change, remembered: more than half of a small run is asking for them again."""
 
 import argparse
 import copy
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 
 def remember_what_never_changes() -> None:
     """Beam parses its flags anew for every view of the options, with translated help texts, and looks at the signatures
-    of its own methods for every step. Forks inherit the answers.
+    and sources of its own methods for every step. Forks inherit the answers.
     """
     import apache_beam.transforms.core as core
     from apache_beam.options import pipeline_options
+    from apache_beam.transforms import userstate
+    from apache_beam.typehints import decorators
 
     if getattr(core.get_signature, "remembers", False):
         return
     argparse._ = lambda text: text  # type: ignore[attr-defined]
-    core.get_signature = by_function(core.get_signature)
+    decorators.get_signature = core.get_signature = by_function(core.get_signature)
+    core.get_function_args_defaults = by_function(core.get_function_args_defaults)
+    core._get_function_body_without_inners = by_function(core._get_function_body_without_inners)
+    userstate.get_dofn_specs = by_kind(userstate.get_dofn_specs)
     options = pipeline_options.PipelineOptions
     options.__init__ = by_flags(options.__init__)
 
 
 def by_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`ask`, asked once for each function; the methods of all instances are one function."""
-    known: dict[Any, Any] = {}
+    """`ask`, asked once for each function, while it lives; the methods of all instances are one function."""
+    known: WeakKeyDictionary[Any, dict[bool, Any]] = WeakKeyDictionary()
 
     def answer(function: Any) -> Any:
-        key = getattr(function, "__func__", function), hasattr(function, "__func__")
-        if key not in known:
-            known[key] = ask(function)
-        return known[key]
+        plain, is_bound = getattr(function, "__func__", function), hasattr(function, "__func__")
+        try:
+            answers = known.setdefault(plain, {})
+        except TypeError:  # not every callable can be referred to
+            return ask(function)
+        if is_bound not in answers:
+            answers[is_bound] = ask(function)
+        return answers[is_bound]
 
     answer.remembers = True  # type: ignore[attr-defined]
+    return answer
+
+
+def by_kind(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`ask`, asked once for each class of DoFn; those that wrap a function are asked each time."""
+    known: dict[type, Any] = {}
+
+    def answer(dofn: Any) -> Any:
+        kind = type(dofn)
+        if hasattr(dofn, "_inspect_process"):
+            return ask(dofn)
+        if kind not in known:
+            known[kind] = ask(dofn)
+        return known[kind]
+
     return answer
 
 
@@ -46,6 +71,9 @@ def by_flags(parse: Callable[..., None]) -> Callable[..., None]:
         if key not in known:
             parse(self, flags)
             known[key] = copy.deepcopy(vars(self))
-        vars(self).update(copy.deepcopy(known[key]), _flags=flags)
+        seen, options = known[key]["_visible_options"], known[key]["_all_options"]
+        mine = {name: copy.copy(value) for name, value in options.items()}  # plain values, and lists of them
+        visible = argparse.Namespace(**{**vars(seen), **mine})
+        vars(self).update(_flags=flags, _visible_options=visible, _all_options=mine)
 
     return __init__

@@ -29,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(stay_here)
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
     settings.load_profile("session")
+    sampling.skip_syncs()
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = int.from_bytes(sampling.seed().encode())
 

@@ -170,8 +170,10 @@ def serve(folder: Path) -> None:
     from refinery.pipelines.commands.command_line import execute
     from tests.beam_memory import remember_what_never_changes
     from tests.pipelines.small_runs import command, make_small_inputs
+    from tests.sampling import skip_syncs
 
     remember_what_never_changes()
+    skip_syncs()
     warm = command(make_small_inputs(folder / "small"), folder / "warm")
     assert execute([str(word) for word in warm]) == 0
     gc.collect()

@@ -86,6 +86,12 @@ def examples(count: int) -> int:
     return count if ALL else max(min(count, 10), math.ceil(count / 3))
 
 
+def skip_syncs() -> None:
+    """What a killed process wrote is there without a sync, and no test takes the power away. test-all syncs."""
+    if not ALL:
+        os.fsync = lambda fd: None
+
+
 def scaled(full: int, small: int) -> int:
     """A size that `test-all` has in full: for what does not depend on it, a smaller one shows the same."""
     return full if ALL else small

@@ -17,6 +17,7 @@ from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import document_id
+from tests.sampling import scaled
 
 WORDS = ["alpha", "beta", "gamma", "delta", "é", "日本", "\U0001f600", "a b"]
 TEXTS = st.lists(
@@ -66,7 +67,7 @@ def contents(prefix: Path) -> dict[bytes, tuple[str, ...]]:
     return found
 
 
-RUNS = settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RUNS = settings(max_examples=scaled(8, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @RUNS

@@ -14,10 +14,13 @@ from refinery.transforms.dedup.exact_jaccard import CHUNK_MEMBERS
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, NearParams, band_hashes, sketches
 from refinery.transforms.dedup.verify_similarity import COMPONENT_REPRESENTATIVES
 from tests.beam import make_document
+from tests.sampling import scaled
 from tests.transforms.dedup_oracle import SIGNATURE
 from tests.transforms.dedup_parts import Sign, decide
 
 VERIFY = ["signature", "exact"]
+IDENTICAL = scaled(50_000, 12_000)
+LARGEST = scaled(1_111_111, 333_333)  # words of nine bytes: 10 MB is the limit of a document
 
 HAN = "".join(chr(0x4E00 + i * 97 % 20000) for i in range(150))
 KANA = "".join(chr(0x3042 + i * 7 % 80) for i in range(150))
@@ -75,8 +78,8 @@ def test_small_and_strange_texts(tmp_path: Path, verify: str, exact: bool) -> No
 @pytest.mark.parametrize("verify", VERIFY)
 def test_documents_of_ten_megabytes(tmp_path: Path, verify: str) -> None:
     """Near copies of one, more text than is compared pair by pair; and one that shares half of it."""
-    words = [f"{i * 2654435761 % 2**32:08x}" for i in range(1_111_111)]
-    assert len(" ".join(words)) == 9_999_998
+    words = [f"{i * 2654435761 % 2**32:08x}" for i in range(LARGEST)]
+    assert len(" ".join(words)) == 9 * LARGEST - 1
     texts = [" ".join(words), " ".join(words[::-1]), " ".join([*words[: len(words) // 2], *words[: len(words) // 2]])]
     for copy in range(3):
         changed = list(words)
@@ -94,15 +97,15 @@ def test_documents_of_ten_megabytes(tmp_path: Path, verify: str) -> None:
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("verify", VERIFY)
-def test_fifty_thousand_identical_documents(tmp_path: Path, verify: str, exact: bool) -> None:
+def test_many_identical_documents(tmp_path: Path, verify: str, exact: bool) -> None:
     """Without exact removal they are one bucket in each band, one component, and far more than one chunk."""
     page = " ".join(f"w{i}" for i in range(60))
-    docs = [make_document(page, f"o{i}", source="web", position=(i * 7919) % 50_000) for i in range(50_000)]
+    docs = [make_document(page, f"o{i}", source="web", position=(i * 7919) % IDENTICAL) for i in range(IDENTICAL)]
     docs.append(make_document(page.replace("w0", "x0"), "copy", source="books", position=7))
     docs.append(make_document("another page, unlike them all", "other", source="web", position=9))
     verdicts = decide(tmp_path, docs, DedupParams(exact, NearParams(verify=verify)), group=5000)
     kept = {origin: (row["copies"], row["sources"]) for origin, row in verdicts.items() if not row["removed"]}
-    assert kept == {"copy": (50_001, ["books", "web"]), "other": (1, ["web"])}
+    assert kept == {"copy": (IDENTICAL + 1, ["books", "web"]), "other": (1, ["web"])}
     representatives = {row["kept_id"] for row in verdicts.values()}
     assert representatives == ({docs[0].id} if exact else set()) | {docs[-2].id, None}
 
