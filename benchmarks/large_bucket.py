@@ -32,7 +32,7 @@ from refinery.transforms.dedup.near_duplicates import (
 from refinery.transforms.dedup.record_batch import BANDS, CORPUS, MEMBERS, NEAR, cut
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import assign_representatives, member_dtype, verify_batches
-from refinery.transforms.native import leaders
+from refinery.transforms.native import clusters
 
 CHUNK = 10_000
 STEPS = ("link_batches", "link kernel", "verify_batches", "assign kernel")
@@ -75,7 +75,7 @@ def run_bucket(step: str, alike: bool, members: int) -> dict[str, float]:
     bounds, minimum = np.array([0, members], np.int64), PARAMS.minimum(PERMUTATIONS)
     start = time.process_time()
     if step == "link kernel":
-        leaders.link(whole, bounds, PERMUTATIONS, minimum, BUCKET_REPRESENTATIVES)
+        clusters.link(whole, bounds, PERMUTATIONS, minimum, BUCKET_REPRESENTATIVES)
     elif step == "assign kernel":
         assign_representatives(whole.view(np.uint32), bounds, np.zeros(members, np.bool_), minimum, minimum)
     elif step == "link_batches":

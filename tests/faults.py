@@ -199,7 +199,7 @@ def around_judge(stage: str, urls: Iterable[str], act: Callable[[], None]) -> No
 
 
 class Poison(Exception):
-    """What a stage that cannot bear a document raises."""
+    """What a stage that cannot process a document raises."""
 
 
 @fault

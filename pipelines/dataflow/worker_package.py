@@ -110,13 +110,9 @@ def imported(name: str, source: bytes) -> Iterator[Path]:
             yield from (file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file())
 
 
-def imported_names(path: Path) -> Iterator[str]:
-    """Dotted names that a source file may import, anywhere in it: modules, and what is taken from them."""
-    return names_in(path.read_bytes())
-
-
 def names_in(source: bytes) -> Iterator[str]:
-    """The same of a file's bytes. Raises SyntaxError where they are no Python."""
+    """Dotted names that a source file's bytes may import, anywhere in it: modules, and what is taken from them. Raises
+    SyntaxError where they are no Python."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.transforms.native import bpe, heuristics, htmlscan, jaccard, leaders
+from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard
 from tests.native import chosen
 
 ALL = heuristics.WORDS | heuristics.LINES | heuristics.PARAGRAPHS
@@ -128,7 +128,7 @@ def test_values_of_one_bit_are_told_apart_by_bitmaps() -> None:
     assert steps < sets * sets // 2 * size // 20  # most pairs are not merged at all
 
 
-# --- leaders: bounded, not keyed, since who is compared decides the result ------------------------------------------
+# --- clusters: bounded, not keyed, since who is compared decides the result ------------------------------------------
 
 
 def test_rows_of_one_slot_are_compared_with_few_others() -> None:
@@ -138,13 +138,13 @@ def test_rows_of_one_slot_are_compared_with_few_others() -> None:
     rows = pool[generator.integers(0, len(pool), (members, permutations // 4))].reshape(members, permutations)
     bounds, free = np.array([0, members]), np.zeros(members, np.uint8)
     representative, matches = np.empty(members, np.uint32), np.empty(members, np.uint32)
-    leaders.assign(rows, bounds, permutations, 31, 32, always, free, representative, matches)
+    clusters.assign(rows, bounds, permutations, 31, 32, always, free, representative, matches)
     most = members * (always + permutations // 4 * ways)
-    assert members <= leaders.comparisons() <= most < members * members // 20
+    assert members <= clusters.comparisons() <= most < members * members // 20
     assert np.unique(representative).size > members // 2
     sketches = np.ascontiguousarray(rows[:, ::2] & 0xFF).astype(np.uint8)
-    leaders.link(sketches, bounds, permutations, 31, always)
-    assert leaders.comparisons() <= most
+    clusters.link(sketches, bounds, permutations, 31, always)
+    assert clusters.comparisons() <= most
 
 
 # --- results do not depend on the key --------------------------------------------------------------------------------

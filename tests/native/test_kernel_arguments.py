@@ -11,7 +11,7 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, heuristics, htmlscan, jaccard, leaders, lines, minhash, textclean
+from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, textclean
 
 Arguments = dict[str, Any]
 
@@ -53,7 +53,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "representative": u4(2),
         "shared": u4(2),
     },
-    leaders.link: lambda: {
+    clusters.link: lambda: {
         "sketches": np.zeros((4, 8), np.uint8),
         "starts": i8(0, 1, 4),
         "permutations": 16,
@@ -61,7 +61,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "always": 64,
         "protected": np.zeros(4, np.uint8),
     },
-    leaders.assign: lambda: {
+    clusters.assign: lambda: {
         "signatures": np.zeros((4, 3), np.uint32),
         "starts": i8(0, 4),
         "permutations": 3,
@@ -166,8 +166,8 @@ def test_read_only_outputs_are_refused(function: Callable[..., Any], name: str) 
 OVERLAPPING = [
     (jaccard.cluster, "values", "shared"),
     (jaccard.cluster, "representative", "shared"),
-    (leaders.assign, "signatures", "matches"),
-    (leaders.assign, "representative", "matches"),
+    (clusters.assign, "signatures", "matches"),
+    (clusters.assign, "representative", "matches"),
     (minhash.signatures, "a", "out"),
     (masks.fill, "tokens", "labels"),
     (masks.fill, "positions", "documents"),
@@ -233,20 +233,20 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (jaccard.cluster, {"threshold": float("nan")}, "threshold"),
     (jaccard.cluster, {"representative": u4(1)}, "representative"),
     (jaccard.cluster, {"shared": u4(3)}, "shared"),
-    (leaders.link, {"permutations": 0}, "permutations: 0 given"),
-    (leaders.link, {"permutations": HUGE}, "permutations"),
-    (leaders.link, {"minimum": 17}, "minimum: 17 given, 1 to 16"),
-    (leaders.link, {"always": 0}, "always"),
-    (leaders.link, {"starts": i8(0, 5)}, "starts"),
-    (leaders.link, {"starts": i8(0, 5, 4)}, "starts"),
-    (leaders.link, {"starts": i8()}, "starts"),
-    (leaders.link, {"sketches": np.zeros(33, np.uint8)}, "rows"),
-    (leaders.link, {"protected": np.zeros(3, np.uint8)}, "protected"),
-    (leaders.assign, {"certain": 0}, "certain: 0 given, 1 to 3"),
-    (leaders.assign, {"starts": i8(0, -(2**63), 4)}, "starts"),
-    (leaders.assign, {"signatures": u4(11)}, "rows"),
-    (leaders.assign, {"matches": u4(3)}, "matches"),
-    (leaders.assign, {"representative": u4(5)}, "representative"),
+    (clusters.link, {"permutations": 0}, "permutations: 0 given"),
+    (clusters.link, {"permutations": HUGE}, "permutations"),
+    (clusters.link, {"minimum": 17}, "minimum: 17 given, 1 to 16"),
+    (clusters.link, {"always": 0}, "always"),
+    (clusters.link, {"starts": i8(0, 5)}, "starts"),
+    (clusters.link, {"starts": i8(0, 5, 4)}, "starts"),
+    (clusters.link, {"starts": i8()}, "starts"),
+    (clusters.link, {"sketches": np.zeros(33, np.uint8)}, "rows"),
+    (clusters.link, {"protected": np.zeros(3, np.uint8)}, "protected"),
+    (clusters.assign, {"certain": 0}, "certain: 0 given, 1 to 3"),
+    (clusters.assign, {"starts": i8(0, -(2**63), 4)}, "starts"),
+    (clusters.assign, {"signatures": u4(11)}, "rows"),
+    (clusters.assign, {"matches": u4(3)}, "matches"),
+    (clusters.assign, {"representative": u4(5)}, "representative"),
     (lines.hash_lines, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
     (minhash.signatures, {"table": u4(3)}, "table"),
     (minhash.signatures, {"ngram": 0}, "ngram: 0 given, 1 to 256"),

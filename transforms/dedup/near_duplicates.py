@@ -41,12 +41,12 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
-from refinery.transforms.native import leaders
+from refinery.transforms.native import clusters
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
 RECALL_AT_THRESHOLD = 0.75
 # In a bucket up to this size every pair is compared; in a larger one each member with this many representatives, see
-# leaders.c.
+# clusters.c.
 BUCKET_REPRESENTATIVES = 64
 BATCH_ROWS = 16384  # documents whose bands are computed at once: about 25 MB
 ANY_SOURCE = "*"  # key of parameters by source: every source not named
@@ -250,7 +250,7 @@ def link_batches(
     Two rows are linked when their sketches agree in as many values as the parameters require of whole signatures.
     Sketches agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures
     would accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. Whole signatures decide
-    later. Memory: about twice the rows of the key. Time: see leaders.c; linear in a bucket's size.
+    later. Memory: about twice the rows of the key. Time: see clusters.c; linear in a bucket's size.
     """
     rows = gather(batches, BANDS, band_dtype(permutations))
     order = np.lexsort([rows[name] for name in ("locator", "tie", "preference", "priority", "hash")])
@@ -259,7 +259,7 @@ def link_batches(
     del rows, order  # a hot bucket is large
     reference = parts.in_reference(locators).astype(np.uint8)
     minimum = params.candidate_minimum(permutations)
-    found = leaders.link(sketch, bounds, permutations, minimum, BUCKET_REPRESENTATIVES, reference)
+    found = clusters.link(sketch, bounds, permutations, minimum, BUCKET_REPRESENTATIVES, reference)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
     links = np.empty(len(pairs), LINK)
     links["member"] = locators[pairs[:, 0]]

@@ -18,6 +18,7 @@ import numpy as np
 import orjson
 from numpy.typing import DTypeLike, NDArray
 
+from refinery.loader.format import removals
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.side_outputs import (
     MAIN,
@@ -61,9 +62,9 @@ LABEL = np.dtype([("locator", "<u8"), ("component", "<u8")])
 # That line (counted from 0) of the document at `locator` is cut out.
 CUT = np.dtype([("locator", "<u8"), ("line", "<u4")])
 
-REASONS = ("", "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+REASONS = ("", *removals.REASONS)
 EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3
-SCOPES = ("", "source", "corpus")
+SCOPES = ("", removals.SOURCE, removals.CORPUS)
 SOURCE, CORPUS, REFERENCE = 1, 2, 3
 
 

@@ -38,10 +38,10 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
-from refinery.transforms.native import leaders
+from refinery.transforms.native import clusters
 
 # In a component each member is compared with this many representatives; with later ones only where a sub-band agrees,
-# see leaders.c.
+# see clusters.c.
 COMPONENT_REPRESENTATIVES = 1024
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
@@ -101,7 +101,7 @@ def verify_batches(
     component has an estimated Jaccard similarity of at least the threshold with it; then it is removed in favour of the
     first such representative, which takes over its copies. So no document is removed in favour of one that is itself
     removed, and a chain of similar documents is thinned out, never removed as a whole. Memory: about twice the members
-    of the key. Time: see leaders.c.
+    of the key. Time: see clusters.c.
     """
     members, signatures = sort_members(batches, permutations)
     reference = parts.in_reference(members["locator"])
@@ -149,7 +149,7 @@ def assign_representatives(
     representative, matches = np.empty(len(signatures), np.uint32), np.empty(len(signatures), np.uint32)
     guard = protected.astype(np.uint8)
     permutations = signatures.shape[1]
-    leaders.assign(
+    clusters.assign(
         signatures, bounds, permutations, minimum, certain, COMPONENT_REPRESENTATIVES, guard, representative, matches
     )
     return representative, matches

@@ -69,7 +69,7 @@ def check_clear(done: Outcome, reason: str) -> None:
     assert re.search(reason, message), f"{reason}\n{message}"
 
 
-# --- what a run bears ---------------------------------------------------------------------------------------------
+# --- what a run tolerates -----------------------------------------------------------------------------------------
 
 
 def once(what: str, name: str) -> Faults:
@@ -77,7 +77,7 @@ def once(what: str, name: str) -> Faults:
     return [("refuse", {"root": "ROOT", "what": what, "name": name, "code": "EIO", "times": 1})]
 
 
-BORNE: dict[str, tuple[Faults, tuple[str, ...]]] = {
+TOLERATED: dict[str, tuple[Faults, tuple[str, ...]]] = {
     "every bundle replayed once": ([], ("--direct_runner_bundle_repeat=1",)),
     "every bundle replayed three times": ([], ("--direct_runner_bundle_repeat=3",)),
     "elements out of order": ([("shuffle_bundles", {"seed": 1, "most": 1})], ()),
@@ -94,11 +94,11 @@ BORNE: dict[str, tuple[Faults, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that runs bear", BORNE, 5))
-def test_borne(
+@pytest.mark.parametrize("cell", sampled("faults that runs tolerate", TOLERATED, 5))
+def test_tolerated(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
-    faults, flags = BORNE[cell]
+    faults, flags = TOLERATED[cell]
     prefix = tmp_path / "out"
     done = forks.run(*command(small, prefix, *flags), faults=placed(faults, prefix))
     assert done.code == 0, done.err
@@ -171,7 +171,7 @@ DYING: dict[str, Faults] = {
 def test_a_document_that_kills(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
-    """As often as it is read, until what it kills is mended: no attempt leaves anything that is taken for a corpus."""
+    """As often as it is read, until what kills it is fixed: no attempt leaves anything that is taken for a corpus."""
     prefix = tmp_path / "out"
     for _ in range(2):
         assert forks.run(*command(small, prefix), faults=DYING[cell]).was_killed
@@ -398,4 +398,4 @@ def test_memory_runs_out(
 
 def test_there_are_enough_cells() -> None:
     """The count that the summary prints is of cells that passed; these are all in this file."""
-    assert len(BORNE) + len(FAILED) + len(DYING) + len(BETWEEN) + len(FOLDERS) + len(CUTS) + 3 >= 24
+    assert len(TOLERATED) + len(FAILED) + len(DYING) + len(BETWEEN) + len(FOLDERS) + len(CUTS) + 3 >= 24

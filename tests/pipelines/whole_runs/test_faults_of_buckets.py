@@ -1,4 +1,4 @@
-"""Faults of Cloud Storage, one cell for each kind of fault and of call: borne with the same bytes, or a clear failure.
+"""Faults of Cloud Storage, a cell for each kind of fault and of call: the same bytes all the same, or a clear failure.
 
 What passes strikes the first attempt of every single call of its kind; what does not pass strikes all of them, and
 storage is given up after a second instead of two minutes.

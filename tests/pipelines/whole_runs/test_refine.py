@@ -101,7 +101,7 @@ def test_everything_can_be_left_out(inputs: Path, tmp_path: Path) -> None:
     assert run("verify", tmp_path / "out").returncode == 0
 
 
-def test_too_many_dead_letters_fail_until_they_are_borne(inputs: Path, tmp_path: Path) -> None:
+def test_too_many_dead_letters_fail_until_they_are_tolerated(inputs: Path, tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"document number {i} is fine"}) for i in range(80)] + ["{broken"] * 20
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
     arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, "--set", "heuristics=off", "--set", "language=off"]

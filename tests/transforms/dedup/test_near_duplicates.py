@@ -19,7 +19,7 @@ from refinery.transforms.dedup.near_duplicates import (
 )
 from refinery.transforms.dedup.record_batch import BANDS, CANDIDATE, CANDIDATES, HASH, HASHES, LINK, LINKS, cut, gather
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.native import leaders
+from refinery.transforms.native import clusters
 
 
 def signatures_near(base: np.ndarray, shares: list[float], seed: int = 0) -> np.ndarray:
@@ -118,21 +118,21 @@ def test_small_buckets_are_joined_exactly(sizes, permutations, seed):
         for y in range(first, x)
         if nibble_matches(sketch[x], sketch[y], permutations) >= minimum
     ]
-    found = leaders.link(sketch, bounds.astype(np.int64), permutations, minimum, BUCKET_REPRESENTATIVES)
+    found = clusters.link(sketch, bounds.astype(np.int64), permutations, minimum, BUCKET_REPRESENTATIVES)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2).tolist()
     assert {tuple(pair) for pair in pairs} <= set(alike)
     assert len(pairs) == len(rows) - len(set(components(len(rows), pairs)))  # a forest: nothing superfluous
     assert components(len(rows), pairs) == components(len(rows), alike)
 
 
-def test_large_bucket_finds_pairs_beyond_its_first_leaders():
+def test_large_bucket_finds_pairs_beyond_its_first_representatives():
     """1,500 pairs, unlike each other but sharing a quarter of their values, in one bucket."""
     rng = np.random.default_rng(3)
     template = rng.integers(0, 2**32, 112, dtype=np.uint32)
     originals = signatures_near(template, [0.25] * 1500)
     copies = np.array([signatures_near(row, [0.85], i)[0] for i, row in enumerate(originals)])
     sketch = sketches(np.concatenate([originals, copies]))
-    found = leaders.link(sketch, np.array([0, 3000]), 112, NearParams().minimum(112), BUCKET_REPRESENTATIVES)
+    found = clusters.link(sketch, np.array([0, 3000]), 112, NearParams().minimum(112), BUCKET_REPRESENTATIVES)
     pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
     assert (pairs[:, 0] == pairs[:, 1] + 1500).all()
     assert len(pairs) >= 1485
@@ -140,7 +140,7 @@ def test_large_bucket_finds_pairs_beyond_its_first_leaders():
 
 def test_identical_members_of_a_large_bucket_are_joined():
     sketch = np.tile(sketches(np.arange(112, dtype=np.uint32)[None]), (20_000, 1))
-    pairs = np.frombuffer(leaders.link(sketch, np.array([0, 20_000]), 112, 84, BUCKET_REPRESENTATIVES), np.uint32)
+    pairs = np.frombuffer(clusters.link(sketch, np.array([0, 20_000]), 112, 84, BUCKET_REPRESENTATIVES), np.uint32)
     assert pairs.reshape(-1, 2).tolist() == [[i, 0] for i in range(1, 20_000)]
 
 
@@ -178,13 +178,13 @@ def test_kernel_refuses_shapes_that_do_not_fit():
     sketch, bounds = np.zeros((4, 8), np.uint8), np.array([0, 4])
     for bad in (np.array([0, 5]), np.array([1, 4]), np.array([0, 3, 2, 4]), np.array([], np.int64), np.array([0])):
         with pytest.raises(ValueError, match="starts"):
-            leaders.link(sketch, bad, 16, 4, 64)
+            clusters.link(sketch, bad, 16, 4, 64)
     for permutations, minimum, always in ((0, 0, 1), (16, 17, 1), (16, 4, 0), (16, -1, 1)):
         with pytest.raises(ValueError, match="is allowed"):
-            leaders.link(sketch, bounds, permutations, minimum, always)
+            clusters.link(sketch, bounds, permutations, minimum, always)
     out = (np.zeros(3, np.uint32), np.zeros(4, np.uint32))
     with pytest.raises(ValueError, match="one uint32 per row"):
-        leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), *out)
+        clusters.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), *out)
     askew = np.zeros(17, np.uint8)[1:].view(np.uint32)
     with pytest.raises(ValueError, match="aligned"):
-        leaders.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), out[1], askew)
+        clusters.assign(np.zeros((4, 2), np.uint32), bounds, 2, 1, 1, 64, np.zeros(4, np.uint8), out[1], askew)

@@ -19,7 +19,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
-from refinery.transforms.native import leaders
+from refinery.transforms.native import clusters
 
 PERMUTATIONS = 20
 SCOPE = Scope(NEAR, CORPUS, (0, 1, 2), apart=False)
@@ -158,7 +158,7 @@ def assign(
     guard = np.zeros(count, np.uint8) if protected is None else protected.astype(np.uint8)
     representative, matches = np.empty(count, np.uint32), np.empty(count, np.uint32)
     starts = np.array(bounds, np.int64)
-    leaders.assign(
+    clusters.assign(
         signatures, starts, permutations, minimum, certain or minimum, always, guard, representative, matches
     )
     return representative, matches
@@ -191,7 +191,7 @@ def test_protected_rows_lead_and_are_found_however_many_resemble_each_other(alwa
     assert identical.tolist() == [*range(150), *[0] * 50]
 
 
-def test_a_row_follows_the_first_certain_leader_or_else_the_most_similar():
+def test_a_row_follows_the_first_certain_representative_or_else_the_most_similar():
     """The last row has 12 values in common with row 0, 15 with row 1, 18 with row 2 and 18 with row 3."""
     signatures = np.zeros((5, PERMUTATIONS), np.uint32)
     for row, common in enumerate((12, 15, 18, 18)):
@@ -219,7 +219,7 @@ def test_links_of_protected_rows(count):
     ours[:, rng.choice(56, 4, replace=False)] ^= np.uint8(0x11)
     sketch = np.concatenate([reference, ours])
     protected = (np.arange(2 * count) < count).astype(np.uint8)
-    found = leaders.link(sketch, np.array([0, 2 * count]), 112, 90, 64, protected)
+    found = clusters.link(sketch, np.array([0, 2 * count]), 112, 90, 64, protected)
     links = {tuple(pair) for pair in np.frombuffer(found, np.uint32).reshape(-1, 2).tolist()}
     assert {(count + i, i) for i in range(count)} <= links
     assert all(member >= count for member, _ in links)
@@ -231,8 +231,8 @@ def test_kernel_refuses_what_does_not_fit():
     bounds = np.array([0, 4])
     for minimum, certain in ((0, 1), (2, 1), (1, 3)):
         with pytest.raises(ValueError, match="is allowed"):
-            leaders.assign(rows, bounds, 2, minimum, certain, 64, ok, *out)
+            clusters.assign(rows, bounds, 2, minimum, certain, 64, ok, *out)
     with pytest.raises(ValueError, match="protected"):
-        leaders.assign(rows, bounds, 2, 1, 1, 64, ok[:3], *out)
+        clusters.assign(rows, bounds, 2, 1, 1, 64, ok[:3], *out)
     with pytest.raises(ValueError, match="protected"):
-        leaders.link(np.zeros((4, 8), np.uint8), bounds, 16, 4, 64, ok[:3])
+        clusters.link(np.zeros((4, 8), np.uint8), bounds, 16, 4, 64, ok[:3])

@@ -4,7 +4,7 @@
  * Rows are sorted by (group, rank). A member is compared with the first `always` representatives of its group, and with
  * later ones only where the two share a sub-band: 4 neighbouring values. Each slot of the index keeps the first WAYS
  * representatives that come to it. A protected row represents whatever it resembles, and is compared with nothing
- * before it: protected rows sort first. transforms/near_duplicates.py and transforms/verify_removals.py document the
+ * before it: protected rows sort first. transforms/dedup/near_duplicates.py and transforms/dedup/verify_similarity.py document the
  * two uses.
  *
  * Cost: a member is compared with at most `always` + subbands * WAYS others, however large the group is and whatever
@@ -386,7 +386,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "leaders", "Clusters of MinHash rows.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "clusters", "Clusters of MinHash rows.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_leaders(void) { return PyModuleDef_Init(&module); }
+PyMODINIT_FUNC PyInit_clusters(void) { return PyModuleDef_Init(&module); }
