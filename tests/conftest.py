@@ -28,10 +28,26 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.addaudithook(stay_here)
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
+    keep_less_of_what_is_freed(config)
     settings.load_profile("session")
     sampling.skip_syncs()
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = int.from_bytes(sampling.seed().encode())
+
+
+def keep_less_of_what_is_freed(config: pytest.Config) -> None:
+    """In test processes, which hold the garbage of thousands of tests: one arena for Beam's many threads, and no pool
+    of Arrow's. Not in what they start, which is as users start it.
+    """
+    variables = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    if not hasattr(config, "workerinput"):
+        os.environ |= variables | os.environ
+        return
+    import pyarrow  # noqa: F401 - it looks at its variable now
+
+    for name, value in variables.items():
+        if os.environ.get(name) == value:
+            del os.environ[name]
 
 
 def stay_here(event: str, arguments: tuple[Any, ...]) -> None:

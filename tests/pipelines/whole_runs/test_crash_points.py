@@ -22,7 +22,7 @@ from tests.pipelines.small_runs import check_corpus, check_work, command, digest
 from tests.sampling import ALL, spread
 
 LEAST_POINTS = 50
-KEEP = 16  # of each kind, where not all run
+KEEP = 12  # of each kind, where not all run
 SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
 

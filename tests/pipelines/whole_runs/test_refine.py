@@ -240,9 +240,9 @@ def test_a_lost_wave_is_read_again(inputs: Path, corpus: Path, tmp_path: Path) -
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
-def test_a_proxy_for_the_network_is_not_for_the_workers(inputs: Path, tmp_path: Path) -> None:
+def test_a_proxy_for_the_network_is_not_for_the_workers(small: Path, tmp_path: Path) -> None:
     proxies = dict.fromkeys(("http_proxy", "https_proxy", "grpc_proxy"), "http://127.0.0.1:1")
-    refine(inputs, tmp_path / "out", "--workers", 2, environment=proxies)
+    refine(small, tmp_path / "out", "--workers", 2, environment=proxies)
 
 
 def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) -> None:

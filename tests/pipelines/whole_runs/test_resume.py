@@ -9,6 +9,7 @@ import pytest
 
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.inputs import corpus_bytes, refine
+from tests.sampling import sampled
 
 # When to kill: as soon as this holds, the phase has begun and is far from its end.
 MOMENTS: dict[str, Callable[[Path], bool]] = {
@@ -32,7 +33,7 @@ def start_and_kill(
     return forks.wait()
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", sampled("moments of phases", MOMENTS, 4))
 def test_killed_and_started_again(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path, moment: str) -> None:
     output = tmp_path / "out"
     assert start_and_kill(forks, inputs, output, MOMENTS[moment], signal.SIGKILL).was_killed

@@ -46,6 +46,7 @@ from refinery.transforms.dedup.signatures import SignatureParams, compute_signat
 from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect
+from tests.sampling import scaled
 from tests.transforms.dedup.test_signatures import split
 
 SIGNATURE = SignatureParams(permutations=4)
@@ -307,8 +308,8 @@ def test_counts_do_not_overflow():
     assert (hashes.tolist(), sums.tolist()) == ([9], [2**33 - 2])
 
 
-def test_a_million_lines_of_one_document(tmp_path):
-    half = 500_000
+def test_documents_of_very_many_lines(tmp_path):
+    half = scaled(500_000, 150_000)
     texts = ["\n".join(["same"] * half + [f"{n} {i}" for i in range(half)]) for n in (0, 1)]
     layout = [[make_document(text, "f", source="web") for text in texts]]
     ((url, rows),) = write_parts(tmp_path, layout)

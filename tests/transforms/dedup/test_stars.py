@@ -26,6 +26,7 @@ from refinery.transforms.dedup.stars import (
     unsettled,
 )
 from tests.beam import run_and_collect
+from tests.sampling import sampled
 from tests.transforms.dedup.test_components import EDGES, labels_in, labels_of, plain_union_find, table
 
 Groups = dict[int, list[bytes]]
@@ -120,7 +121,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", sampled("shapes of graphs", SHAPES, 5))
 def test_shapes_converge_well_within_the_rounds_laid_out(shape):
     edges = SHAPES[shape]()
     found = run_rounds(edges)
