@@ -35,11 +35,11 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(
 	touch $@
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 # Every cell of every matrix, every size in full: docs/testing.md.
 test-all: $(VENV)/.installed
-	REFINERY_TESTS=all $(BIN)/python -m pytest -n 2 --dist worksteal
+	REFINERY_TESTS=all $(BIN)/python -m pytest -n 3 --dist worksteal
 
 # No credential in any file, no misconfiguration in terraform/. Continuous integration runs it.
 audit: $(VENV)/.installed $(AUDIT)/.installed

@@ -73,6 +73,11 @@ def is_own(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests of the repository itself come first: they are few and long, and the end would wait for one of them."""
+    items.sort(key=lambda item: item.path.parent != sampling.ROOT / "tests")
+
+
 # --- memory ---------------------------------------------------------------------------------------------------------
 
 
