@@ -25,7 +25,8 @@ class Counters:
         entry[1] += size
 
     def records(self) -> Iterator[bytes]:
-        """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage."""
+        """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage. None of an empty
+        bundle: DirectRunner has such after the last one, whose outputs come too late for it."""
         for (source, outcome, reason), (documents, size) in sorted(self.counts.items()):
             yield side_output_record(
                 "counter",
@@ -36,4 +37,5 @@ class Counters:
                 documents=documents,
                 bytes=size,
             )
-        yield side_output_record("seconds", stage=self.stage, seconds=self.seconds)
+        if self.seconds:
+            yield side_output_record("seconds", stage=self.stage, seconds=self.seconds)

@@ -113,7 +113,7 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
             removals.append(fields)
         elif kind == "components":
             components.append(fields)
-        else:
+        elif kind != "job":
             raise ValueError(f"unknown side-output record {kind!r}")
     return {
         "counters": [
@@ -152,6 +152,10 @@ def write_report(records: Iterable[bytes], location: str, name: str, facts: Mapp
     open_store(location).create(name, seal({**facts, **merge_records(records)}))
 
 
+def _job(_: bytes) -> bytes:
+    return side_output_record("job")
+
+
 def _one_key(record: bytes) -> tuple[int, bytes]:
     return 0, record
 
@@ -176,8 +180,11 @@ class WriteReport(beam.PTransform):
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
         publish = partial(_publish, location=self.location, name=self.name, facts=dict(self.facts))
+        start = begin | "start" >> beam.Impulse()
+        job = start | "job" >> beam.Map(_job).with_output_types(bytes)  # a job without documents reports, too
         return (
-            merge_side_outputs(begin.pipeline)  # JSON bytes
+            (merge_side_outputs(begin.pipeline), job)  # JSON bytes
+            | "merge" >> beam.Flatten()
             | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
             | "one key" >> beam.Map(_one_key).with_output_types(tuple[int, bytes])
             | "together" >> beam.GroupByKey()

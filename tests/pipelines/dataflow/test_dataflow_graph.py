@@ -27,7 +27,16 @@ from tests.sampling import scaled
 LIST = ("list/start", "list/items", "list/deal/AddRandomKeys", "list/deal/RemoveRandomKeys")
 EVERY = (
     *("check-workers/start", "check-workers/compare"),
-    *("report/side-output records", "report/records", "report/one key", "report/together", "report/publish"),
+    *(
+        "report/start",
+        "report/job",
+        "report/merge",
+        "report/side-output records",
+        "report/records",
+        "report/one key",
+        "report/together",
+        "report/publish",
+    ),
 )
 NEAR = (
     *("to hash/Flatten", "to hash/GroupByKey", "hashes/batches/each", "by hash", "buckets/batches/each"),

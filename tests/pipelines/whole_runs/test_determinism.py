@@ -20,3 +20,14 @@ def test_same_bytes(corpus: Path, inputs: Path, tmp_path: Path, variant: str) ->
     arguments, hash_seed = VARIANTS[variant]
     refine(inputs, tmp_path / "out", *arguments, hash_seed=hash_seed)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+
+
+def test_direct_runner_has_nothing_to_compare(small: Path, tmp_path: Path) -> None:
+    """Where no two documents share a band, groups stay empty; what follows them has bundles all the same."""
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "nothing like number {n * n}"}}\n' for n in range(3)))
+    found = []
+    for name, flags in {"here": ["--workers", 0], "direct": ["--runner", "DirectRunner"]}.items():
+        on = ["--set", "near_dup.threshold=0.8", "--input", tmp_path / "in.jsonl"]
+        refine(small, tmp_path / name, *flags, *on)
+        found.append(corpus_bytes(tmp_path / name))
+    assert found[0] == found[1]
