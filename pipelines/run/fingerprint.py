@@ -122,9 +122,9 @@ def listed_digests(paths: Iterable[str]) -> dict[str, str]:
 
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
     """One entry per source and file: source, path, size in bytes, content hash."""
-    files = sorted({(task.source, task.path, task.size) for task in tasks})
-    listed = listed_digests(path for _, path, _ in files)
+    files = sorted({(task.source, task.path, task.size, task.version) for task in tasks})
+    listed = listed_digests(path for _, path, _, _ in files)
     return [
-        {"source": source, "path": path, "size": size, "digest": listed.get(path) or input_digest(path, size)}
-        for source, path, size in files
+        {"source": source, "path": path, "size": size, "digest": known or listed.get(path) or input_digest(path, size)}
+        for source, path, size, known in files
     ]

@@ -1,6 +1,6 @@
 """Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     try:
         table = pq.ParquetFile(source.file, pre_buffer=False)
     except ARROW_ERRORS:
+        source.file.check()
         yield Damaged("BadParquet", task.origin(0), size=task.size)
         return
     columns = columns_of(table.schema_arrow, task)
@@ -41,7 +42,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     taken = 0
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     for group in range(low, high):
-        for record in read_group(table, group, first, columns, task, limits):
+        for record in read_group(table, group, first, columns, task, limits, source.file.check):
             if taken == task.cap:
                 return
             taken += isinstance(record, RawDocument)
@@ -60,9 +61,16 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
 
 
 def read_group(
-    table: pq.ParquetFile, group: int, first: int, columns: Sequence[str], task: ReadTask, limits: LimitParams
+    table: pq.ParquetFile,
+    group: int,
+    first: int,
+    columns: Sequence[str],
+    task: ReadTask,
+    limits: LimitParams,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[RawDocument | Skipped | Damaged]:
-    """The rows of one row group, the first of which is row `first` of the file."""
+    """The rows of one row group, the first of which is row `first` of the file. check: raises what the storage failed
+    with: that is no damage of the file's."""
     info = table.metadata.row_group(group)
     row = first
     rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
@@ -71,6 +79,7 @@ def read_group(
         try:
             batch = next(batches, None)
         except ARROW_ERRORS:
+            check()
             yield Damaged("BadRowGroup", task.origin(row), size=max(info.total_byte_size, 0))
             return
         if batch is None:
