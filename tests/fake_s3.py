@@ -1,4 +1,4 @@
-"""S3's protocol on this machine: objects in ranges, listings in pages, Signature Version 4 checked, faults on demand."""
+"""S3's protocol on this machine: objects in ranges, listings in pages, signatures checked, faults on demand."""
 
 import hashlib
 import hmac
@@ -115,7 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
     def is_signed(self) -> bool:
         """Whether the signature is that of KEY and SECRET: AWS's "Create a signed request", steps 1 to 4."""
         found = re.fullmatch(
-            r"AWS4-HMAC-SHA256 Credential=(\S+?)/(\d{8})/([\w-]+)/s3/aws4_request, SignedHeaders=(\S+), Signature=(\w+)",
+            r"AWS4-HMAC-SHA256 Credential=(\S+?)/(\d{8})/([\w-]+)/s3/aws4_request, "
+            r"SignedHeaders=(\S+), Signature=(\w+)",
             self.headers.get("Authorization") or "",
         )
         if not found or found[1] != KEY:

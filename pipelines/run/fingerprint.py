@@ -59,6 +59,10 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
     """Everything but the phases before it that decides a phase's result, as plain data."""
     plain = recipe.plain()
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
+    if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
+        sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
+    if phase == "shards" and (targets := recipe.targets()):
+        sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
         sections["hash_lines"] = recipe.line_dup is not None
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
+from refinery.transforms.core.document import Document
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
 
 AnyStage = Stage[Any]
@@ -21,7 +22,7 @@ class Lane:
     """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
-    the encoder; `writer` ends it.
+    the encoder (and, where sources have targets, TARGET behind it); `writer` ends it.
     """
 
     name: str
@@ -87,7 +88,7 @@ class Lane:
     def places(self) -> Iterator[str]:
         """Names of the stages behind which another one may be placed: those that emit documents."""
         yield from (stage.name for stage in self.clean[1:])
-        yield from (stage.name for stage in self.shards[:-1])
+        yield from (stage.name for stage in self.shards if stage.judge is not None and stage.output is Document)
 
     def insert(self, stage: AnyStage, after: str) -> "Lane":
         """This lane with another stage behind the one named.
