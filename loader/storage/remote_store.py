@@ -44,6 +44,10 @@ class RemoteStore(Store):
                 return b"".join(pieces)
             version = response.version
 
+    def range(self, name: str, start: int, stop: int, version: str = "") -> RangeResponse:
+        """Bytes [start, stop) of one version of an object, with retries; fewer at its end. version: "" for any."""
+        return self._piece(name, start, stop, version, None)
+
     def _piece(
         self, name: str, start: int, stop: int, version: str, before: int | None, stop_by: Stop | None = None
     ) -> RangeResponse:
@@ -109,7 +113,7 @@ class RangeStream(io.RawIOBase):
         stop = min(self._position + min(len(view), REQUEST_BYTES), self._size)
         if stop <= self._position:
             return 0
-        piece = self._store._piece(self._name, self._position, stop, self._version, None)
+        piece = self._store.range(self._name, self._position, stop, self._version)
         if piece.size not in (None, self._size):
             where = self._store.url(self._name)
             raise StorageError(f"{where}: {piece.size} bytes found, {self._size} expected: the object has changed")

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
+from refinery.pipelines.commands.acquire import acquire, add_acquire
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -130,6 +131,8 @@ def build_parser() -> argparse.ArgumentParser:
     trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     trace.set_defaults(run=run_trace)
 
+    add_acquire(commands).set_defaults(run=run_acquire)
+
     stages = commands.add_parser(
         "stages",
         help="all stages with their parameters, reasons and versions; `stages new NAME` writes an example",
@@ -234,6 +237,14 @@ def read_lines(path: str) -> list[str]:
     with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
         lines = (line.rstrip("\r\n") for line in stream)
         return [line for line in lines if line]
+
+
+def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Download, and say what to write into a recipe."""
+    refuse_flags(flags)
+    for line in acquire(args, say):
+        say(line)
+    return 0
 
 
 def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:

@@ -1,16 +1,14 @@
 """The files of a source: globs, folders and lists of addresses, on every kind of storage."""
 
 import os
-from collections.abc import Iterable
 
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from refinery.transforms.core.document import hash64
 from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
-from refinery.transforms.remote.files import Found, find, is_remote, measure
+from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
 
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
 
@@ -45,15 +43,6 @@ def find_files(source: SourceParams) -> list[Found]:
         raise ValueError(f"source {source.name}: paths: {error} is not there") from error
     except OSError as error:
         raise ValueError(f"source {source.name}: paths: {error}") from error
-
-
-def choose_files(files: Iterable[Found], most: int | None, seed: int) -> list[Found]:
-    """At most that many of them, by a hash of their paths, in order of path."""
-    listed = sorted(files, key=lambda file: file.path)
-    if most is None or len(listed) <= most:
-        return listed
-    ranked = sorted(listed, key=lambda file: (hash64("file", seed, file.path), file.path))
-    return sorted(ranked[:most], key=lambda file: file.path)
 
 
 def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
@@ -96,13 +85,14 @@ def match(pattern: str) -> list[Found]:
 
 
 def find_listed(address: str) -> list[Found]:
-    """The files that a list names. Raises ValueError for a line that is none."""
-    place = address
-    if is_remote(address):
-        found = find(address)
-        if len(found) != 1:
-            raise ValueError(f"{len(found)} files found, one is allowed")
-        place = found[0].path
+    """The files that a list names; of several lists where the address is a glob. Raises ValueError for a line that is
+    none."""
+    places = find(address) if is_remote(address) else match(address)
+    return [file for place in places for file in files_in(place.path)]
+
+
+def files_in(place: str) -> list[Found]:
+    """The files that one list names."""
     root = root_of(place)
     files = []
     for number, line in enumerate(read_list(place).decode("utf-8", "replace").splitlines(), 1):

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
+from refinery.transforms.core.document import hash64
 from refinery.transforms.remote import web
 
 THREADS = 16  # files asked about at once
@@ -41,6 +42,15 @@ def find(pattern: str, config: str = "", split: str = "train") -> list[Found]:
         return [Found(*facts) for facts in list_s3(pattern)]
     web.split_address(pattern)
     return [Found(pattern)]
+
+
+def choose_files(files: Iterable[Found], most: int | None, seed: int) -> list[Found]:
+    """At most that many of them, by a hash of their paths, in order of path."""
+    listed = sorted(files, key=lambda file: file.path)
+    if most is None or len(listed) <= most:
+        return listed
+    ranked = sorted(listed, key=lambda file: (hash64("file", seed, file.path), file.path))
+    return sorted(ranked[:most], key=lambda file: file.path)
 
 
 def measure(files: Iterable[Found]) -> list[Found]:

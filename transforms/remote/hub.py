@@ -136,7 +136,7 @@ def list_files(address: Address, folder: str) -> Files:
 def list_hub(pattern: str, config: str = "", split: str = "train") -> list[tuple[str, int, str]]:
     """(path, bytes, version) of the files that an address means, pinned to a commit, in order.
 
-    An address with a path means that file or glob. One without means what the data set's card says of `config` and of
+    An address with a path means that file, folder or glob. One without means what the data set's card says of `config` and of
     the splits that the glob `split` matches; where a card names no files, data files whose path holds the split's name,
     or all data files where none does. Raises ValueError, OSError.
     """
@@ -145,6 +145,8 @@ def list_hub(pattern: str, config: str = "", split: str = "train") -> list[tuple
         folder = address.path.rstrip("/") if address.path.endswith("/") else fixed_folder(address.path)
         wanted = glob_regex(address.path)
         found = {path: facts for path, facts in list_files(address, folder).items() if wanted.fullmatch(path)}
+        if not found and not is_glob(address.path):  # a folder
+            found = list_files(address, address.path.rstrip("/"))
     else:
         found = files_of_config(address, config, split)
     named = [(str(Address(address.name, address.revision, path)), *facts) for path, facts in found.items()]

@@ -77,7 +77,7 @@ def describe(path: str) -> tuple[int, str]:
     """
     origin, name = split_address(path)
     store = store_of(origin, PLANNING)
-    found = store._piece(name, 0, 1, "", None)
+    found = store.range(name, 0, 1)
     if found.size is None:
         raise StorageError(f"{store.url(name)}: the server does not say how large the file is")
     if found.version:
@@ -93,7 +93,7 @@ def open_web(path: str, size: int | None = None, version: str = "") -> BinaryIO:
     store = store_of(origin)
     etag = version.removeprefix("etag:") if version.startswith("etag:") else ""
     if size is None:
-        found = store._piece(name, 0, 1, etag, None)
+        found = store.range(name, 0, 1, etag)
         size, etag = cast(int, found.size), found.version
     return buffered(RangeStream(store, name, size, etag))
 
