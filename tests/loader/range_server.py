@@ -50,6 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             server.requests.append((name, start, stop))
             server.ports.append(self.client_address[1])
+            server.headers_seen.append({key.lower(): value for key, value in self.headers.items()})
             script = server.scripts.get(name, server.script)
             fault = script.popleft() if script else ""
         data = server.files.get(name)
@@ -160,6 +161,7 @@ class RangeServer(ThreadingHTTPServer):
         self.scripts: dict[str, deque[str]] = {}
         self.requests: list[tuple[str, int, int]] = []
         self.ports: list[int] = []
+        self.headers_seen: list[dict[str, str]] = []
         self.goog_hash = ""
         self.stall = 5.0
         self.stopping = threading.Event()

@@ -33,8 +33,9 @@ def read_delimited(
         if row is not None and not row:
             continue
         if header is None:
-            if row is None or task.text_field not in row or len(set(row)) < len(row):
-                yield Damaged("MissingField" if row else "BadRow", task.origin(0), data[:HASHED], task.size)
+            if row is None or len(set(row)) < len(row) or task.text_field not in row:
+                error = "BadHeader" if row is None or len(set(row)) < len(row) else "MissingField"
+                yield Damaged(error, task.origin(0), data[:HASHED], task.size)
                 return
             header = row
             continue

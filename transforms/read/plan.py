@@ -49,11 +49,11 @@ class ReadTask:
     url_field: str = "url"
     date_field: str = "date"
     id_field: str = ""
-    version: str = ""
-    unit: str = "file"
     meta_fields: tuple[str, ...] = ()
     own_meta: tuple[str, ...] = ()
     carried_meta: tuple[str, ...] = ()
+    version: str = ""
+    unit: str = "file"
 
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)

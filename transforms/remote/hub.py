@@ -136,9 +136,9 @@ def list_files(address: Address, folder: str) -> Files:
 def list_hub(pattern: str, config: str = "", split: str = "train") -> list[tuple[str, int, str]]:
     """(path, bytes, version) of the files that an address means, pinned to a commit, in order.
 
-    An address with a path means that file, folder or glob. One without means what the data set's card says of `config` and of
-    the splits that the glob `split` matches; where a card names no files, data files whose path holds the split's name,
-    or all data files where none does. Raises ValueError, OSError.
+    An address with a path means that file, folder or glob. One without means what the data set's card says of `config`
+    and of the splits that the glob `split` matches; where a card names no files, data files whose path holds the
+    split's name, or all data files where none does. Raises ValueError, OSError.
     """
     address = pin(parse_address(pattern))
     if address.path:

@@ -80,13 +80,19 @@ def asking(path: str, call: Callable[[], T]) -> T:
     except PreconditionError:
         raise StorageError(f"{path}: the object has changed since the run was planned", 412) from None
     except (PermissionDeniedError, UnauthenticatedError):
-        signed = any(os.environ.get(name) for name in CREDENTIALS)
-        advice = "these credentials may not read it" if signed else "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        raise StorageError(f"{path}: access is denied: {advice}", 403) from None
+        raise StorageError(f"{path}: {_denied()}", 403) from None
     except BaseError as error:
-        text = without_secrets(" ".join(str(error).split()))
+        text = without_secrets(" ".join(str(error).split()).partition(" Debug source:")[0])
+        if "status code: 403" in text:  # of a listing
+            raise StorageError(f"{path}: {_denied()}", 403) from None
         hint = "; set AWS_REGION to the bucket's" if "301" in text or "Redirect" in text else ""
         raise StorageError(f"{path}: {text[:300]}{hint}") from None
+
+
+def _denied() -> str:
+    signed = any(os.environ.get(name) for name in CREDENTIALS)
+    advice = "these credentials may not read it" if signed else "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    return f"access is denied: {advice}"
 
 
 def list_s3(pattern: str) -> list[tuple[str, int, str]]:
@@ -105,7 +111,10 @@ def list_s3(pattern: str) -> list[tuple[str, int, str]]:
         def every() -> list[Any]:
             return [one for chunk in store.list(folder or None) for one in chunk if wanted.fullmatch(one["path"])]
 
-        found = [one for one in asking(pattern, every) if not one["path"].endswith("/")]
+        found = asking(pattern, every)
+        # Consoles make empty objects "folder/", which obstore lists as "folder".
+        folders = {one["path"].rpartition("/")[0] for one in found}
+        found = [one for one in found if one["size"] or one["path"] not in folders]
     return sorted((f"s3://{bucket}/{one['path']}", one["size"], f"etag:{one['e_tag'] or ''}") for one in found)
 
 
