@@ -152,8 +152,9 @@ class HttpStore(RemoteStore):
             target = urljoin(url, location)
             found = urlsplit(target)
             host = found.hostname or ""
-            secure = found.scheme == "https" or (found.scheme == "http" and _is_loopback(host))
-            _ = found.port
+            # From a server elsewhere nothing leads to services of this machine.
+            near = self._origin.startswith("http://") and found.scheme == "http" and _is_loopback(host)
+            secure = (found.scheme == "https" or near) and found.port != 0
         except ValueError:
             raise Permanent("redirected to an invalid URL") from None
         elsewhere = f"{found.scheme}://{found.netloc}" != self._origin

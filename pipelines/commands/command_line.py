@@ -251,7 +251,7 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what stages there are, or write a new one."""
     from refinery.pipelines.commands.pages import stage_page
     from refinery.pipelines.commands.stages import list_stages, new_stage
-    from refinery.pipelines.recipe.load_recipe import load_recipe
+    from refinery.pipelines.recipe.load_recipe import load_recipe, with_target
     from refinery.pipelines.recipe.recipe import find_lane, recipe_class
     from refinery.pipelines.recipe.schema import schema_text
 
@@ -261,7 +261,7 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
             raise ValueError("stages new: one name is needed, such as `refinery stages new too-many-digits`")
         lines = new_stage(args.words[1], args.folder)
     else:
-        lane = load_recipe(args.recipe).LANE if args.recipe else find_lane(args.lane)
+        lane = load_recipe(args.recipe).LANE if args.recipe else with_target(find_lane(args.lane))
         if len(args.words) > 1:
             raise ValueError(f"stages: {' '.join(args.words)} given, one name is allowed")
         listed = list(list_stages(lane, *args.words))

@@ -13,6 +13,8 @@ from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import below, given
 from refinery.transforms.write.targets import TARGET
 
+PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `paths`: what a source reads
+
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
     """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
@@ -30,7 +32,8 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
         if not isinstance(sources, list) or not sources or not isinstance(sources[0], dict):
             raise RecipeError("--input: the recipe has no source that could take it")
         # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
-        data = {**data, "sources": [{**sources[0], "paths": list(inputs), "format": "auto"}]}
+        kept = {key: value for key, value in sources[0].items() if key not in PLACES}
+        data = {**data, "sources": [{**kept, "paths": list(inputs), "format": "auto"}]}
     return parse_recipe(data, file.parent)
 
 

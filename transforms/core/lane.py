@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from refinery.transforms.core.document import Document
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
 
 AnyStage = Stage[Any]
@@ -88,7 +87,7 @@ class Lane:
     def places(self) -> Iterator[str]:
         """Names of the stages behind which another one may be placed: those that emit documents."""
         yield from (stage.name for stage in self.clean[1:])
-        yield from (stage.name for stage in self.shards if stage.judge is not None and stage.output is Document)
+        yield from [stage.name for stage in self.shards if stage.judge is not None][:-1]  # the last one encodes
 
     def insert(self, stage: AnyStage, after: str) -> "Lane":
         """This lane with another stage behind the one named.

@@ -61,8 +61,10 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
         found = match(f"{pattern}**" if pattern.endswith("/") else pattern)
     if not pattern.endswith("/"):
         return found
-    start = len(os.path.normpath(pattern)) if "://" not in pattern else 0
-    return [file for file in found if not is_hidden(file.path[start:])]
+    if "://" not in pattern:
+        return [file for file in found if not is_hidden(os.path.relpath(file.path, pattern))]
+    depth = pattern.count("/")  # a data set's commit changes none
+    return [file for file in found if not is_hidden("/".join(file.path.split("/")[depth:]))]
 
 
 def is_hidden(path: str) -> bool:

@@ -32,6 +32,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}")
 DATA = re.compile(r".*\.(parquet|jsonl|ndjson|json|csv|tsv|txt|warc|wet)(\.(gz|zst|lz4))?", re.IGNORECASE)
 SPLIT_WORD = r"(?:^|.*[^a-zA-Z0-9])({})(?:[^a-zA-Z0-9].*)?"
 CARD = "README.md"
+ASKING = FetchParams(deadline=180, max_delay=60, hedge_after=0)  # a hub that is asked too often says when to come back
 
 
 @dataclass(frozen=True)
@@ -91,12 +92,15 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
             if status == 404:
                 raise FileNotFoundError(name) from None
             failed = f"status {status}"
-            raise (Transient(failed) if status in (0, 408, 429) or status >= 500 else Permanent(failed)) from None
+            if status not in (0, 408, 429) and status < 500:
+                raise Permanent(failed) from None
+            after = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+            raise Transient(failed, float(after) if after.isdecimal() else 0.0) from None
         except HTTPError as error:  # no answer
             raise Transient(f"{type(error).__name__}: {error}") from None
 
     try:
-        return retrying(once, f"{endpoint()}: {name}", (0, None), PLANNING, ReadCounters())
+        return retrying(once, f"{endpoint()}: {name}", (0, None), ASKING, ReadCounters())
     except FetchError as error:
         raise StorageError(f"{name}: {endpoint()} cannot be asked: {error.cause}") from None
 

@@ -67,13 +67,17 @@ def test_pages_are_html_by_their_names(tmp_path: Path) -> None:
     assert summary(read(tmp_path / "a.html", b"<p>x</p>", "text", content="text")) == ["text"]
 
 
-def test_a_folder_means_the_files_below_it(tmp_path: Path) -> None:
+def test_a_folder_means_the_files_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("b/c.txt", "a.txt", "b/.hidden.txt", "_log/x.txt", ".git/config"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"text")
     for given in (tmp_path, f"{tmp_path}/"):
         tasks = plan_sources([SourceParams(name="a", paths=(str(given),))])
         assert [Path(task.path).relative_to(tmp_path).as_posix() for task in tasks] == ["a.txt", "b/c.txt"]
+    for folder, given in ((tmp_path, "."), (tmp_path, "./"), (tmp_path / "_log", "../_log/")):
+        monkeypatch.chdir(folder)
+        found = [task.path for task in plan_sources([SourceParams(name="a", paths=(given,))])]
+        assert found == (["../_log/x.txt"] if "_log" in given else ["a.txt", "b/c.txt"])
     (tmp_path / "notes.odd").touch()
     with pytest.raises(ValueError, match=r"notes\.odd has an unknown ending"):
         plan_sources([SourceParams(name="a", paths=(str(tmp_path),))])
