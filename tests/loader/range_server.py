@@ -66,6 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = data[start:stop]
         headers = {"Content-Range": f"bytes {start}-{start + len(body) - 1}/{len(data)}", "ETag": etag}
         headers["Content-Length"] = str(len(body))
+        if not server.etags:
+            del headers["ETag"]
         if server.goog_hash:
             headers["x-goog-hash"] = server.goog_hash
         status = 206
@@ -163,6 +165,7 @@ class RangeServer(ThreadingHTTPServer):
         self.ports: list[int] = []
         self.headers_seen: list[dict[str, str]] = []
         self.goog_hash = ""
+        self.etags = True
         self.stall = 5.0
         self.stopping = threading.Event()
         self.lock = threading.Lock()

@@ -11,6 +11,7 @@ from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.remote.files import is_remote
 
 BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
@@ -27,7 +28,8 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     meta "source".
     """
     try:
-        table = pq.ParquetFile(source.file, pre_buffer=False)
+        # Remote: a row group's columns in one go, else each of them costs a request, and what is read ahead of it.
+        table = pq.ParquetFile(source.file, pre_buffer=is_remote(task.path))
     except ARROW_ERRORS:
         source.file.check()
         yield Damaged("BadParquet", task.origin(0), size=task.size)

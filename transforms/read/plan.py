@@ -149,6 +149,8 @@ def count_parts(task: ReadTask, split_bytes: int) -> int:
     """Into how many parts the file of `task` is cut."""
     if task.format == "jsonl" or (task.format == "text" and task.unit == "line"):
         if task.path.lower().endswith(COMPRESSIONS[1:]):
+            if is_remote(task.path):  # every reader would fetch all of it
+                return 1
             return min(MAX_STRIDES, max(1, -(-task.size * COMPRESSED_RATIO // split_bytes)))
         return max(1, -(-task.size // split_bytes))
     if task.format in ("parquet", "documents") and task.size > split_bytes:

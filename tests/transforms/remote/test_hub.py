@@ -1,5 +1,6 @@
 """Data sets of a hub: what an address means, what is pinned, what is sent where, and what failures cost."""
 
+import hashlib
 import io
 import json
 import zlib
@@ -202,3 +203,23 @@ def test_a_storage_that_fails_is_no_damaged_parquet_file(hub: FakeHub) -> None:
     hub.store.files[f"org/set/{commit(1)}/small/train-0.parquet"] = b"another file"
     with pytest.raises(OSError, match=r"changed|expected"):
         list(read_task(task))
+
+
+def test_a_file_crosses_the_network_once(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parquet in parts and by columns, compressed lines by one reader: nothing is fetched for each of them again."""
+    monkeypatch.setattr("refinery.transforms.remote.web.BUFFER", 1 << 14)
+    packed = gzip(
+        b"".join(hashlib.sha512(b"%d" % n).hexdigest().encode().join([b'{"text": "', b'"}\n']) for n in range(4000))
+    )
+    out = io.BytesIO()
+    texts = [hashlib.sha512(b"%d" % n).hexdigest() * 4 for n in range(2000)]
+    columns = {"text": texts, "unused": texts[::-1], "url": texts, "date": texts}
+    pq.write_table(pa.table(columns), out, row_group_size=100, compression=None, use_dictionary=False)
+    hub.put("org/large", commit(7), {"a.parquet": out.getvalue(), "b.jsonl.gz": packed})
+    tasks = plan_sources([SourceParams(name="a", paths=("hf://datasets/org/large",))], split_bytes=1_000_000)
+    assert [task.parts for task in tasks if task.format == "jsonl"] == [1]
+    assert len([task for task in tasks if task.format == "parquet"]) == 5
+    assert len([record for task in tasks for record in read_task(task)]) == 6000
+    for name, data in (("a.parquet", out.getvalue()), ("b.jsonl.gz", packed)):
+        asked = sum(min(stop, len(data)) - start for path, start, stop in hub.store.requests if path.endswith(name))
+        assert asked < 1.3 * len(data)

@@ -1,7 +1,9 @@
 """Files of web servers as inputs: versions, lists of addresses, what cannot be listed."""
 
 import gzip
+from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,23 @@ def test_a_gzip_file_survives_faults_or_says_what_is_damaged(
     assert len(records) == 50 or fault == "wrong"
     if fault == "wrong":
         assert records[-1].error == "BadGzip"  # type: ignore[union-attr]
+
+
+def test_a_server_without_etags_is_known_by_both_ends(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.etags = False
+    (task,) = plan_sources([source(paths=(f"{server.url}/crawl/2.jsonl",))])
+    assert task.version.startswith("ends:")
+    assert len(list(read_task(task))) == 150
+    server.files["crawl/2.jsonl"] = server.files["crawl/2.jsonl"].replace(b"line", b"lion")
+    (other,) = plan_sources([source(paths=(f"{server.url}/crawl/2.jsonl",))])
+    assert other.version != task.version
+    server.files["crawl/2.jsonl"] += b"\n"
+    with pytest.raises(OSError, match="bytes found"):
+        list(read_task(task))
+
+
+def test_a_server_that_ignores_ranges_is_refused(server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "PLANNING", replace(web.PLANNING, deadline=0.3))
+    server.scripts["crawl/2.jsonl"] = deque(["200"] * 99)
+    with pytest.raises(ValueError, match="the server ignores Range"):
+        plan_sources([source(paths=(f"{server.url}/crawl/2.jsonl",))])
