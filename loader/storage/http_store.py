@@ -27,6 +27,7 @@ from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, Rem
 from refinery.loader.storage.store import Names, check_name
 
 _REDIRECTS = 3
+_REMEMBERED = 1000  # targets of redirects, a kilobyte each
 _MOVED = (301, 302, 303, 307, 308)
 _EXPIRED = (400, 401, 403, 404, 410)  # what signed addresses answer when their time is over
 _READ = 1 << 18  # bytes between two checks of the time limit
@@ -137,6 +138,8 @@ class HttpStore(RemoteStore):
                         answer = self._parse(response, name, start, stop, attempt)
                         lease.keep = response.isclosed() and not response.will_close
                         if origin != self._origin:
+                            if len(self._targets) >= _REMEMBERED:
+                                self._targets.clear()
                             self._targets[url] = target
                         return answer
         raise Permanent(f"more than {_REDIRECTS} redirects")

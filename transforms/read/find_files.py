@@ -5,6 +5,7 @@ import os
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
+from refinery.loader.storage.fetch import without_secrets
 from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
@@ -22,14 +23,15 @@ def find_files(source: SourceParams) -> list[Found]:
     files: dict[str, Found] = {}
     for key, patterns in (("paths", source.paths), ("path_lists", source.path_lists)):
         for pattern in patterns:
+            shown = without_secrets(pattern) if pattern.startswith(("http://", "https://")) else pattern
             try:
                 found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
             except FileNotFoundError:
                 found = []
             except (BeamIOError, OSError, ValueError) as error:
-                raise ValueError(f"source {source.name}: {key}: {pattern!r} cannot be listed: {error}") from error
+                raise ValueError(f"source {source.name}: {key}: {shown!r} cannot be listed: {error}") from error
             if not found:
-                raise ValueError(f"source {source.name}: {key}: {pattern!r} given, no file matches it")
+                raise ValueError(f"source {source.name}: {key}: {shown!r} given, no file matches it")
             for file in found:
                 if not file.path.isprintable():  # also a name that is not UTF-8: it cannot be written to provenance
                     raise ValueError(

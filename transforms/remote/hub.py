@@ -144,7 +144,10 @@ def list_hub(pattern: str, config: str = "", split: str = "train") -> list[tuple
     and of the splits that the glob `split` matches; where a card names no files, data files whose path holds the
     split's name, or all data files where none does. Raises ValueError, OSError.
     """
-    address = pin(parse_address(pattern))
+    address = parse_address(pattern)
+    if address.path and config:
+        raise ValueError(f"config: {config!r} given beside a path in the data set, one of both is allowed")
+    address = pin(address)
     if address.path:
         folder = address.path.rstrip("/") if address.path.endswith("/") else fixed_folder(address.path)
         wanted = glob_regex(address.path)

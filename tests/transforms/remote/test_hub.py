@@ -131,6 +131,12 @@ def test_mistakes_say_what_to_do(hub: FakeHub) -> None:
         ("org/none", "", "train", "no data set org/none is there, or it is private: check the name, or set HF_TOKEN"),
         ("org/set@v9", "", "train", "org/set has no such revision"),
         ("org/set", "large", "train", "config: 'large' given, org/set has default, small, folder"),
+        (
+            "org/set/other/",
+            "small",
+            "train",
+            "config: 'small' given beside a path in the data set",
+        ),
         ("org/set", "small", "dev", "split: 'dev' given, org/set has test, train"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -96,6 +96,10 @@ def test_a_signed_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(ValueError, match="without query is allowed") as caught:
         web.split_address("https://host.example/a.jsonl?Signature=secret")
     assert "secret" not in str(caught.value)
+    for address in ("https://host.example/a.jsonl?Signature=secret", "https://user:secret@host.example/a.jsonl"):
+        with pytest.raises(ValueError, match=r"cannot be listed|location: ") as caught:
+            plan_sources([source(paths=(address,))])
+        assert "secret" not in str(caught.value)
     with pytest.raises(ValueError, match="https:// is allowed, http:// for loopback"):
         web.describe("http://host.example/a.jsonl")
 
