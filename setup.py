@@ -50,7 +50,9 @@ PIPELINE = [
     "fastwarc==2.0.1",
     "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict
     "google-re2==1.1.20251105",
+    "huggingface_hub>=2.4,<3",  # data sets of its hub as sources; tokenizers brings it along
     "isal==1.9.1",
+    "obstore==0.12.1",  # s3:// sources
     "orjson>=3.10,<4",
     "pydantic>=2.11,<3",  # parameters
     "pyyaml>=6,<7",

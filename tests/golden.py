@@ -146,8 +146,17 @@ def read_outputs(folder: Path) -> Iterator[Answer]:
     demo_crawl.write_all(folder, 60, 3)
     crawl = SourceParams(name="crawl", paths=("crawl-*.warc.gz",), format="warc")
     notes = SourceParams(name="notes", paths=("notes.jsonl.gz",), sample=0.5, meta_fields=("title",))
+    rows = 'id,text,url\n1,"a ""quoted"" text,\nof two lines",https://a.example\n2,short\n3,last,\n'
+    (folder / "rows.csv").write_text(rows)
+    (folder / "rows.tsv").write_text(rows.replace(",", "\t"))
+    (folder / "plain.txt").write_text("One paragraph\nof two lines.\n\nAnother.\n")
+    forms = ({"created": "2024"}, {})  # Dolma's and datatrove's
+    lines = ({"id": "7", "text": "text", **form, "metadata": {"url": "u", "date": "2023"}} for form in forms)
+    (folder / "forms.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    others = [SourceParams(name="others", paths=("rows.csv", "rows.tsv", "forms.jsonl", "plain.txt"), id_field="id")]
+    others += [SourceParams(name=unit, paths=("plain.txt",), unit=unit) for unit in ("paragraph", "line")]
     with contextlib.chdir(folder):  # a sample is chosen by the hash of a path
-        for task in plan_sources((crawl, notes)):
+        for task in plan_sources((crawl, notes, *others)):
             for record in read_task(task):
                 fields = {name: getattr(record, name) for name in record.__slots__}
                 if isinstance(fields.get("content"), bytes):

@@ -1,8 +1,8 @@
 """A corpus behind a web server or CDN, read-only. Nothing can be listed; readers request what the manifest names.
 
 Every response is checked: status, Content-Range, Content-Length, identity encoding, and an unchanged ETag. Redirects
-are followed on the same host only. URLs with a user name, password or query string are rejected, so that none can end
-up in a log.
+are followed on the same host only, unless the store was opened for a hub that keeps its files elsewhere. URLs with a
+user name, password or query string are rejected, so that none can end up in a log.
 """
 
 import base64
@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
@@ -27,14 +27,32 @@ from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, Rem
 from refinery.loader.storage.store import Names, check_name
 
 _REDIRECTS = 3
+_REMEMBERED = 1000  # targets of redirects, a kilobyte each
+_MOVED = (301, 302, 303, 307, 308)
+_EXPIRED = (400, 401, 403, 404, 410)  # what signed addresses answer when their time is over
 _READ = 1 << 18  # bytes between two checks of the time limit
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
 
-class HttpStore(RemoteStore):
-    """https://host/prefix, or http:// for loopback addresses. Raises ValueError for other addresses."""
+def no_headers() -> Mapping[str, str]:
+    """For servers that everyone may read."""
+    return {}
 
-    def __init__(self, url: str, params: FetchParams | None = None) -> None:
+
+class HttpStore(RemoteStore):
+    """https://host/prefix, or http:// for loopback addresses. Raises ValueError for other addresses.
+
+    anywhere: follow redirects to other hosts, too; where one leads is remembered until it expires. headers: called for
+    each request to the store's own host, and to no other (credentials).
+    """
+
+    def __init__(
+        self,
+        url: str,
+        params: FetchParams | None = None,
+        anywhere: bool = False,
+        headers: Callable[[], Mapping[str, str]] = no_headers,
+    ) -> None:
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port
@@ -55,8 +73,10 @@ class HttpStore(RemoteStore):
         shown = f"[{host}]" if ":" in host else host
         self._origin = f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
         self._path = f"/{prefix}/" if prefix else "/"
-        self._connections = _Connections(parts.scheme, host, port)
-        weakref.finalize(self, self._connections.close)
+        self._anywhere, self._headers = anywhere, headers
+        self._targets: dict[str, str] = {}  # URL -> where it was redirected to, on another host
+        self._pools = {self._origin: _Connections(parts.scheme, host, port)}
+        weakref.finalize(self, _close_all, self._pools)
         self.root = (self._origin + self._path).rstrip("/")
 
     def url(self, name: str) -> str:
@@ -94,35 +114,56 @@ class HttpStore(RemoteStore):
         self._refuse(name)
 
     def close(self) -> None:
-        self._connections.close()
+        _close_all(self._pools)
 
     def _refuse(self, name: str) -> NoReturn:
         raise io.UnsupportedOperation(f"{self.url(name)}: web servers are read-only")
 
     def _follow(self, url: str, name: str, start: int, stop: int, attempt: Attempt) -> RangeResponse:
+        target = self._targets.get(url, url)
         for _ in range(1 + _REDIRECTS):
-            with self._connections.use(attempt) as lease:
+            found = urlsplit(target)
+            origin = f"{found.scheme}://{found.netloc}"
+            with self._pool(origin).use(attempt) as lease:
                 headers = {"Range": f"bytes={start}-{stop - 1}", "Accept-Encoding": "identity"}
-                path = urlsplit(url)
-                target = path.path + (f"?{path.query}" if path.query else "")
-                lease.connection.request("GET", target, headers=headers | {"User-Agent": "refinery-loader"})
+                headers |= self._headers() if origin == self._origin else {}
+                path = found.path + (f"?{found.query}" if found.query else "")
+                lease.connection.request("GET", path, headers=headers | {"User-Agent": "refinery-loader"})
                 with lease.connection.getresponse() as response:
-                    if response.status not in (301, 302, 303, 307, 308):
-                        found = self._parse(response, name, start, stop, attempt)
+                    if response.status in _MOVED:
+                        target = self._redirected(target, response.getheader("Location") or "")
+                    elif response.status in _EXPIRED and self._targets.pop(url, None) == target:
+                        target = url
+                    else:
+                        answer = self._parse(response, name, start, stop, attempt)
                         lease.keep = response.isclosed() and not response.will_close
-                        return found
-                    url = self._redirected(url, response.getheader("Location") or "")
+                        if origin != self._origin:
+                            if len(self._targets) >= _REMEMBERED:
+                                self._targets.clear()
+                            self._targets[url] = target
+                        return answer
         raise Permanent(f"more than {_REDIRECTS} redirects")
+
+    def _pool(self, origin: str) -> "_Connections":
+        if origin not in self._pools:  # two threads may both create one, which is harmless
+            found = urlsplit(origin)
+            self._pools[origin] = _Connections(found.scheme, found.hostname or "", found.port)
+        return self._pools[origin]
 
     def _redirected(self, url: str, location: str) -> str:
         try:
             target = urljoin(url, location)
             found = urlsplit(target)
+            host = found.hostname or ""
+            # From a server elsewhere nothing leads to services of this machine.
+            near = self._origin.startswith("http://") and found.scheme == "http" and _is_loopback(host)
+            secure = (found.scheme == "https" or near) and found.port != 0
         except ValueError:
             raise Permanent("redirected to an invalid URL") from None
-        if f"{found.scheme}://{found.netloc}" != self._origin:
-            host = f"{found.scheme}://{found.hostname}"
-            raise Permanent(f"redirected to {host:.80}, only {self._origin} is allowed")
+        elsewhere = f"{found.scheme}://{found.netloc}" != self._origin
+        if elsewhere and not (self._anywhere and host and secure and "@" not in found.netloc):
+            named = f"{found.scheme}://{host}"
+            raise Permanent(f"redirected to {named:.80}, only {self._origin} is allowed")
         if not target.isascii():
             raise Permanent("redirected to a URL with non-ASCII characters")
         return target
@@ -206,6 +247,11 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _close_all(pools: "Mapping[str, _Connections]") -> None:
+    for pool in list(pools.values()):
+        pool.close()
 
 
 @dataclass

@@ -9,7 +9,7 @@ import google_crc32c
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage.fetch import Attempt, FetchParams, RangeResponse, ReadCounters, Stop, WrongBytes, retrying
-from refinery.loader.storage.store import Store, check_range
+from refinery.loader.storage.store import StorageError, Store, check_range
 
 REQUEST_BYTES = 8 << 20  # of one request; each has its own deadline
 
@@ -43,6 +43,10 @@ class RemoteStore(Store):
             if len(data) < REQUEST_BYTES or position in (stop, response.size):
                 return b"".join(pieces)
             version = response.version
+
+    def range(self, name: str, start: int, stop: int, version: str = "") -> RangeResponse:
+        """Bytes [start, stop) of one version of an object, with retries; fewer at its end. version: "" for any."""
+        return self._piece(name, start, stop, version, None)
 
     def _piece(
         self, name: str, start: int, stop: int, version: str, before: int | None, stop_by: Stop | None = None
@@ -78,7 +82,10 @@ class RemoteStore(Store):
 
 
 class RangeStream(io.RawIOBase):
-    """A seekable stream of one version of an object of `size` bytes; wrap it in io.BufferedReader."""
+    """A seekable stream of one version of an object of `size` bytes; wrap it in io.BufferedReader.
+
+    version: "" for that of the first response.
+    """
 
     def __init__(self, store: RemoteStore, name: str, size: int, version: str) -> None:
         super().__init__()
@@ -106,7 +113,12 @@ class RangeStream(io.RawIOBase):
         stop = min(self._position + min(len(view), REQUEST_BYTES), self._size)
         if stop <= self._position:
             return 0
-        data = self._store._piece(self._name, self._position, stop, self._version, None).data
+        piece = self._store.range(self._name, self._position, stop, self._version)
+        if piece.size not in (None, self._size):
+            where = self._store.url(self._name)
+            raise StorageError(f"{where}: {piece.size} bytes found, {self._size} expected: the object has changed")
+        self._version = self._version or piece.version
+        data = piece.data
         view[: len(data)] = data
         self._position += len(data)
         return len(data)

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
+from refinery.pipelines.commands.acquire import acquire, add_acquire
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -130,6 +131,8 @@ def build_parser() -> argparse.ArgumentParser:
     trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     trace.set_defaults(run=run_trace)
 
+    add_acquire(commands).set_defaults(run=run_acquire)
+
     stages = commands.add_parser(
         "stages",
         help="all stages with their parameters, reasons and versions; `stages new NAME` writes an example",
@@ -236,11 +239,19 @@ def read_lines(path: str) -> list[str]:
         return [line for line in lines if line]
 
 
+def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Download, and say what to write into a recipe."""
+    refuse_flags(flags)
+    for line in acquire(args, say):
+        say(line)
+    return 0
+
+
 def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what stages there are, or write a new one."""
     from refinery.pipelines.commands.pages import stage_page
     from refinery.pipelines.commands.stages import list_stages, new_stage
-    from refinery.pipelines.recipe.load_recipe import load_recipe
+    from refinery.pipelines.recipe.load_recipe import load_recipe, with_target
     from refinery.pipelines.recipe.recipe import find_lane, recipe_class
     from refinery.pipelines.recipe.schema import schema_text
 
@@ -250,7 +261,7 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
             raise ValueError("stages new: one name is needed, such as `refinery stages new too-many-digits`")
         lines = new_stage(args.words[1], args.folder)
     else:
-        lane = load_recipe(args.recipe).LANE if args.recipe else find_lane(args.lane)
+        lane = load_recipe(args.recipe).LANE if args.recipe else with_target(find_lane(args.lane))
         if len(args.words) > 1:
             raise ValueError(f"stages: {' '.join(args.words)} given, one name is allowed")
         listed = list(list_stages(lane, *args.words))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from refinery.pipelines.commands.stages import show_default
+from refinery.pipelines.recipe.load_recipe import with_target
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.transforms.core.lane import PHASES, Lane
@@ -130,7 +131,7 @@ MAKERS: dict[str, Callable[[Lane, str], str]] = {
 
 def render(text: str) -> str:
     """A page with its tables made anew."""
-    lane = find_lane("web")
+    lane = with_target(find_lane("web"))
     return BLOCK.sub(lambda found: f"{found[1]}{MAKERS[found[2]](lane, found[3] or '')}{found[5]}", text)
 
 

@@ -16,6 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.params import Params
+from refinery.transforms.remote.files import is_remote
 
 BUCKET = re.compile(r"gs://[a-z0-9][a-z0-9._-]{1,220}[a-z0-9](/.*)?")
 REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
@@ -196,7 +197,7 @@ def check_reach(recipe: Recipe, reuse: str = "") -> None:
     reuse: the prefix whose phases are reused, or "".
     """
     for key, path in named_files(recipe):
-        if not path.startswith("gs://"):
+        if not path.startswith("gs://") and not (key.startswith("sources[") and is_remote(path)):
             raise RecipeError(
                 f"{key}: {path!r} given, which workers on Dataflow cannot see: copy it (gcloud storage cp) and name "
                 "gs://BUCKET/…"
@@ -208,8 +209,12 @@ def check_reach(recipe: Recipe, reuse: str = "") -> None:
 def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:
     """(key in the recipe, path) of every file that workers read by name: inputs, models, lists, reference corpora."""
     for index, source in enumerate(recipe.sources):
+        if not source.enabled:
+            continue
         for path in source.paths:
             yield f"sources[{index}].paths", path
+        for path in source.path_lists:
+            yield f"sources[{index}].path_lists", path
     for index, corpus in enumerate(recipe.reference_corpora):
         yield f"reference_corpora[{index}].prefix", corpus.prefix
         if corpus.work:

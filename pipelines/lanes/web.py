@@ -18,7 +18,7 @@ from refinery.transforms.write.shards import MEGATRON
 LANE = Lane(
     name="web",
     summary="Web crawl and text data sets to Megatron shards.",
-    readers=("warc", "wet", "arc", "jsonl", "parquet", "documents"),
+    readers=("warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"),
     clean=(
         READ,  # files -> RawDocument
         EXTRACT,  # RawDocument -> Document

@@ -1,6 +1,7 @@
 """A recipe from YAML or plain data: its lane found, stages from elsewhere put in their places, every problem a line."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,9 @@ from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recip
 from refinery.pipelines.recipe.user_stages import UserCode, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import below, given
+from refinery.transforms.write.targets import TARGET
+
+PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `paths`: what a source reads
 
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
@@ -28,7 +32,8 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
         if not isinstance(sources, list) or not sources or not isinstance(sources[0], dict):
             raise RecipeError("--input: the recipe has no source that could take it")
         # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
-        data = {**data, "sources": [{**sources[0], "paths": list(inputs), "format": "auto"}]}
+        kept = {key: value for key, value in sources[0].items() if key not in PLACES}
+        data = {**data, "sources": [{**kept, "paths": list(inputs), "format": "auto"}]}
     return parse_recipe(data, file.parent)
 
 
@@ -45,10 +50,21 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
     except ValueError as error:
         raise RecipeError(str(error)) from None
     lane, data, code = _place_stages(lane, data, (folder or Path()).resolve())
-    cls = recipe_class(lane)
+    cls = recipe_class(with_target(lane) if has_target(data.get("sources")) else lane)
     if code.files:  # the class of this recipe alone: files may change before the next one is read
         cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
     return parse(cls, data)
+
+
+def has_target(sources: Any) -> bool:
+    """Whether a source has a target, as far as plain data tells it."""
+    listed = sources if isinstance(sources, (list, tuple)) else ()
+    return any(isinstance(source, dict) and source.get("target") is not None for source in listed)
+
+
+def with_target(lane: Lane) -> Lane:
+    """The lane with the stage that holds sources to their targets, behind all others."""
+    return replace(lane, shards=(*lane.shards, TARGET))
 
 
 def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane, dict[str, Any], UserCode]:

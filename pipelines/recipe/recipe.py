@@ -26,6 +26,7 @@ from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.shuffle import ShardParams
+from refinery.transforms.write.targets import TARGET
 
 # Sections that decide nothing: they may change between two commands of one run.
 UNDECIDING = ("failures", "run")
@@ -141,6 +142,10 @@ class Recipe(Params):
                     f"sources[{index}].format: {source.format!r} given, one of {', '.join(lane.readers)} is allowed in "
                     f"the lane {lane.name}"
                 )
+            if source.target is not None and TARGET not in lane.stages:
+                raise ValueError(
+                    f"sources[{index}].target: {source.target} given, recipes from data alone may have one"
+                )
             if taken := sorted(own & set(source.meta_fields)):
                 raise ValueError(
                     f"sources[{index}].meta_fields: {taken[0]!r} given, any but what stages note themselves is "
@@ -159,6 +164,10 @@ class Recipe(Params):
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""
         return {s.name: SourceFacts(s.priority, s.domain or s.name) for s in self.sources}
+
+    def targets(self) -> dict[str, int]:
+        """Source name -> most tokens of it in the corpus, of the sources that have a target."""
+        return {s.name: s.target for s in self.sources if s.target is not None and s.enabled}
 
     def files(self) -> Iterator[tuple[str, str]]:
         """(section, path) of every file that the recipe names beside the inputs: lists, models, the tokenizer."""

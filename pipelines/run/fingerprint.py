@@ -59,6 +59,10 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
     """Everything but the phases before it that decides a phase's result, as plain data."""
     plain = recipe.plain()
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
+    if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
+        sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
+    if phase == "shards" and (targets := recipe.targets()):
+        sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
         sections["hash_lines"] = recipe.line_dup is not None
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
@@ -122,9 +126,9 @@ def listed_digests(paths: Iterable[str]) -> dict[str, str]:
 
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:
     """One entry per source and file: source, path, size in bytes, content hash."""
-    files = sorted({(task.source, task.path, task.size) for task in tasks})
-    listed = listed_digests(path for _, path, _ in files)
+    files = sorted({(task.source, task.path, task.size, task.version) for task in tasks})
+    listed = listed_digests(path for _, path, _, _ in files)
     return [
-        {"source": source, "path": path, "size": size, "digest": listed.get(path) or input_digest(path, size)}
-        for source, path, size in files
+        {"source": source, "path": path, "size": size, "digest": known or listed.get(path) or input_digest(path, size)}
+        for source, path, size, known in files
     ]

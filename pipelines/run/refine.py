@@ -46,6 +46,7 @@ from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import shard_counts
+from refinery.transforms.write.targets import expected_bytes
 
 DOCUMENTS_PER_PARTITION = 250_000  # rows of one radix partition of phase 2; about 40 MB a band
 
@@ -204,15 +205,20 @@ class Refinement:
 
     def _undeduplicated(self, clean: Phase) -> dict[str, dict[str, int]]:
         """Documents and bytes per domain where deduplication is off: what the last stage of phase 1 kept."""
-        totals: dict[str, dict[str, dict[str, int]]] = {}
+        return self._by_domain(self._kept([clean]))
+
+    def _kept(self, phases: Sequence[Phase]) -> dict[str, dict[str, int]]:
+        """Documents and bytes per source: what the last stage of these phases kept."""
+        return {row["source"]: row["kept"] for row in self._funnel(phases)}
+
+    def _by_domain(self, sources: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+        totals: dict[str, dict[str, int]] = {}
         facts = self.recipe.source_facts()
-        for row in self._funnel([clean]):
-            domain = totals.setdefault(facts[row["source"]].domain, {})
-            domain[row["source"]] = row["kept"]
-        return {
-            domain: {unit: sum(kept[unit] for kept in last.values()) for unit in ("documents", "bytes")}
-            for domain, last in totals.items()
-        }
+        for source, kept in sources.items():
+            domain = totals.setdefault(facts[source].domain, {"documents": 0, "bytes": 0})
+            for unit in domain:
+                domain[unit] += kept[unit]
+        return totals
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
         verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
@@ -223,7 +229,11 @@ class Refinement:
         ]
         if verdicts and any(not pair.verdicts for pair in pairs):
             raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
-        counts = shard_counts(dedup.report["kept"], self.recipe.shards)
+        targets = self.recipe.targets()
+        kept = dedup.report["kept"]
+        if targets:
+            kept = self._by_domain(expected_bytes(self._kept([clean, dedup]), targets))
+        counts = shard_counts(kept, self.recipe.shards)
         removals = count_files(sum(t["documents"] for t in dedup.report["counters"] if t["outcome"] == "dropped"))
         job = ShardsJob(
             params=self.recipe.shards,
@@ -232,6 +242,7 @@ class Refinement:
             dtype=dtype_for(self.tokenizer.vocab_size).name,
             columns=provenance_columns(self.recipe.LANE),
             prefix=self.prefix,
+            targets=targets,
         )
         name = "shards/report.json"
 

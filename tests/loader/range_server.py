@@ -50,6 +50,7 @@ class _Handler(BaseHTTPRequestHandler):
         with server.lock:
             server.requests.append((name, start, stop))
             server.ports.append(self.client_address[1])
+            server.headers_seen.append({key.lower(): value for key, value in self.headers.items()})
             script = server.scripts.get(name, server.script)
             fault = script.popleft() if script else ""
         data = server.files.get(name)
@@ -65,6 +66,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = data[start:stop]
         headers = {"Content-Range": f"bytes {start}-{start + len(body) - 1}/{len(data)}", "ETag": etag}
         headers["Content-Length"] = str(len(body))
+        if not server.etags:
+            del headers["ETag"]
         if server.goog_hash:
             headers["x-goog-hash"] = server.goog_hash
         status = 206
@@ -160,7 +163,9 @@ class RangeServer(ThreadingHTTPServer):
         self.scripts: dict[str, deque[str]] = {}
         self.requests: list[tuple[str, int, int]] = []
         self.ports: list[int] = []
+        self.headers_seen: list[dict[str, str]] = []
         self.goog_hash = ""
+        self.etags = True
         self.stall = 5.0
         self.stopping = threading.Event()
         self.lock = threading.Lock()

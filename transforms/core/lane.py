@@ -21,7 +21,7 @@ class Lane:
     """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
-    the encoder; `writer` ends it.
+    the encoder (and, where sources have targets, TARGET behind it); `writer` ends it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Lane:
     def places(self) -> Iterator[str]:
         """Names of the stages behind which another one may be placed: those that emit documents."""
         yield from (stage.name for stage in self.clean[1:])
-        yield from (stage.name for stage in self.shards[:-1])
+        yield from [stage.name for stage in self.shards if stage.judge is not None][:-1]  # the last one encodes
 
     def insert(self, stage: AnyStage, after: str) -> "Lane":
         """This lane with another stage behind the one named.

@@ -17,6 +17,9 @@ from apache_beam.io.filesystems import FileSystems
 from fastwarc.stream_io import Lz4Reader
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
+from refinery.transforms.read.watched_file import WatchedFile
+from refinery.transforms.remote.files import is_remote, open_remote
+
 BLOCK = 1 << 16  # bytes read at once; after each member the rest of a block is copied, so small is fast
 CHUNK = 1 << 18  # most bytes inflated at once
 ZSTD_SLICE = 1 << 11  # compressed bytes fed at once: 4 bytes can stand for 128 KiB, so this is at most 64 MiB
@@ -38,7 +41,7 @@ class ByteSource:
     """Random access to the raw bytes of one open file, a block at a time. Cost: one block of memory."""
 
     def __init__(self, file: BinaryIO, path: str) -> None:
-        self.file = file
+        self.file = WatchedFile(file)
         self.path = path
         self._offset = 0
         self._block = b""
@@ -90,10 +93,18 @@ class ByteSource:
 
 
 @contextmanager
-def open_source(path: str) -> Iterator[ByteSource]:
-    """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one)."""
-    remote = "://" in path
-    opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) if remote else io.FileIO(path)
+def open_source(path: str, size: int | None = None, version: str = "") -> Iterator[ByteSource]:
+    """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one).
+
+    size, version: what a remote file was found to be when the run was planned, where it is known.
+    """
+    opened: Any
+    if is_remote(path):
+        opened = open_remote(path, size, version)
+    elif "://" in path:
+        opened = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    else:
+        opened = io.FileIO(path)
     with opened as file:
         yield ByteSource(file, path)
 

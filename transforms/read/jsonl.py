@@ -107,7 +107,8 @@ def document_of(
         return Damaged("MissingField", origin, raw)
     if not isinstance(text, str | bytes):
         return Damaged("BadField", origin, raw)
-    url = clean(scalar_of(field_of(record, task.url_field)))
+    fields = fields_of(record, task)
+    url = clean(scalar_of(field_of(record, fields.url)))
     text = clean(text) if isinstance(text, str) else text
     size = len(text) if isinstance(text, bytes) else text_bytes(text)
     if size > limits.max_record_bytes:
@@ -115,13 +116,40 @@ def document_of(
     if not text or text.isspace():
         return Skipped("empty", origin, size, url)
     meta: dict[str, Scalar] = {}
-    kept = [("date", task.date_field), ("record_id", task.id_field), *((name, name) for name in task.meta_fields)]
+    kept = [("date", fields.date), ("record_id", fields.id), *((name, name) for name in task.meta_fields)]
     for key, name in kept:
         if name and (value := scalar_of(field_of(record, name))) is not None:
             meta[key] = value
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     return RawDocument(text, task.content == "html", "", url, task.source, origin, task.position(offset), meta)
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Where a record has its address, date and identity."""
+
+    url: str
+    date: str
+    id: str
+
+
+def fields_of(record: Mapping[str, Any], task: ReadTask) -> Fields:
+    """The fields that the source names. Where it leaves them at their defaults and the record has the form of Dolma
+    (id, text, source, added, created, metadata) or of datatrove's writers (id, text, metadata), theirs.
+
+    Dolma: docs/data-format.md of its toolkit; datatrove: `Document` and `DiskWriter._default_adapter`.
+    """
+    inside = record.get("metadata")
+    if not isinstance(inside, Mapping) or not isinstance(record.get("id"), str):
+        return Fields(task.url_field, task.date_field, task.id_field)
+    dolma = "created" in record or "added" in record
+    url, date, id_ = task.url_field, task.date_field, task.id_field
+    if url == "url" and url not in record:
+        url = "metadata.url"
+    if date == "date" and date not in record:
+        date = "created" if dolma and "created" in record else "metadata.date"
+    return Fields(url, date, id_ or "id")
 
 
 def meta_bytes(url: str, meta: Mapping[str, Scalar]) -> int:

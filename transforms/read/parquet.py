@@ -1,6 +1,6 @@
 """Parquet, whole or by ranges of row groups: tables with a text column, and the documents/ of an earlier run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.remote.files import is_remote
 
 BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
@@ -27,8 +28,10 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     meta "source".
     """
     try:
-        table = pq.ParquetFile(source.file, pre_buffer=False)
+        # Remote: a row group's columns in one go, else each of them costs a request, and what is read ahead of it.
+        table = pq.ParquetFile(source.file, pre_buffer=is_remote(task.path))
     except ARROW_ERRORS:
+        source.file.check()
         yield Damaged("BadParquet", task.origin(0), size=task.size)
         return
     columns = columns_of(table.schema_arrow, task)
@@ -41,7 +44,7 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     taken = 0
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     for group in range(low, high):
-        for record in read_group(table, group, first, columns, task, limits):
+        for record in read_group(table, group, first, columns, task, limits, source.file.check):
             if taken == task.cap:
                 return
             taken += isinstance(record, RawDocument)
@@ -60,9 +63,16 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
 
 
 def read_group(
-    table: pq.ParquetFile, group: int, first: int, columns: Sequence[str], task: ReadTask, limits: LimitParams
+    table: pq.ParquetFile,
+    group: int,
+    first: int,
+    columns: Sequence[str],
+    task: ReadTask,
+    limits: LimitParams,
+    check: Callable[[], None] = lambda: None,
 ) -> Iterator[RawDocument | Skipped | Damaged]:
-    """The rows of one row group, the first of which is row `first` of the file."""
+    """The rows of one row group, the first of which is row `first` of the file. check: raises what the storage failed
+    with: that is no damage of the file's."""
     info = table.metadata.row_group(group)
     row = first
     rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
@@ -71,6 +81,7 @@ def read_group(
         try:
             batch = next(batches, None)
         except ARROW_ERRORS:
+            check()
             yield Damaged("BadRowGroup", task.origin(row), size=max(info.total_byte_size, 0))
             return
         if batch is None:

@@ -18,8 +18,10 @@ from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.read.byte_source import ByteSource, open_source
+from refinery.transforms.read.delimited import read_delimited
 from refinery.transforms.read.jsonl import read_jsonl
 from refinery.transforms.read.parquet import read_parquet
+from refinery.transforms.read.plain_text import read_text
 from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, plan_sources
 from refinery.transforms.read.warc import read_warc
 
@@ -47,6 +49,9 @@ READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = 
     "arc": read_warc,
     "jsonl": read_jsonl,
     "parquet": read_parquet,
+    "csv": read_delimited,
+    "tsv": read_delimited,
+    "text": read_text,
     "documents": read_parquet,
 }
 
@@ -62,7 +67,7 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     one Damaged. Raises InputChanged where its size is another than planned, OSError when the storage fails otherwise.
     """
     try:
-        with open_source(task.path) as source:
+        with open_source(task.path, task.size, task.version) as source:
             if (size := source.size()) != task.size:
                 raise InputChanged(
                     f"{task.path}: {size} bytes found, {task.size} when the run was planned; put it back and run the "
@@ -106,7 +111,7 @@ class ReadSources(beam.PTransform):
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=1,
+    version=2,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     libraries=("brotli", "fastwarc", "isal", "orjson", "zstandard"),

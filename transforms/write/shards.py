@@ -4,7 +4,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,7 @@ from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
+from refinery.transforms.write.targets import FindCuts, write_within_targets
 
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
@@ -113,6 +114,7 @@ class WriteShards(beam.PTransform):
     counts: Mapping[str, int]
     dtype: str
     columns: Sequence[Column] = ()
+    cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
 
     def __post_init__(self) -> None:
         super().__init__("write-shards")
@@ -125,7 +127,11 @@ class WriteShards(beam.PTransform):
             dtype=self.dtype,
             columns=tuple(self.columns),
         )
-        written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
+        if self.cuts is None:
+            written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
+        else:
+            cut = beam.FlatMap(write_within_targets, cuts=beam.pvalue.AsDict(self.cuts), write=write)
+            written = shards | "write" >> cut.with_output_types(bytes)
         add_side_output(shards.pipeline, written)
         return written
 
@@ -141,7 +147,8 @@ def provenance_columns(lane: Lane) -> tuple[Column, ...]:
 @dataclass(frozen=True)
 class ShardsJob:
     """What a writer must know of a run. params: the recipe's `shards`. counts: shards of each "split/domain"
-    (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to."""
+    (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to.
+    targets: source -> most tokens, of those that have a target."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -149,12 +156,14 @@ class ShardsJob:
     dtype: str
     columns: Sequence[Column]
     prefix: str
+    targets: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     """Encoded documents -> shuffled shards under the prefix."""
     batches = docs | ShuffleToShards(job.params, job.counts, job.domains)  # (shard key, its batches)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns)
+    cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
+    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, cuts)
     return batches | with_memory(write, SHARD_MEMORY * job.params.target_bytes)  # side-output records
 
 

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from refinery.loader.errors import CorruptObject
 from refinery.loader.storage import remote_store as remote
-from refinery.loader.storage.fetch import FetchError, FetchParams
+from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
@@ -299,3 +299,23 @@ def test_stores_close(tmp_path: Path) -> None:
     store.close()
     store.create("x", b"1")
     assert store.read("x") == b"1"
+
+
+def test_redirects_lead_elsewhere_only_where_asked_for(server: RangeServer) -> None:
+    """With credentials for the first host alone, and never from another machine to this one's services."""
+    with range_server() as other:
+        other.files["a"] = b"elsewhere"
+        server.scripts["a"] = deque([f"redirect {other.url}/a"] * 2)
+        server.files["a"] = b""
+        with pytest.raises(FetchError, match="redirected to"):
+            HttpStore(server.url, FETCH).read("a")
+        store = HttpStore(server.url, FETCH, anywhere=True, headers=lambda: {"Authorization": "Bearer x"})
+        assert store.read("a") == store.read("a") == b"elsewhere"
+        assert sum(name == "a" for name, _, _ in server.requests) == 2  # where it leads is remembered
+        assert server.headers_seen[-1]["authorization"] == "Bearer x"
+        assert not any("authorization" in headers for headers in other.headers_seen)
+    far = HttpStore("https://host.example", anywhere=True)
+    assert far._redirected("https://host.example/a", "https://cdn.example/b") == "https://cdn.example/b"
+    for target in ("http://127.0.0.1:8080/b", "http://cdn.example/b", "ftp://cdn.example", "https://u:p@cdn.example/b"):
+        with pytest.raises(Permanent, match="redirected to"):
+            far._redirected("https://host.example/a", target)

@@ -231,7 +231,8 @@ LOCAL = [
         {"reference_corpora": [{"prefix": "gs://b/old", "work": "old/work"}]},
         r"reference_corpora\[0\].work: 'old/work' given",
     ),
-    ({"sources": [{"name": "a", "paths": ["https://example.org/x.warc"]}]}, r"sources\[0\].paths: 'https://.*' given"),
+    ({"sources": [{"name": "a", "path_lists": ["x.paths"]}]}, r"sources\[0\].path_lists: 'x.paths' given"),
+    ({"tokenizer": {"path": "https://example.org/x.json"}}, "tokenizer.path: 'https://.*' given"),
 ]
 
 
@@ -243,6 +244,8 @@ def test_files_that_workers_cannot_see_are_refused_by_their_key(sections: dict[s
 
 def test_files_in_buckets_are_fine() -> None:
     check_reach(demo_recipe(), reuse="gs://corpus/old")
+    public = ["https://example.org/x.warc", "s3://commoncrawl/x.warc.gz", "hf://datasets/org/set@main"]
+    check_reach(demo_recipe(sources=[{"name": "a", "paths": public}]))
     assert [key for key, _ in named_files(demo_recipe())] == [
         *("sources[0].paths", "sources[1].paths", "quality.model", "tokenizer.path")
     ]

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe, find_lane, recipe_class
 
@@ -126,3 +127,39 @@ LATER = ("language", "heuristics")
 def test_a_wrong_use_is_one_line(folder: Path, stage: str, after: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(RecipeError, match=f"^{message}$"):
         used(folder, stage, after, **params)
+
+
+def test_an_input_given_by_hand_replaces_wherever_the_source_was(tmp_path: Path) -> None:
+    source = {"name": "a", "paths": ["hf://datasets/o/n"], "config": "c", "split": "x", "path_lists": ["l"], "cap": 5}
+    plain = {**PLAIN, "sources": [{**source, "max_files": 2, "enabled": False, "target": 9}]}
+    (tmp_path / "r.yaml").write_text(yaml.safe_dump(plain))
+    (found,) = load_recipe(str(tmp_path / "r.yaml"), inputs=["here/*.txt"]).sources
+    given = (found.paths, found.path_lists, found.config, found.split, found.max_files, found.enabled)
+    assert given == (("here/*.txt",), (), "", "train", None, True)
+    assert (found.cap, found.target) == (5, 9)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ({}, r"sources\[0\].paths: \[\] given, one or more file names or globs are allowed"),
+        ({"paths": [""]}, "one or more file names"),
+        ({"paths": ["x"], "config": "c"}, r"sources\[0\].config: 'c' given, only hf://"),
+        ({"paths": ["x"], "target": 0}, r"sources\[0\].target: 0 given"),
+        ({"paths": ["x"], "target": 1e9}, r"sources\[0\].target: 1000000000.0 \(a number\) given, an integer"),
+        ({"paths": ["x"], "unit": "word"}, r"sources\[0\].unit: 'word' \(text\) given"),
+    ],
+)
+def test_mistakes_in_a_source_are_named(source: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe({**PLAIN, "sources": [{"name": "crawl", **source}]})
+
+
+def test_a_target_has_its_stage_and_none_costs_none() -> None:
+    sources = PLAIN["sources"]
+    with_target = parse_recipe({**PLAIN, "sources": [{**sources[0], "target": 5}]})
+    assert with_target.LANE.funnel == (*parse_recipe(PLAIN).LANE.funnel, "target")
+    assert with_target.targets() == {"crawl": 5}
+    off = [{**sources[0], "target": 5, "enabled": False}, {**sources[0], "name": "b"}]
+    assert parse_recipe({**PLAIN, "sources": off}).targets() == {}
+    assert list(with_target.LANE.places()) == list(parse_recipe(PLAIN).LANE.places())

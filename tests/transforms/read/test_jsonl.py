@@ -178,3 +178,35 @@ def test_sample_and_cap(path: Path) -> None:
 def test_any_bytes_are_read(path: Path, data: bytes) -> None:
     for outcome in [*read(path, data, "jsonl"), *read(path, gzip.compress(data), "jsonl")]:
         assert isinstance(outcome, RawDocument | Skipped | Damaged)
+
+
+@pytest.mark.parametrize(
+    ("record", "url", "meta"),
+    [
+        (  # Dolma
+            {"id": "7", "text": "x", "source": "s", "added": "2024", "created": "2023-01-02", "metadata": {"url": "u"}},
+            "u",
+            {"date": "2023-01-02", "record_id": "7"},
+        ),
+        (  # datatrove
+            {"text": "x", "id": "7", "metadata": {"url": "u", "date": "2024-05-01", "dump": "d"}},
+            "u",
+            {"date": "2024-05-01", "record_id": "7"},
+        ),
+        ({"text": "x", "id": "7", "url": "own", "metadata": {"url": "u"}}, "own", {"record_id": "7"}),
+        ({"text": "x", "id": 7, "metadata": {"url": "u"}}, "", {}),
+        ({"text": "x", "id": "7", "metadata": "none"}, "", {}),
+        ({"text": "x", "id": "7", "url": "own"}, "own", {}),
+    ],
+)
+def test_the_forms_of_dolma_and_datatrove_are_recognised(
+    tmp_path: Path, record: dict[str, object], url: str, meta: dict[str, object]
+) -> None:
+    (found,) = read(tmp_path / "a", json.dumps(record).encode(), "jsonl")
+    assert isinstance(found, RawDocument)
+    assert (found.url, dict(found.meta)) == (url, meta)
+    (named,) = read(
+        tmp_path / "a", json.dumps(record).encode(), "jsonl", url_field="u", date_field="d", id_field="text"
+    )
+    assert isinstance(named, RawDocument)
+    assert (named.url, dict(named.meta)) == ("", {"record_id": "x"})

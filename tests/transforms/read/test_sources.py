@@ -93,17 +93,21 @@ def test_files_are_listed_once_in_order_with_their_formats(tmp_path: Path) -> No
 
 
 def test_paths_that_cannot_be_read_are_refused_in_one_line(tmp_path: Path) -> None:
-    folder = make(tmp_path, a__warc__gz=b"x", a__txt=b"x", a__parquet__gz=b"x")
+    folder = make(tmp_path, a__warc__gz=b"x", a__odd=b"x", a__warc__wat__gz=b"x", a__parquet__gz=b"x")
     for paths, message in [
         (("*.none",), r"source a: paths: '.*\*.none' given, no file matches it"),
         (("none.warc",), "no file matches it"),
-        (("*",), r"source a: format: .*a.parquet.gz has an unknown ending, allowed are .warc, .*; or name a format"),
-        (("a.txt",), "a.txt has an unknown ending"),
+        (
+            ("a.parquet.gz",),
+            r"source a: format: .*a.parquet.gz has an unknown ending, allowed are .warc, .*; or name a format",
+        ),
+        (("a.odd",), "a.odd has an unknown ending"),
+        (("a.warc.wat.gz",), "is WAT: it holds links and headers, and no text; read the WARC or WET file"),
     ]:
         with pytest.raises(ValueError, match=message) as caught:
             plan(*(f"{folder}/{path}" for path in paths))
         assert "\n" not in str(caught.value)
-    assert brief(plan(f"{folder}/a.txt", format="warc")) == [("a.txt", "warc", 0, 0, 1)]
+    assert brief(plan(f"{folder}/a.odd", format="warc")) == [("a.odd", "warc", 0, 0, 1)]
     (tmp_path / "new\nline.warc").touch()
     with pytest.raises(ValueError, match="printable names are allowed"):
         plan(f"{folder}/new*")

@@ -1,0 +1,245 @@
+"""`refinery acquire commoncrawl`: some files of a crawl on this machine, whole and checked, at a polite rate.
+
+One connection, one request at a time, 8 MiB each. A file grows as NAME.part beside its place; the same command goes on
+where it stopped. When it is whole it is read once: every gzip member's checksum must hold, and the server's MD5 where
+its ETag is one. Then it takes its name, and acquired.jsonl its size, ETag and SHA-256.
+"""
+
+import argparse
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from refinery.loader.storage.fetch import FetchParams
+from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.store import CHUNK, StorageError
+from refinery.transforms.remote.files import Found, choose_files
+
+SERVER = "https://data.commoncrawl.org"
+LEDGER = "acquired.jsonl"
+PIECE = 8 << 20
+SNAPSHOT = re.compile(r"CC-MAIN-\d{4}-\d{2}|CC-NEWS/\d{4}/\d{2}")
+# The crawl's server asks those who come too often to wait; so we wait, and for long.
+PATIENCE = FetchParams(deadline=900, first_delay=1.0, max_delay=60, hedge_after=0)
+
+ACQUIRE_EXAMPLES = """examples:
+  refinery acquire commoncrawl --snapshot CC-MAIN-2024-10 --files 4 --output crawl
+  refinery acquire commoncrawl --snapshot CC-MAIN-2024-10 --kind wet --files 100 --rate 50 --output crawl
+Interrupted? Run the same command again. A larger --files keeps what is there."""
+
+
+def add_acquire(commands: Any) -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "acquire",
+        help="download files of a public crawl, checked, to be read by a recipe",
+        epilog=ACQUIRE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("crawl", choices=["commoncrawl"], help="which crawl")
+    parser.add_argument("--snapshot", required=True, metavar="NAME", help="CC-MAIN-2024-10, or CC-NEWS/2024/05")
+    parser.add_argument("--files", required=True, type=int, metavar="N", help="how many, chosen by hash of their names")
+    parser.add_argument("--output", required=True, metavar="FOLDER", help="a local folder")
+    parser.add_argument("--kind", default="warc", choices=["warc", "wet"], help="pages, or their text (default: warc)")
+    parser.add_argument("--seed", type=int, default=0, help="which files (default: 0)")
+    parser.add_argument("--rate", type=float, default=25.0, metavar="MB", help="megabytes a second at most (25)")
+    parser.add_argument("--server", default=SERVER, metavar="URL", help=f"a mirror (default: {SERVER})")
+    parser.add_argument("--check", action="store_true", help="read again what is there, and fetch what has changed")
+    return parser
+
+
+def acquire(args: argparse.Namespace, say: Callable[[str], None]) -> Iterator[str]:
+    """Download what `args` ask for; the last lines say how a recipe names it.
+
+    Raises ValueError for arguments that cannot work, OSError for what the server or the disk refuses; a file whose
+    checksum is wrong twice is a StorageError.
+    """
+    if args.files < 1:
+        raise ValueError(f"--files: {args.files} given, 1 or more is allowed")
+    if not args.rate > 0:
+        raise ValueError(f"--rate: {args.rate:g} given, a number above 0 is allowed")
+    if not SNAPSHOT.fullmatch(args.snapshot):
+        raise ValueError(f"--snapshot: {args.snapshot!r} given, CC-MAIN-YEAR-WEEK or CC-NEWS/YEAR/MONTH is allowed")
+    if "://" in args.output:
+        raise ValueError(f"--output: {args.output!r} given, a local folder is allowed; recipes read s3:// and https://")
+    folder = Path(args.output)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".acquire.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ValueError(f"--output: another command is at work in {folder}") from None
+        download = Download(HttpStore(args.server, PATIENCE, anywhere=True), folder, args.rate * 1e6, say)
+        names = download.choose(f"crawl-data/{args.snapshot}/{args.kind}.paths.gz", args.files, args.seed)
+        total = 0
+        for number, name in enumerate(names, 1):
+            total += download.fetch(name, f"{number} of {len(names)}", args.check)
+        listing = folder / f"{args.kind}.paths"
+        listing.write_text("".join(f"{name}\n" for name in names))
+    yield f"{len(names)} files, {total / 1e9:,.2f} GB, are in {folder}"
+    yield f"in a recipe:   sources: [{{name: crawl, path_lists: [{listing}]}}]"
+
+
+@dataclass
+class Download:
+    """One store into one folder. rate: most bytes a second."""
+
+    store: HttpStore
+    folder: Path
+    rate: float
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.known = read_ledger(self.folder / LEDGER)
+
+    def choose(self, listing: str, files: int, seed: int) -> list[str]:
+        """That many of the files that a list at the server names; all of them if it names fewer."""
+        import gzip
+        import zlib
+
+        try:
+            lines = gzip.decompress(self.store.read(listing)).decode().split()
+        except FileNotFoundError:
+            raise ValueError(f"--snapshot: {self.store.url(listing)} is not there: no such crawl") from None
+        except (EOFError, zlib.error, UnicodeDecodeError) as error:
+            raise StorageError(f"{self.store.url(listing)}: no gzip of names: {error}") from None
+        # Like `max_files` of a source that names the same list, so both mean the same files.
+        root = f"{self.store.root}/"
+        chosen = choose_files((Found(root + line) for line in lines), files, seed)
+        return [file.path.removeprefix(root) for file in chosen]
+
+    def fetch(self, name: str, number: str, check: bool) -> int:
+        """The file under its name in the folder, downloaded unless it is there; returns its size."""
+        final = self.folder / name
+        known = self.known.get(name)
+        if known and final.is_file() and final.stat().st_size == known["size"]:
+            if not check or digests(final)[0] == known["sha256"]:
+                self.say(f"{number}: {name} is there")
+                return int(known["size"])
+            final.unlink()
+        size, etag = self.describe(name)
+        if final.is_file() and not check and (final.stat().st_size != size or self.problem(final, etag)):
+            final.unlink()
+        for attempt in (1, 2):
+            part = final.with_name(f"{final.name}.part")
+            if not final.is_file():
+                self.download(name, part, size, etag, number)
+                if problem := self.problem(part, etag):
+                    part.unlink()
+                    if attempt == 2:
+                        raise StorageError(f"{self.store.url(name)}: {problem}, twice; try again later")
+                    self.say(f"{number}: {name}: {problem}; once more")
+                    continue
+                os.replace(part, final)
+            break
+        self.note({"path": name, "size": size, "etag": etag, "sha256": digests(final)[0]})
+        return size
+
+    def describe(self, name: str) -> tuple[int, str]:
+        """Size and ETag, by one request."""
+        try:
+            found = self.store.range(name, 0, 1)
+        except FileNotFoundError:
+            raise StorageError(f"{self.store.url(name)} is listed, but is not there") from None
+        if found.size is None:
+            raise StorageError(f"{self.store.url(name)}: the server does not say how large it is")
+        return found.size, found.version
+
+    def download(self, name: str, part: Path, size: int, etag: str, number: str) -> None:
+        """Bring `part` to its size, from where it stands if it is of the same version."""
+        part.parent.mkdir(parents=True, exist_ok=True)
+        mark = part.with_name(f"{part.name}.etag")
+        if not part.is_file() or not mark.is_file() or mark.read_text() != etag or part.stat().st_size > size:
+            part.write_bytes(b"")
+            mark.write_text(etag)
+        start = part.stat().st_size
+        free = shutil.disk_usage(part.parent).free
+        if free < size - start:
+            raise OSError(
+                f"{part.parent}: {(size - start) / 1e9:.2f} GB are needed for {name}, {free / 1e9:.2f} are free"
+            )
+        progress = Progress(f"{number}: {name}", start, size)
+        with part.open("ab") as out:
+            while start < size:
+                begun = time.monotonic()
+                data = self.store.range(name, start, min(start + PIECE, size), etag).data
+                out.write(data)
+                start += len(data)
+                progress.show(start)
+                time.sleep(max(0.0, len(data) / self.rate - (time.monotonic() - begun)))
+            out.flush()
+            os.fsync(out.fileno())
+        progress.end()
+        mark.unlink()
+
+    def problem(self, path: Path, etag: str) -> str:
+        """What is wrong with a whole file; "" if nothing."""
+        from refinery.transforms.read.byte_source import MemberStream, open_source
+
+        md5 = etag.strip('"')
+        if re.fullmatch("[0-9a-f]{32}", md5) and (found := digests(path)[1]) != md5:
+            return f"md5 {found} found, {md5} expected"
+        with open_source(str(path)) as source:
+            stream = MemberStream(source)
+            while stream.read():
+                pass
+        return f"a checksum inside it is wrong ({stream.broken})" if stream.broken else ""
+
+    def note(self, entry: dict[str, Any]) -> None:
+        with (self.folder / LEDGER).open("a+b") as out:
+            torn = out.tell() and os.pread(out.fileno(), 1, out.tell() - 1) != b"\n"
+            out.write((b"\n" if torn else b"") + json.dumps(entry, sort_keys=True).encode() + b"\n")
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def read_ledger(path: Path) -> dict[str, dict[str, Any]]:
+    """path -> what is known of the file. The last line may be torn: a command was killed in it."""
+    entries = {}
+    for line in path.read_text().splitlines() if path.is_file() else ():
+        try:
+            entry = json.loads(line)
+            entries[entry["path"]] = entry
+        except (ValueError, TypeError, KeyError):
+            continue
+    return entries
+
+
+def digests(path: Path) -> tuple[str, str]:
+    """SHA-256 and MD5 of a file, in hexadecimal."""
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as stream:
+        while chunk := stream.read(CHUNK):
+            sha256.update(chunk)
+            md5.update(chunk)
+    return sha256.hexdigest(), md5.hexdigest()
+
+
+class Progress:
+    """A line about one file: on a terminal while it grows, elsewhere when it is whole."""
+
+    def __init__(self, title: str, start: int, size: int) -> None:
+        self.title, self.start, self.size = title, start, size
+        self.begun = time.monotonic()
+        self.live = sys.stderr.isatty()
+
+    def show(self, done: int) -> None:
+        if self.live:
+            sys.stderr.write(f"\r{self.line(done)}\x1b[K")
+            sys.stderr.flush()
+
+    def line(self, done: int) -> str:
+        rate = (done - self.start) / max(time.monotonic() - self.begun, 1e-3)
+        return f"{self.title}: {done / 1e6:,.0f} of {self.size / 1e6:,.0f} MB, {rate / 1e6:,.1f} MB/s"
+
+    def end(self) -> None:
+        sys.stderr.write(f"\r{self.line(self.size)}\x1b[K\n" if self.live else f"{self.line(self.size)}\n")

@@ -1,0 +1,92 @@
+"""S3: listings, signatures, versions, faults."""
+
+import pytest
+
+from refinery.loader.storage.store import StorageError
+from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
+from refinery.transforms.remote import s3
+from refinery.transforms.remote.files import open_remote
+from tests.fake_s3 import KEY, SECRET, FakeS3, etag
+
+LINES = [b'{"text": "line %d"}\n' % number * (number + 1) for number in range(5)]
+
+
+@pytest.fixture(autouse=True)
+def objects(bucket: FakeS3) -> None:
+    bucket.objects |= {f"bucket/d/e/{number}.jsonl": data for number, data in enumerate(LINES)}
+    bucket.objects |= {"bucket/d/e/": b"", "bucket/d/_SUCCESS": b"", "bucket/dd/x.jsonl": LINES[0]}
+
+
+def plan(*paths: str) -> list[tuple[str, int]]:
+    return [(task.path, task.size) for task in plan_sources([SourceParams(name="a", paths=paths)])]
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("s3://bucket/d/e/*.jsonl", range(5)),
+        ("s3://bucket/d/**/[12].jsonl", (1, 2)),
+        ("s3://bucket/d/", range(5)),
+        ("s3://bucket/d/e/3.jsonl", (3,)),
+    ],
+)
+def test_every_page_of_a_listing_is_read(path: str, found: list[int]) -> None:
+    assert plan(path) == [(f"s3://bucket/d/e/{number}.jsonl", len(LINES[number])) for number in found]
+
+
+def test_what_is_not_there_is_said(bucket: FakeS3) -> None:
+    for path, message in [
+        ("s3://bucket/none/*", "no file matches it"),
+        ("s3://bucket/none.jsonl", "no file matches it"),
+        ("s3://BUCKET/x", "s3://BUCKET/KEY is allowed"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            plan(path)
+    bucket.signed = True
+    with pytest.raises(ValueError, match="access is denied: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"):
+        plan("s3://bucket/d/e/*")
+
+
+def test_requests_are_signed_with_what_the_environment_holds(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket.signed = True
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    tasks = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/*",))])
+    assert len([record for task in tasks for record in read_task(task)]) == 15
+    assert not bucket.unsigned
+    assert not any(SECRET in text or KEY in text for task in tasks for text in [task.to_json().decode()])
+    s3._bucket_store.cache_clear()
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(OSError, match="these credentials may not read it") as caught:
+        list(read_task(tasks[0]))
+    assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["503", "short", "ignored range"])
+def test_faults_change_nothing_or_fail_the_bundle(bucket: FakeS3, fault: str) -> None:
+    (task,) = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/4.jsonl",))])
+    bucket.script.append(fault)
+    try:
+        assert len(list(read_task(task))) == 5
+    except OSError as error:
+        assert fault == "ignored range"
+        assert "s3://bucket/d/e/4.jsonl" in str(error)
+
+
+def test_an_object_that_has_changed_is_refused(bucket: FakeS3) -> None:
+    (task,) = plan_sources([SourceParams(name="a", paths=("s3://bucket/d/e/4.jsonl",))])
+    assert task.version == f"etag:{etag(LINES[4])}"
+    bucket.objects["bucket/d/e/4.jsonl"] = LINES[4].replace(b"4", b"5")
+    with pytest.raises(StorageError, match="the object has changed since the run was planned"):
+        list(read_task(task))
+    del bucket.objects["bucket/d/e/4.jsonl"]
+    (record,) = read_task(task)
+    assert record.error == "FileNotFoundError"  # type: ignore[union-attr]
+
+
+def test_a_stream_seeks() -> None:
+    with open_remote("s3://bucket/d/e/4.jsonl") as stream:
+        assert stream.seek(-4, 2) == len(LINES[4]) - 4
+        assert stream.read() == LINES[4][-4:]
+        stream.seek(3)
+        assert stream.read(5) == LINES[4][3:8]

@@ -1,0 +1,137 @@
+"""The files of a source: globs, folders and lists of addresses, on every kind of storage."""
+
+import os
+
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from refinery.loader.storage.fetch import without_secrets
+from refinery.transforms.core.resources import check_place
+from refinery.transforms.read.byte_source import MemberStream, open_source
+from refinery.transforms.read.params import SourceParams
+from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
+
+MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
+
+
+def find_files(source: SourceParams) -> list[Found]:
+    """Every file of a source, in order of path; one that is matched twice is there once. `max_files` are chosen before
+    any is asked about.
+
+    Raises ValueError, one line, for what matches nothing or cannot be listed.
+    """
+    files: dict[str, Found] = {}
+    for key, patterns in (("paths", source.paths), ("path_lists", source.path_lists)):
+        for pattern in patterns:
+            shown = without_secrets(pattern) if pattern.startswith(("http://", "https://")) else pattern
+            try:
+                found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
+            except FileNotFoundError:
+                found = []
+            except (BeamIOError, OSError, ValueError) as error:
+                raise ValueError(f"source {source.name}: {key}: {shown!r} cannot be listed: {error}") from error
+            if not found:
+                raise ValueError(f"source {source.name}: {key}: {shown!r} given, no file matches it")
+            for file in found:
+                if not file.path.isprintable():  # also a name that is not UTF-8: it cannot be written to provenance
+                    raise ValueError(
+                        f"source {source.name}: {key}: file {file.path!r} found, printable names are allowed"
+                    )
+                files.setdefault(file.path, file)
+    chosen = choose_files(files.values(), source.max_files, source.seed)
+    try:
+        return measure(chosen)
+    except FileNotFoundError as error:
+        raise ValueError(f"source {source.name}: paths: {error} is not there") from error
+    except OSError as error:
+        raise ValueError(f"source {source.name}: paths: {error}") from error
+
+
+def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
+    """What an element of `paths` means. A folder means the files below it, but those that begin with "." or "_"."""
+    if is_remote(pattern):
+        found = find(pattern, source.config, source.split)
+    elif "://" not in pattern and os.path.isdir(pattern):
+        pattern = f"{os.path.normpath(pattern)}/"
+        found = [
+            Found(os.path.normpath(path), os.path.getsize(path))
+            for folder, _, names in os.walk(pattern)
+            for path in (os.path.join(folder, name) for name in names)
+            if os.path.isfile(path)
+        ]
+    else:
+        found = match(f"{pattern}**" if pattern.endswith("/") else pattern)
+    if not pattern.endswith("/"):
+        return found
+    if "://" not in pattern:
+        return [file for file in found if not is_hidden(os.path.relpath(file.path, pattern))]
+    depth = pattern.count("/")  # a data set's commit changes none
+    return [file for file in found if not is_hidden("/".join(file.path.split("/")[depth:]))]
+
+
+def is_hidden(path: str) -> bool:
+    """Whether a part of a path begins with "." or "_": what tools leave beside data."""
+    return any(part.startswith((".", "_")) for part in path.split("/"))
+
+
+def match(pattern: str) -> list[Found]:
+    """The files of a local or gs:// glob."""
+    check_place(pattern)
+    # Beam finds nothing for a bare "*.jsonl": it lists the folder "".
+    placed = pattern if "/" in pattern else f"./{pattern}"
+    found: list[FileMetadata] = FileSystems.match([placed])[0].metadata_list
+    if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters
+        found = [FileMetadata(pattern, os.path.getsize(pattern))]
+    kept = [file for file in found if "://" in file.path or os.path.isfile(file.path)]
+    return [
+        Found(file.path if "://" in file.path else os.path.normpath(file.path), file.size_in_bytes) for file in kept
+    ]
+
+
+def find_listed(address: str) -> list[Found]:
+    """The files that a list names; of several lists where the address is a glob. Raises ValueError for a line that is
+    none."""
+    places = find(address) if is_remote(address) else match(address)
+    return [file for place in places for file in files_in(place.path)]
+
+
+def files_in(place: str) -> list[Found]:
+    """The files that one list names."""
+    root = root_of(place)
+    files = []
+    for number, line in enumerate(read_list(place).decode("utf-8", "replace").splitlines(), 1):
+        path = line.strip()
+        if not path or path.startswith("#"):
+            continue
+        is_whole = "://" in path or (path.startswith("/") and "://" not in root)
+        path = path if is_whole else f"{root}{path.lstrip('/')}"
+        if "://" in path and not is_remote(path):
+            raise ValueError(
+                f"line {number}: {path[:80]!r} given, hf://, s3://, https:// or a relative path is allowed"
+            )
+        files.append(Found(path) if "://" in path else Found(os.path.normpath(path), os.path.getsize(path)))
+    return files
+
+
+def root_of(place: str) -> str:
+    """Where the relative lines of a list start: its host or bucket, the root of its data set, or its folder."""
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        return f"{os.path.dirname(place) or '.'}/"
+    parts = rest.split("/")
+    kept = parts[:3] if scheme == "hf" else parts[:1]  # datasets/ORGANISATION/NAME@COMMIT
+    return f"{scheme}://{'/'.join(kept)}/"
+
+
+def read_list(place: str) -> bytes:
+    """The bytes of a list, decompressed. Raises OSError, ValueError."""
+    data = bytearray()
+    with open_source(place) as source:
+        stream = MemberStream(source)
+        while piece := stream.read():
+            data += piece
+            if len(data) > MAX_LIST_BYTES:
+                raise ValueError(f"more than {MAX_LIST_BYTES} bytes found, a list of addresses is expected")
+    if stream.broken:
+        raise ValueError(f"the list is damaged ({stream.broken})")
+    return bytes(data)

@@ -1,0 +1,54 @@
+"""Patterns of paths, one meaning for every kind of storage that is listed here."""
+
+import re
+
+SPECIAL = "*?[{"
+
+
+def is_glob(pattern: str) -> bool:
+    """Whether a path holds a glob's characters."""
+    return any(character in pattern for character in SPECIAL)
+
+
+def fixed_folder(pattern: str) -> str:
+    """The part of a pattern before the folder in which its first special character stands: "a/b" of "a/b/*/c"."""
+    return re.split(r"[*?\[{]", pattern)[0].rpartition("/")[0] if is_glob(pattern) else pattern.rpartition("/")[0]
+
+
+def glob_regex(pattern: str) -> re.Pattern[str]:
+    """The paths that a pattern means: `*` and `?` within a folder, `**` across folders, `[ab]`, `{this,that}`.
+
+    A pattern that ends in "/" means everything below that folder. Raises ValueError for brackets that do not close.
+    """
+    pattern += "**" if pattern.endswith("/") else ""
+    text, at, depth = "", 0, 0
+    while at < len(pattern):
+        character = pattern[at]
+        at += 1
+        if pattern.startswith("**/", at - 1):
+            text, at = text + "(?:.*/)?", at + 2
+        elif pattern.startswith("**", at - 1):
+            text, at = text + ".*", at + 1
+        elif character == "*":
+            text += "[^/]*"
+        elif character == "?":
+            text += "[^/]"
+        elif character == "[" and (end := pattern.find("]", at + 1)) > 0:
+            inside = pattern[at:end]
+            negated = inside[:1] in "!^"
+            text += f"[{'^' if negated else ''}{re.escape(inside[negated:]).replace(chr(92) + '-', '-')}]"
+            at = end + 1
+        elif character == "{":
+            text, depth = text + "(?:", depth + 1
+        elif character == "}" and depth:
+            text, depth = text + ")", depth - 1
+        elif character == "," and depth:
+            text += "|"
+        else:
+            text += re.escape(character)
+    if depth:
+        raise ValueError(f"pattern: {pattern!r} given, braces that close are allowed")
+    try:
+        return re.compile(text, re.DOTALL)
+    except re.error:
+        raise ValueError(f"pattern: {pattern!r} given, a glob is allowed") from None

@@ -1,0 +1,142 @@
+"""A source's target: at most so many tokens of it in the corpus, and the same documents on every run.
+
+Every id has a slice, one of 65,536, by its hash. Tokens are summed by source and slice where documents are encoded;
+a source keeps its first slices, as many as its target allows. So what is kept is a sample of the source by hash, does
+not depend on workers, bundles or other sources, stays below the target by less than a slice, and is part of what a
+larger target keeps. What is cut crosses the shuffle and is dropped where shards are written, since only then all
+tokens of the source are known.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindows
+
+from refinery.transforms.core.counters import Counters
+from refinery.transforms.core.document import hash64
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
+
+SLICES = 1 << 16
+BYTES_PER_TOKEN = 4  # of text, about: how large the shards of a source with a target are expected to become
+OVER_TARGET = "over-target"
+
+TARGET: Stage[Params] = Stage(
+    name="target",
+    version=1,
+    summary="Keep a sample of a source's documents, of at most `target` tokens.",
+    reasons=(
+        Reason(
+            OVER_TARGET,
+            "the source has more tokens than its `target`; never in `rejects/`",
+            "nothing; read less of the source (`max_files`, `sample`) if most of it is cut",
+        ),
+    ),
+)
+
+
+def slice_of(id_: bytes) -> int:
+    """The slice of an id, 0 to SLICES - 1."""
+    return hash64("target", id_) >> 48
+
+
+def first_cut(sums: npt.NDArray[np.int64], target: int) -> int:
+    """How many slices, from the first on, hold at most `target` tokens together. sums: tokens of each slice."""
+    return int(np.searchsorted(np.cumsum(sums), target, side="right"))
+
+
+class _SumSlices(beam.DoFn):
+    """(source, tokens of each slice as bytes of int64), once a bundle, of the sources with a target."""
+
+    def __init__(self, targets: Mapping[str, int]) -> None:
+        self.targets = dict(targets)
+
+    def start_bundle(self) -> None:
+        self.sums: dict[str, npt.NDArray[np.int64]] = {}
+
+    def process(self, doc: EncodedDocument) -> Iterable[tuple[str, bytes]]:
+        if doc.source in self.targets:
+            sums = self.sums.get(doc.source)
+            if sums is None:
+                sums = self.sums[doc.source] = np.zeros(SLICES, np.int64)
+            sums[slice_of(doc.id)] += len(doc.tokens)
+        return ()
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for source, sums in sorted(self.sums.items()):
+            yield GlobalWindows.windowed_value_at_end_of_window((source, sums.tobytes()))
+
+
+def add_sums(many: Iterable[bytes]) -> bytes:
+    """The sum of arrays, as bytes of int64."""
+    total = np.zeros(SLICES, np.int64)
+    for sums in many:
+        total += np.frombuffer(sums, np.int64)
+    return total.tobytes()
+
+
+def _cut(summed: tuple[str, bytes], targets: Mapping[str, int]) -> tuple[str, int]:
+    source, sums = summed
+    return source, first_cut(np.frombuffer(sums, np.int64), targets[source])
+
+
+@dataclass
+class FindCuts(beam.PTransform):
+    """EncodedDocument -> (source, number of slices that it keeps), for every source with a target and documents."""
+
+    targets: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        super().__init__("find-cuts")
+
+    def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[str, int]]:
+        targets = dict(self.targets)
+        return (
+            docs
+            | "sum" >> beam.ParDo(_SumSlices(targets)).with_output_types(tuple[str, bytes])
+            | "add" >> beam.CombinePerKey(add_sums)
+            | "cut" >> beam.Map(_cut, targets=targets).with_output_types(tuple[str, int])
+        )
+
+
+def cut_batches(batches: Iterable[bytes], cuts: Mapping[str, int], counters: Counters) -> Iterator[bytes]:
+    """The batches of a shard without the documents beyond the cuts. counters: counts each when its batch is taken."""
+    for batch in batches:
+        table = deserialize_batch(batch)
+        sources, sizes = table["source"].to_pylist(), table["text_bytes"].to_pylist()
+        keep = []
+        for id_, source, size in zip(table["id"].to_pylist(), sources, sizes, strict=True):
+            is_kept = source not in cuts or slice_of(id_) < cuts[source]
+            counters.add(source, "in", "", size)
+            counters.add(source, "kept" if is_kept else "dropped", "" if is_kept else OVER_TARGET, size)
+            keep.append(is_kept)
+        yield batch if all(keep) else serialize_batch(table.filter(pa.array(keep, pa.bool_())).combine_chunks())
+
+
+def write_within_targets(
+    shard: tuple[bytes, Iterable[bytes]],
+    cuts: Mapping[str, int],
+    write: Callable[[bytes, Iterable[bytes]], bytes],
+) -> Iterator[bytes]:
+    """What `write(key, batches)` reports of the documents within the targets, and the counters of the stage."""
+    key, batches = shard
+    counters = Counters(TARGET.name)
+    yield write(key, cut_batches(batches, cuts, counters))
+    yield from counters.records()
+
+
+def expected_bytes(kept: Mapping[str, Mapping[str, int]], targets: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """Source -> documents and bytes, those of sources with a target as far as it may reach. kept: the same before."""
+    return {
+        source: {**total, "bytes": min(total["bytes"], targets.get(source, 1 << 62) * BYTES_PER_TOKEN)}
+        for source, total in kept.items()
+    }
