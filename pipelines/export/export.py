@@ -1,0 +1,36 @@
+"""A corpus in another format: `export_corpus`, what `refinery export` runs."""
+
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+from refinery.pipelines.export.options import TOKENS, ExportOptions
+from refinery.pipelines.export.place import open_corpus
+from refinery.pipelines.export.texts import TextExport
+from refinery.pipelines.runners.runner import Runner
+
+
+def export_corpus(
+    prefix: str | PathLike[str],
+    output: str | PathLike[str],
+    options: ExportOptions,
+    runner: Runner,
+    append: bool = False,
+    work: str = "",
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Write the corpus at `prefix` to `output`, from wherever that stands, and return the export's manifest.
+
+    runner: an open one. append: tokens alone, go on in an export of other corpora. work: the corpus' work location, ""
+    for PREFIX/work; needed only where tokens do not decode to the text. Raises ValueError for options that do not fit,
+    FormatError for a damaged or unfinished corpus, RefineError for a place that holds something else, and whatever a
+    job raises. Called again, it goes on where it stopped.
+    """
+    if append and options.format != TOKENS:
+        raise ValueError(f"--append: given with --format {options.format}, it is for --format {TOKENS}")
+    corpus = open_corpus(str(prefix))
+    if options.format == TOKENS:
+        from refinery.pipelines.export.token_export import TokenExport
+
+        return TokenExport(corpus, str(output), options, runner, append, say).run()
+    return TextExport(corpus, str(output), options, runner, work, say).run()
