@@ -57,15 +57,13 @@ def plain_entry(entry: ShardEntry) -> dict[str, Any]:
     """A shard's entry as JSON-able data; `parse_entry` is its inverse."""
     names = ("split", "domain", "index", "count", "documents", "tokens")
     files = {kind: getattr(entry, kind) for kind in ("bin", "idx", "provenance")}
-    plain = {
-        kind: {name: getattr(file, name) for name in ("path", "size", "crc32c", "sha256")}
-        for kind, file in files.items()
-    }
+    checked = ("path", "size", "crc32c", "sha256", "block_crc32c")
+    plain = {kind: {name: getattr(file, name) for name in checked} for kind, file in files.items()}
     return {name: getattr(entry, name) for name in names} | plain
 
 
 def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
-    """The entry of `plain_entry`, without block checksums."""
+    """The entry of `plain_entry`."""
     files = {kind: FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance")}
     return ShardEntry(**{**plain, **files})
 

@@ -12,7 +12,7 @@ from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.export.card import write_card
 from refinery.pipelines.export.options import COMPRESSIONS, ExportOptions, chosen_fields
-from refinery.pipelines.export.place import KIND, Place, SourceCorpus, sum_sources
+from refinery.pipelines.export.place import KIND, Place, SourceCorpus, listed_files, sum_sources
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, file_name, shard_tasks
 from refinery.pipelines.export.write_mds import index_bytes
@@ -162,7 +162,3 @@ class TextExport:
                 )
         return joined
 
-
-def listed_files(manifest: Mapping[str, Any]) -> list[str]:
-    """Paths of everything that an export's manifest lists."""
-    return [str(entry["path"]) for entry in [*manifest["files"], *(shard["file"] for shard in manifest["shards"])]]

@@ -8,7 +8,7 @@ import pickle
 import struct
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -95,19 +95,18 @@ def write_torch_file(path: Path, tokens: npt.NDArray[Any]) -> TorchFile:
     return TorchFile(len(tokens), name, offset)
 
 
-def read_torch_file(path: Path) -> TorchFile:
-    """Where the tokens are in a file that `write_torch_file` wrote. Raises FormatError for any other file."""
+def read_torch_file(stream: BinaryIO, what: str) -> TorchFile:
+    """Where the tokens are in a file that `write_torch_file` wrote. Raises FormatError, naming `what`, for any other."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(stream) as archive:
             info = archive.getinfo(f"{ROOT}/data/0")
             found = archive.read(f"{ROOT}/data.pkl")
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise FormatError(f"{path}: no file of PyTorch with tokens ({type(error).__name__}: {error})") from None
-    with path.open("rb") as stream:
-        stream.seek(info.header_offset)
-        name_bytes, extra_bytes = struct.unpack_from("<HH", stream.read(LOCAL_HEADER), 26)
+            stream.seek(info.header_offset)
+            name_bytes, extra_bytes = struct.unpack_from("<HH", stream.read(LOCAL_HEADER), 26)
+    except (zipfile.BadZipFile, KeyError, ValueError, struct.error) as error:
+        raise FormatError(f"{what}: no file of PyTorch with tokens ({type(error).__name__}: {error})") from None
     for dtype in STORAGES:
         tokens = info.file_size // np.dtype(dtype).itemsize
         if info.file_size == info.compress_size and tokens <= MOST_TOKENS and found == tensor_pickle(tokens, dtype):
             return TorchFile(tokens, dtype, info.header_offset + LOCAL_HEADER + name_bytes + extra_bytes)
-    raise FormatError(f"{path}: no tensor of int64 or int32 in one dimension, as exports hold it")
+    raise FormatError(f"{what}: no tensor of int64 or int32 in one dimension, as exports hold it")

@@ -22,8 +22,9 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.verify_files import collect
 from refinery.pipelines.commands.verify_shard import check_file
+from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.options import TOKENS
-from refinery.pipelines.export.place import KIND, WORK, sum_sources
+from refinery.pipelines.export.place import KIND, WORK, file_entries, sum_sources
 from refinery.pipelines.export.read_back import read_documents
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -99,14 +100,12 @@ def _check(report: ExportReport) -> Iterator[str]:
     manifest = unseal(store.read(MANIFEST), store.url(MANIFEST))
     check_version(manifest, MANIFEST)
     shards = manifest["shards"]
-    entries = [
-        file_entry(entry, MANIFEST) for entry in [*manifest["files"], *(shard["file"] for shard in manifest["shards"])]
-    ]
+    entries = [file_entry(entry, MANIFEST) for entry in file_entries(manifest)]
     report.shards, report.files = len(shards), 1 + len(entries)
     report.bytes = sum(entry.size for entry in entries)
     listed = {entry.path for entry in entries}
     yield from (f"{path}: listed twice in {MANIFEST}" for path in sorted(listed) if _times(entries, path) > 1)
-    unlisted = {name for name in store.list() if not name.startswith(f"{WORK}/")} - listed - {MANIFEST, RUN}
+    unlisted = {name for name in store.list() if not name.startswith(f"{WORK}/")} - listed - {MANIFEST, RUN, CHECKPOINT}
     yield from (f"{path}: not listed in {MANIFEST}" for path in sorted(unlisted))
     with ThreadPoolExecutor(THREADS) as pool:
         damaged: set[str] = set()
