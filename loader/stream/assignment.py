@@ -122,11 +122,15 @@ class RotateOnPlateau:
         self._steps += 1
         if not self._flat():
             return False
+        self.advance()
+        return True
+
+    def advance(self) -> None:
+        """Move to the next shard at once: the current one is exhausted."""
         self._index = (self._index + 1) % len(self.shards)
         self._rotations += 1
         self._steps = 0
         self._losses.clear()
-        return True
 
     def _flat(self) -> bool:
         params = self.params

@@ -1,16 +1,17 @@
-"""`refinery export` and `refinery status` on the command line; what they do is imported when they run."""
+"""`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
 
 import argparse
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from refinery.loader.format.manifest import SPLITS
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
 
 EXPORT_EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
   refinery export out/web --format jsonl --single-file --compression gzip --output out/web-one
-  refinery export out/web --format huggingface --output out/web-hf                Parquet and a card: load_dataset("out/web-hf")
+  refinery export out/web --format huggingface --output out/web-hf                Parquet and a card, for load_dataset
   refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
@@ -27,7 +28,7 @@ class Tools(NamedTuple):
 
 
 def add_export_commands(commands: Any, tools: Tools) -> None:
-    """Add the parsers of both commands to `commands`, the subparsers of the command line."""
+    """Add the parsers of the three commands to `commands`, the subparsers of the command line."""
     export = commands.add_parser(
         "export",
         help="the documents or tokens of a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
@@ -97,3 +98,24 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
         return 0 if found.state == "complete" else 1
 
     status.set_defaults(run=run_status)
+
+    shards = commands.add_parser("shards", help="which shards of a corpus or a torch export a lone node trains on")
+    shards.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
+    shards.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
+    shards.add_argument("--count", type=int, default=10, metavar="N", help="the primary and the next (default 10)")
+    shards.add_argument("--split", default="train", choices=SPLITS)
+    shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
+    shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
+
+    def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
+        from refinery.pipelines.export.distribution import fetch_shards, json_lines, shards_of_node, text_lines
+
+        tools.refuse_flags(flags)
+        found = shards_of_node(args.location, args.node, args.count, args.split)
+        for line in json_lines(found) if args.json else text_lines(found):
+            tools.say(line)
+        if args.fetch:
+            fetch_shards(args.location, found, args.fetch, tools.say)
+        return 0
+
+    shards.set_defaults(run=run_shards)

@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -55,7 +56,7 @@ def _parquet(stream: BinaryIO) -> Iterator[dict[str, Any]]:
 
 def _tar(stream: BinaryIO) -> Iterator[dict[str, Any]]:
     with tarfile.open(fileobj=stream, mode="r|") as archive:
-        key, document = "", {}
+        key, document = "", dict[str, Any]()
         for member in archive:
             found, _, kind = member.name.partition(".")
             if found != key:
@@ -80,7 +81,7 @@ def _mds(stream: BinaryIO) -> Iterator[dict[str, Any]]:
     offsets = np.frombuffer(data, "<u4", count + 1, 4).tolist()
     columns = json.loads(bytes(data[4 * (count + 2) : offsets[0]]))
     names = list(zip(columns["column_names"], columns["column_encodings"], columns["column_sizes"], strict=True))
-    for start, stop in zip(offsets, offsets[1:], strict=False):
+    for start, stop in pairwise(offsets):
         yield _sample(data[start:stop], names)
 
 

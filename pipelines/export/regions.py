@@ -106,9 +106,7 @@ class Region:
         return out
 
 
-def read_tokens(
-    store: Store, entry: ShardEntry, dtype: np.dtype[Any], start: int, stop: int
-) -> npt.NDArray[Any]:
+def read_tokens(store: Store, entry: ShardEntry, dtype: np.dtype[Any], start: int, stop: int) -> npt.NDArray[Any]:
     """Tokens [start, stop) of a shard, compared with its block checksums. Raises CorruptShard, naming the block."""
     file, size = entry.bin, dtype.itemsize
     first, last = start * size // CHECKSUM_BLOCK, -(-stop * size // CHECKSUM_BLOCK)
@@ -178,7 +176,9 @@ PROVENANCE = pa.schema(
         pa.field("url", pa.string(), nullable=False),
         pa.field("origin", pa.string(), nullable=False),
         pa.field("text_bytes", pa.int64(), nullable=False),
-        pa.field("position", pa.int64(), nullable=False),  # of its first token in the split; // shard_tokens is the shard
+        pa.field(
+            "position", pa.int64(), nullable=False
+        ),  # of its first token in the split; // shard_tokens is the shard
         pa.field("tokens", pa.int64(), nullable=False),
     ]
 )

@@ -1,11 +1,11 @@
 """The documents of one shard of a corpus with their text, in the order of the shard.
 
 A text is what the shard's tokens decode to, where the tokenizer loses nothing, or else what phase 3 makes of the work
-files (recompute.py). Either way it is encoded again, and a text whose tokens are not exactly those of the shard ends the
-export: what is exported is the text that was encoded, document by document.
+files (recompute.py). Either way it is encoded again, and a text whose tokens are not exactly those of the shard ends
+the export: what is exported is the text that was encoded, document by document.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +68,7 @@ def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
     return ShardEntry(**{**plain, **files})
 
 
-def row_schema(columns: Sequence[Column], fields: Sequence[str], dtype: str) -> pa.Schema:
+def row_schema(columns: Sequence[Column], fields: Collection[str], dtype: str) -> pa.Schema:
     """Columns of an export: `fields` of `all_fields`. input_ids are of the smallest type that holds the vocabulary."""
     stages = {column.name: COLUMN_TYPES[column.type] for column in columns}
     types = stages | {
@@ -95,12 +95,12 @@ class Decoded:
 
 
 def read_rows(
-    corpus: CorpusFacts, entry: ShardEntry, fields: Sequence[str], text_of: TextOf | None = None
+    corpus: CorpusFacts, entry: ShardEntry, fields: Collection[str], text_of: TextOf | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a shard, some hundred at a time, in the shard's order; columns as in `row_schema`.
 
-    Every file is compared with its checksum, and every text is encoded again. text_of: where texts come from (None: from
-    the tokens). Raises TextDiffers, FormatError and CorruptShard. Memory: the shard's files and a batch of texts.
+    Every file is compared with its checksum, and every text is encoded again. text_of: where texts come from (None:
+    from the tokens). Raises TextDiffers, FormatError and CorruptShard. Memory: the shard's files and a batch of texts.
     """
     store = open_store(corpus.root)
     index = load_index(store, entry)
@@ -125,8 +125,8 @@ def read_rows(
             text = text_of(id_, source, origin, inner)
             if text_bytes(text) != size or not np.array_equal(tokenizer.encode(text), inner):
                 raise TextDiffers(
-                    f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its tokens; "
-                    "`refinery verify` tells whether the corpus is damaged"
+                    f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its "
+                    "tokens; `refinery verify` tells whether the corpus is damaged"
                 )
             texts.append(text)
             row += 1

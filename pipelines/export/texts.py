@@ -69,7 +69,7 @@ class TextExport:
             return lambda tasks: ExportShards(tasks, job)
         from refinery.pipelines.export.recompute import plan_recomputation
 
-        return plan_recomputation(self.corpus, self.work, job)
+        return plan_recomputation(self.corpus, self.work, job, self.place)
 
     def _run_job(self, job: TextJob, transform: Callable[[Any], beam.PTransform]) -> dict[str, Any]:
         place, shards = self.place, self.corpus.manifest.shards
@@ -89,8 +89,8 @@ class TextExport:
         totals = {name: sum(counts[name] for counts in sources.values()) for name in manifest.totals}
         if written != expected or totals != dict(manifest.totals):
             raise RefineError(
-                f"{len(written)} shards with {totals} were written, {len(expected)} with {dict(manifest.totals)} are in "
-                "the corpus, so no manifest is written"
+                f"{len(written)} shards with {totals} were written, {len(expected)} with {dict(manifest.totals)} are "
+                "in the corpus, so no manifest is written"
             )
         shards = self._join(shards) if self.options.single_file else shards
         path, data = self.corpus.tokenizer_file()
@@ -161,4 +161,3 @@ class TextExport:
                     }
                 )
         return joined
-

@@ -251,4 +251,3 @@ def _each(begin: beam.pvalue.PBegin, tasks: TaskList, work: Any) -> beam.PCollec
     records = begin | ReadTaskList(tasks) | "each" >> beam.Map(work).with_output_types(bytes)
     add_side_output(begin.pipeline, records)
     return records
-

@@ -121,4 +121,3 @@ def _check_shard(
         at = places[low:high] - position
         if wanted is not None and (wrong := np.flatnonzero(tokens[at] != wanted)).size:
             yield f"{path}: {tokens[at[wrong[0]]]} at token {at[wrong[0]]}, the {name} {wanted} expected by provenance/"
-

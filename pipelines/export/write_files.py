@@ -68,8 +68,8 @@ def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
 
 def write_webdataset(path: Path, batches: Iterable[pa.RecordBatch]) -> None:
-    """A tar with two or three members for each document: KEY.txt is its text, KEY.input_ids.npy its tokens, KEY.json the
-    rest. KEY is its number in the shard, and its id where the rows have one.
+    """A tar with two or three members for each document: KEY.txt is its text, KEY.input_ids.npy its tokens, KEY.json
+    the rest. KEY is its number in the shard, and its id where the rows have one.
     """
     number = 0
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
