@@ -1,4 +1,4 @@
-"""Whole files of a location into a folder: by range requests, continued where they were cut off, compared by SHA-256."""
+"""Whole files of a location into a folder: by range requests, continued where they ended, compared by SHA-256."""
 
 import hashlib
 import os

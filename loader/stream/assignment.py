@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+SHARDS = 10  # of a node that trains alone: its primary and the next nine
+
 
 def _score(node: str, shard: str) -> bytes:
     """SHA-256 of both names, the first one length-prefixed, so that ("a", "bc") and ("ab", "c") differ."""

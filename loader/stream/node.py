@@ -15,11 +15,10 @@ from refinery.loader.format.manifest import ShardEntry, load_manifest
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
-from refinery.loader.stream.assignment import PlateauParams, RotateOnPlateau, walk
+from refinery.loader.stream.assignment import SHARDS, PlateauParams, RotateOnPlateau, walk
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.stream import TokenStream
 
-SHARDS = 10  # of a node: the primary and the next nine
 PLATEAU = PlateauParams(window=20, max_improvement=0.05, max_variance=0.02)
 
 Batch = Mapping[str, Any]
@@ -45,10 +44,10 @@ class NodeStream:
         for batch in stream:
             stream.observe(train(batch))
 
-    node: its name, the same after every restart. count: how many shards it has. plateau: when a shard is left before its
-    end; None for never. rounds: after so many rounds of its shards the stream ends. remote: how shards are read, such
-    as the cache's folder and bound. Other options are those of TokenStream, but for epochs, shards, rank and workers; of
-    a shard every token is delivered once, in another order in every round.
+    node: its name, the same after every restart. count: how many shards it has. plateau: when a shard is left before
+    its end; None for never. rounds: after so many rounds of its shards the stream ends. remote: how shards are read,
+    such as the cache's folder and bound. Other options are those of TokenStream, but for epochs, shards, rank and
+    workers. Of a shard every token is delivered once, in another order in every round.
 
     Raises ValueError for invalid arguments and a split without tokens, and what TokenStream raises. Use it as a context
     manager, or `close` it.

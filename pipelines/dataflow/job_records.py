@@ -34,8 +34,8 @@ _PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.com
 class JobSpec:
     """Identifies a job of a run: another attempt at the same job has the same name.
 
-    recipe: the recipe's name, of any characters. phase: clean, dedup, shards or export; wave: number of a wave of clean,
-    or of a job of an export.
+    recipe: the recipe's name, of any characters. phase: clean, dedup, shards or export; wave: number of a wave of
+    clean, or of a job of an export.
     identity: what distinguishes it from the jobs of other runs: the phase's fingerprint, prefix and work location.
     work: the work location, which holds the records. report: the file there that the job writes last.
     """

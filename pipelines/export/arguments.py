@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from refinery.loader.format.manifest import SPLITS
+from refinery.loader.stream.assignment import SHARDS
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
 
 EXPORT_EXAMPLES = """examples:
@@ -52,6 +53,9 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
         "--work", default="", metavar="LOCATION", help="where the corpus' parts are (PREFIX/work), if they are needed"
     )
     export.add_argument(
+        "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
+    )
+    export.add_argument(
         "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
     )
     export.add_argument(
@@ -76,7 +80,9 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
         full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
         runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, tools.say)
         with runner.open():
-            found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, tools.say)
+            found = export_corpus(
+                args.prefix, args.output, options, runner, args.append, args.work, args.recipe, tools.say
+            )
         totals = found["totals"]
         tools.say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
         tools.say(f"check it:   refinery verify {args.output}")
@@ -102,7 +108,7 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
     shards = commands.add_parser("shards", help="which shards of a corpus or a torch export a lone node trains on")
     shards.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
     shards.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
-    shards.add_argument("--count", type=int, default=10, metavar="N", help="the primary and the next (default 10)")
+    shards.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
     shards.add_argument("--split", default="train", choices=SPLITS)
     shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")

@@ -39,7 +39,7 @@ def configurations(splits: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
 
 
 def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, Mapping[str, int]]) -> bytes:
-    """The card of a corpus' export. sources: documents, tokens and bytes of each. The same corpus gives the same bytes."""
+    """The card of a corpus' export, the same bytes each time. sources: documents, tokens and bytes of each."""
     splits: dict[str, list[str]] = {}
     for shard in manifest.shards:
         if shard.domain not in splits.setdefault(shard.split, []):
@@ -58,8 +58,8 @@ def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, 
         "",
         f"# {manifest.name}",
         "",
-        f"{totals['documents']:,} documents, {totals['bytes']:,} bytes of text, {totals['tokens']:,} tokens. Made by Refinery "
-        f"{manifest.versions.get('refinery', '')} from the recipe below; the corpus has the fingerprint "
+        f"{totals['documents']:,} documents, {totals['bytes']:,} bytes of text, {totals['tokens']:,} tokens. Made by "
+        f"Refinery {manifest.versions.get('refinery', '')} from the recipe below; the corpus has the fingerprint "
         f"`{manifest.fingerprint}`. Licence and terms are those of the sources: add them here.",
         "",
         "```python",

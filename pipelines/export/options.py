@@ -10,6 +10,9 @@ COMPRESSIONS = {"none": "", "gzip": ".gz", "zstd": ".zst"}  # of JSONL, and what
 DTYPES = ("int64", "int32")  # of PyTorch shards
 SHARD_TOKENS = 2_500_000
 
+KIND, RUN_KIND = "refinery-export", "refinery-export-run"  # of manifest.json and _run.json
+WORK = "_export"  # below an export: task lists, records of what is done, the job's report; removed at the end
+
 TOKENS = "torch"  # the one format of tokens without documents
 TEXTS = ("jsonl", "parquet", "huggingface", "webdataset", "mds")
 FORMATS = (*TEXTS, TOKENS)

@@ -12,13 +12,11 @@ from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manif
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, Store, checksums
+from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.prefix import RefineError, location
 from refinery.pipelines.runners.runner import Build, Runner
-
-KIND, RUN_KIND = "refinery-export", "refinery-export-run"
-WORK = "_export"  # below the export: task lists, records of what is done, the job's report; removed at the end
 
 
 def digest(payload: Mapping[str, Any]) -> str:
@@ -50,7 +48,7 @@ class SourceCorpus:
 
 
 def open_corpus(prefix: str) -> SourceCorpus:
-    """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for a web server."""
+    """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
     if prefix.startswith(("http://", "https://")):
         raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
     root = location(prefix)

@@ -1,8 +1,8 @@
 """The documents of a split in one global order over all domains, cut into regions that are read independently.
 
-A domain's shards are sorted by `order_key`, a hash that is uniform over 64 bits, and so is what results from merging the
-domains by it: a stretch of that order mixes them in proportion to their sizes. Region r of n is the documents whose key
-is in the r-th of n equal parts of the range; it is in few shards of each domain, so a region is read without the others.
+A domain's shards are sorted by `order_key`, a hash that is uniform over 64 bits, and so is what results from merging
+the domains by it: a stretch of that order mixes them in proportion to their sizes. Region r of n is the documents whose
+key is in the r-th of n equal parts of the range; it is in few shards of each domain, so it is read without the others.
 """
 
 from bisect import bisect_right

@@ -5,9 +5,9 @@ files (recompute.py). Either way it is encoded again, and a text whose tokens ar
 the export: what is exported is the text that was encoded, document by document.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,17 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 BATCH_ROWS = 256
 
-# (id, source, origin, the tokens without BOS and EOS) -> the text of the next document of the shard.
-TextOf = Callable[[bytes, str, str, npt.NDArray[Any]], str]
+
+class TextOf(Protocol):
+    """Where the texts of a shard come from."""
+
+    def text(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
+        """The text of the next document of the shard. ids: its tokens without BOS and EOS."""
+        ...
+
+    def finish(self) -> None:
+        """Called after the last document. Raises TextDiffers if there are more texts."""
+        ...
 
 
 class TextDiffers(RuntimeError):
@@ -90,8 +99,11 @@ class Decoded:
 
     tokenizer: Tokenizer
 
-    def __call__(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
+    def text(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
         return self.tokenizer.decode(ids)
+
+    def finish(self) -> None:
+        return
 
 
 def read_rows(
@@ -122,7 +134,7 @@ def read_rows(
             start = int(index.offsets[row])
             every.append(tokens[start : start + int(index.lengths[row])])
             inner = every[-1][head : len(every[-1]) - tail]
-            text = text_of(id_, source, origin, inner)
+            text = text_of.text(id_, source, origin, inner)
             if text_bytes(text) != size or not np.array_equal(tokenizer.encode(text), inner):
                 raise TextDiffers(
                     f"{store.url(entry.bin.path)}: document {row} ({id_.hex()}): its text does not encode to its "
@@ -131,6 +143,7 @@ def read_rows(
             texts.append(text)
             row += 1
         yield _batch(batch, schema, entry.domain, texts, every)
+    text_of.finish()
 
 
 def _batch(

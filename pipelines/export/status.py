@@ -10,7 +10,8 @@ from refinery.loader.format.manifest import MANIFEST, RUN, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.export.checkpoint import Checkpoint, read_checkpoint
-from refinery.pipelines.export.place import KIND, RUN_KIND, WORK, sum_sources
+from refinery.pipelines.export.options import KIND, RUN_KIND, WORK
+from refinery.pipelines.export.place import sum_sources
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class ExportStatus:
 
 
 def export_status(location: str) -> ExportStatus:
-    """The status of the export at a local folder or gs:// prefix. Raises ValueError where there is none, and FormatError
-    (a ValueError, too) for damaged records.
+    """The status of the export at a local folder or gs:// prefix. Raises ValueError where there is none, and
+    FormatError (a ValueError, too) for damaged records.
     """
     store = open_store(location)
     if store.size(RUN) is None:
@@ -93,9 +94,8 @@ def text_lines(status: ExportStatus) -> Iterator[str]:
         of = f" of {status.planned:,}" if status.planned is not None else ""
         yield f"{status.step}: {status.done:,}{of} parts done; the same `refinery export` command goes on"
     for source, counts in status.sources.items():
-        yield (
-            f"  {source}: {counts['documents']:,} documents, {counts['tokens']:,} tokens, {counts['bytes']:,} bytes of text"
-        )
+        documents, tokens, size = (counts[name] for name in ("documents", "tokens", "bytes"))
+        yield f"  {source}: {documents:,} documents, {tokens:,} tokens, {size:,} bytes of text"
     for split, tokens in status.leftover.items():
         yield f"  left over for the next corpus, {split}: {tokens:,} tokens"
 

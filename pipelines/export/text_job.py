@@ -130,8 +130,8 @@ def finish(store: Store, name: str, fingerprint: str, record: Mapping[str, Any])
 def export_shard(line: bytes, job: TextJob, text_of: Callable[[], TextOf] | None = None) -> bytes:
     """Write and publish the file of one shard; returns its side-output record.
 
-    line: of `shard_tasks`. text_of: makes where its texts come from (None: its tokens). A shard that is done already
-    costs two requests. Memory: as `read_rows`; disk: the file.
+    line: of `shard_tasks`. text_of: makes where its texts come from (None: from its tokens). A shard that is done
+    already costs two requests. Memory: as `read_rows`; disk: the file.
     """
     entry = parse_entry(orjson.loads(line))
     work = open_store(job.work)

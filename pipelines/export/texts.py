@@ -11,15 +11,15 @@ import apache_beam as beam
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, seal
 from refinery.loader.storage.store import CHUNK
 from refinery.pipelines.export.card import write_card
-from refinery.pipelines.export.options import COMPRESSIONS, ExportOptions, chosen_fields
-from refinery.pipelines.export.place import KIND, Place, SourceCorpus, listed_files, sum_sources
+from refinery.pipelines.export.options import COMPRESSIONS, KIND, ExportOptions, chosen_fields
+from refinery.pipelines.export.place import Place, SourceCorpus, listed_files, sum_sources
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, file_name, shard_tasks
 from refinery.pipelines.export.write_mds import index_bytes
 from refinery.pipelines.run.prefix import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport
-from refinery.transforms.core.task_list import write_task_list
+from refinery.transforms.core.task_list import TaskList, write_task_list
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 REPORT = "report.json"
@@ -34,6 +34,7 @@ class TextExport:
     options: ExportOptions
     runner: Runner
     work: str = ""  # of the corpus, "" for PREFIX/work
+    recipe: str = ""  # the corpus' own, needed where it has stages of its own
     say: Callable[[str], None] = print
 
     def run(self) -> dict[str, Any]:
@@ -62,16 +63,16 @@ class TextExport:
         entries = self.corpus.manifest.shards
         return {file_name(self.options, e.split, e.domain, e.index, e.count) for e in entries}
 
-    def _transform(self, job: TextJob) -> Callable[[Any], beam.PTransform]:
+    def _transform(self, job: TextJob) -> Callable[[TaskList], Any]:
         """What writes the shards of a task list: their texts from their tokens, or from the work files."""
         tokenizer = load_tokenizer(job.corpus.tokenizer)
         if tokenizer.lossless:
             return lambda tasks: ExportShards(tasks, job)
         from refinery.pipelines.export.recompute import plan_recomputation
 
-        return plan_recomputation(self.corpus, self.work, job, self.place)
+        return plan_recomputation(self.corpus, self.work, self.recipe, job, self.runner)
 
-    def _run_job(self, job: TextJob, transform: Callable[[Any], beam.PTransform]) -> dict[str, Any]:
+    def _run_job(self, job: TextJob, transform: Callable[[TaskList], Any]) -> dict[str, Any]:
         place, shards = self.place, self.corpus.manifest.shards
 
         def build(pipeline: beam.Pipeline) -> None:

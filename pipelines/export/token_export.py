@@ -14,8 +14,8 @@ import apache_beam as beam
 from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPlan, read_checkpoint, write_checkpoint
-from refinery.pipelines.export.options import ExportOptions
-from refinery.pipelines.export.place import KIND, Place, SourceCorpus, digest, listed_files, sum_sources
+from refinery.pipelines.export.options import KIND, ExportOptions
+from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
 from refinery.pipelines.export.token_job import CountRegions, TokenJob, WriteRegions, leftover_file, task_lines
@@ -81,9 +81,9 @@ class TokenExport:
         found = read_checkpoint(self.place.store)
         if found is not None and found.state != "complete":
             if dict(found.corpus) != ours:
+                other = f"{found.corpus['name']} (fingerprint {found.corpus['fingerprint']:.12}…)"
                 raise RefineError(
-                    f"{self.output}: the corpus {found.corpus['name']} (fingerprint {found.corpus['fingerprint']:.12}…) is "
-                    "being written there; run its command to the end first"
+                    f"{self.output}: the corpus {other} is being written there; run its command to the end first"
                 )
             return found
         corpora = before["corpora"] if before else []

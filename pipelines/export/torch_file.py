@@ -96,7 +96,7 @@ def write_torch_file(path: Path, tokens: npt.NDArray[Any]) -> TorchFile:
 
 
 def read_torch_file(stream: BinaryIO, what: str) -> TorchFile:
-    """Where the tokens are in a file that `write_torch_file` wrote. Raises FormatError, naming `what`, for any other."""
+    """Where the tokens are in a file of `write_torch_file`. Raises FormatError, naming `what`, for any other file."""
     try:
         with zipfile.ZipFile(stream) as archive:
             info = archive.getinfo(f"{ROOT}/data/0")

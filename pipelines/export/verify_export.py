@@ -1,7 +1,7 @@
 """Check a finished export: every file, every count, and that its texts are those of the corpus.
 
-The manifest holds the SHA-256 of each shard's tokens as the corpus has them. Every exported text is encoded again by the
-tokenizer in the export, and the digest of all its tokens must be that one. The corpus itself is not needed.
+The manifest holds the SHA-256 of each shard's tokens as the corpus has them. Every exported text is encoded again by
+the tokenizer in the export, and the digest of all its tokens must be that one. The corpus itself is not needed.
 """
 
 import time
@@ -23,8 +23,8 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.verify_files import collect
 from refinery.pipelines.commands.verify_shard import check_file
 from refinery.pipelines.export.checkpoint import CHECKPOINT
-from refinery.pipelines.export.options import TOKENS
-from refinery.pipelines.export.place import KIND, WORK, file_entries, sum_sources
+from refinery.pipelines.export.options import KIND, TOKENS, WORK
+from refinery.pipelines.export.place import file_entries, sum_sources
 from refinery.pipelines.export.read_back import read_documents
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -216,7 +216,8 @@ class ShardCheck:
     def _end_of_part(self, path: str, part: Mapping[str, Any], digest: Any) -> Iterator[str]:
         has_tokens = self.tokenizer is not None or "input_ids" in self.manifest["fields"]
         if has_tokens and digest.hexdigest() != part["tokens_sha256"]:
-            yield f"{path}: its documents encode to tokens with sha256 {digest.hexdigest()}, {part['tokens_sha256']} expected"
+            found, expected = digest.hexdigest(), part["tokens_sha256"]
+            yield f"{path}: its documents encode to tokens with sha256 {found}, {expected} expected"
 
     def _count(self, document: Mapping[str, Any], sources: dict[str, dict[str, int]]) -> None:
         if not {"source", "text_bytes", "token_count"} <= document.keys():

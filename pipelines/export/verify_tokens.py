@@ -43,13 +43,13 @@ def check_token_shards(store: Store, manifest: Mapping[str, Any], damaged: set[s
             yield f"{MANIFEST}: totals.{name} is {manifest['totals'][name]}, {expected} expected from its sources"
     documents = sum(corpus["documents"] for corpus in manifest["corpora"])
     if manifest["totals"]["documents"] != documents:
-        yield f"{MANIFEST}: totals.documents is {manifest['totals']['documents']}, {documents} expected from its corpora"
+        yield f"{MANIFEST}: totals.documents is {manifest['totals']['documents']}, its corpora have {documents}"
 
 
 def _check_sources(parts: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for part in parts:
-        if sum(part["sources"].values()) != part["tokens"]:
-            yield f"{part['file']['path']}: its sources have {sum(part['sources'].values())} tokens, {part['tokens']} expected"
+        if (found := sum(part["sources"].values())) != part["tokens"]:
+            yield f"{part['file']['path']}: its sources have {found} tokens, {part['tokens']} expected"
 
 
 def _check_provenance(
@@ -101,7 +101,7 @@ def _check_shard(
     starts: Positions,
     ends: Positions,
 ) -> Iterator[str]:
-    """Failures of a shard whose first token is at `position`: its format, its ids, and BOS and EOS where they belong."""
+    """Failures of a shard whose first token is at `position`: its format, its ids, BOS and EOS where they belong."""
     path, tokenizer = part["file"]["path"], manifest["tokenizer"]
     with store.open(path) as stream:
         found = read_torch_file(stream, path)

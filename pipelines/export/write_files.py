@@ -33,7 +33,7 @@ def compressed(path: Path, compression: str) -> Iterator[BinaryIO]:
         elif compression == "zstd":
             compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
             with compressor.stream_writer(raw, closefd=False) as stream:
-                yield stream  # type: ignore[misc]
+                yield stream
         else:
             yield raw
 

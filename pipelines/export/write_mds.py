@@ -1,7 +1,7 @@
-"""MosaicML's MDS, which its library `streaming` reads: one file for each shard of the corpus, and index.json beside them.
+"""MosaicML's MDS, which its library `streaming` reads: a file for each shard of the corpus, and index.json beside them.
 
-A file is the number of samples, the offset of each (both little-endian 32 bits), the columns as JSON, and the samples. A
-sample is the sizes of its columns of variable size, and then all its values, in order of the columns' names.
+A file is the number of samples, the offset of each (both little-endian 32 bits), the columns as JSON, and the samples.
+A sample is the sizes of its columns of variable size, and then all its values, in order of the columns' names.
 """
 
 import json
