@@ -11,7 +11,7 @@ import orjson
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageConflict, Store, checksums
+from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.phase_jobs import PhaseJobs
@@ -133,7 +133,11 @@ class Place:
         known = {*listed, MANIFEST, RUN}
         for name in self.store.list():
             if name.startswith(f"{WORK}/") or (name in superseded and name not in known):
-                self.store.delete(name)
+                try:
+                    self.store.delete(name)
+                except StorageError as error:
+                    if error.status != 403:  # who may not delete leaves it there: nothing reads it
+                        raise
             elif name not in known:
                 raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
         self.store.sweep()

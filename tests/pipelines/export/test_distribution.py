@@ -1,5 +1,7 @@
 """`refinery shards`: what a node is told, what it fetches over a bad line, and the example that trains."""
 
+import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -7,19 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from refinery.loader import NodeStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import MANIFEST, FileEntry, unseal
 from refinery.loader.remote.fetch_files import fetch_files
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import checksums
-from refinery.loader.stream.node import node_shards
+from refinery.loader.stream.node import PLATEAU, node_shards
+from refinery.pipelines.commands.command_line import build_parser
 from refinery.pipelines.export.distribution import shards_of_node
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.export.exporting import export, files_of, read_pt
 from tests.pipelines.inputs import run
-from tests.test_docs import ROOT
+from tests.test_docs import FENCE, ROOT, rows
 
 TEXTS = {("train", "web"): [[f"shard {k} page {i} " * 3 for i in range(6)] for k in range(12)]}
 
@@ -151,3 +155,47 @@ def test_the_example_trains_is_killed_and_goes_on(corpus: Path, tmp_path: Path) 
     losses = [json.loads(line) for line in whole.splitlines()]
     assert losses[-1]["loss"] < losses[0]["loss"] / 2
     assert len({entry["shard"] for entry in losses}) > 2
+
+
+PAGE = (ROOT / "docs" / "volunteers.md").read_text()
+
+
+def test_the_page_names_every_argument_and_its_default() -> None:
+    parameters = inspect.signature(NodeStream).parameters
+    told = {cells[0].strip("`"): cells[1] for cells in rows(PAGE) if cells[0].startswith("`") and len(cells) == 3}
+    told = {name: cell for name, cell in told.items() if name not in ("NodeStream",)}
+    assert list(told) == list(parameters)
+    for name, parameter in parameters.items():
+        if name == "plateau":
+            assert (
+                ast.literal_eval(told[name][len("`PlateauParams(") : -2].split("=")[1].split(",")[0]) == PLATEAU.window
+            )
+            assert f"max_improvement={PLATEAU.max_improvement}, max_variance={PLATEAU.max_variance}" in told[name]
+        elif parameter.default is not inspect.Parameter.empty:
+            assert ast.literal_eval(told[name]) == parameter.default
+
+
+def test_the_pages_code_runs(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out" / "demo").mkdir(parents=True)
+    (tmp_path / "out" / "demo" / "corpus").symlink_to(corpus)
+    monkeypatch.chdir(tmp_path)
+    (block,) = [body for language, body in FENCE.findall(PAGE) if language == "python"]
+    found: dict[str, object] = {}
+    exec(compile(block, "volunteers.md", "exec"), found)  # noqa: S102 - our own page
+    assert isinstance(found["state"], dict) and found["state"]["node"] == "anna"
+
+
+def test_the_pages_commands_are_commands() -> None:
+    """Every `refinery …` line of the pages, with its flags, is understood by the command line."""
+    lines = [
+        line.split("  #")[0]
+        for page in ("volunteers.md", "export.md")
+        for _, body in FENCE.findall((ROOT / "docs" / page).read_text())
+        for line in body.splitlines()
+        if line.startswith("refinery ")
+    ]
+    assert len(lines) >= 8
+    for line in lines:
+        words = line.replace("FORMAT", "jsonl").split()[1:]
+        args, flags = build_parser().parse_known_args(words)
+        assert flags == [] and args.command == words[0], line

@@ -1,7 +1,7 @@
 """Exports read by the libraries that their formats belong to: datasets, webdataset, torch. For `make test-torch`.
 
-Not MosaicML's `streaming`: it needs an older google-cloud-storage than the funnel, so both cannot be installed. Its format
-is read in test_text_formats.py by a reader of its own.
+Not MosaicML's `streaming`, which needs an older google-cloud-storage than the funnel: its format is read in
+test_text_formats.py by a reader of its own.
 """
 
 import os
