@@ -190,8 +190,8 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what was checked and every failure."""
+    from refinery.pipelines.checks.verify_export import is_export, verify_export
     from refinery.pipelines.commands.verify import verify
-    from refinery.pipelines.export.verify_export import is_export, verify_export
 
     refuse_flags(flags)
     report = verify_export(args.prefix) if is_export(args.prefix) else verify(args.prefix)

@@ -30,6 +30,9 @@ def export_corpus(
     """
     if append and options.format != TOKENS:
         raise ValueError(f"--append: given with --format {options.format}, it is for --format {TOKENS}")
+    for place in (str(prefix), str(output)):
+        if runner.remote and not place.startswith("gs://"):
+            raise ValueError(f"{place}: given with --runner {runner.name}, whose workers need gs://bucket/prefix")
     corpus = open_corpus(str(prefix))
     if options.format == TOKENS:
         from refinery.pipelines.export.token_export import TokenExport

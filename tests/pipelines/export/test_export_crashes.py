@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST
+from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.status import export_status
-from refinery.pipelines.export.verify_export import verify_export
 from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.fork_server import ForkServer

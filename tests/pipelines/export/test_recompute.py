@@ -9,9 +9,9 @@ import pytest
 import sentencepiece
 import yaml
 
+from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.recompute import RecomputedTexts
 from refinery.pipelines.export.rows import TextDiffers
-from refinery.pipelines.export.verify_export import verify_export
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.export.exporting import corpus_shards, export, read_jsonl
 from tests.pipelines.inputs import refine

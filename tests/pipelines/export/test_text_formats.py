@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from refinery.loader.format.manifest import MANIFEST, unseal
+from refinery.pipelines.checks.read_back import read_documents
+from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.options import all_fields
-from refinery.pipelines.export.read_back import read_documents
 from refinery.pipelines.export.rows import TextDiffers
-from refinery.pipelines.export.verify_export import verify_export
 from tests.corpus_factory import COLUMNS, build_corpus, edit_manifest
 from tests.pipelines.export.exporting import (
     corpus_shards,
@@ -165,6 +165,11 @@ def test_options_that_do_not_fit(corpus: Path, tmp_path: Path, options: Any, for
     with pytest.raises(ValueError, match=message):
         export(corpus, tmp_path / "out", format_, **options)
     assert not (tmp_path / "out").exists()
+
+
+def test_workers_elsewhere_need_a_bucket(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="given with --runner DataflowRunner, whose workers need gs://"):
+        export(corpus, tmp_path / "out", "jsonl", runner="DataflowRunner")
 
 
 def test_a_place_that_holds_something_else_stays_as_it_is(corpus: Path, tmp_path: Path) -> None:

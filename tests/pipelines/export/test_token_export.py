@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT, SplitPlan
 from refinery.pipelines.export.regions import overlapping
 from refinery.pipelines.export.status import export_status, text_lines
 from refinery.pipelines.export.token_export import cut_shards
-from refinery.pipelines.export.verify_export import verify_export
 from tests.corpus_factory import SEED, build_corpus, edit_manifest, hash64
 from tests.pipelines.export.exporting import corpus_shards, export, files_of, read_pt
 

@@ -15,8 +15,8 @@ import pytest
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.manifest import MANIFEST, seal, unseal
 from refinery.loader.storage.store import checksums
+from refinery.pipelines.checks.verify_export import is_export, verify_export
 from refinery.pipelines.export.torch_file import read_torch_file, write_torch_file
-from refinery.pipelines.export.verify_export import is_export, verify_export
 from tests.corpus_factory import build_corpus
 from tests.pipelines.export.exporting import export, read_pt
 from tests.pipelines.inputs import run

@@ -20,12 +20,11 @@ from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_version, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.commands.verify_files import collect
-from refinery.pipelines.commands.verify_shard import check_file
+from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.options import KIND, TOKENS, WORK
 from refinery.pipelines.export.place import file_entries, sum_sources
-from refinery.pipelines.export.read_back import read_documents
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -116,7 +115,7 @@ def _check(report: ExportReport) -> Iterator[str]:
             if failures:
                 damaged.add(entry.path)
     if manifest["options"]["format"] == TOKENS:
-        from refinery.pipelines.export.verify_tokens import check_token_shards
+        from refinery.pipelines.checks.verify_tokens import check_token_shards
 
         yield from check_token_shards(store, manifest, damaged)
         report.documents, report.tokens = manifest["totals"]["documents"], manifest["totals"]["tokens"]
