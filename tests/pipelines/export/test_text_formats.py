@@ -96,9 +96,9 @@ def test_one_file_for_each_split(corpus: Path, tmp_path: Path, compression: str)
 
 
 def test_the_same_bytes_wherever_the_corpus_is_and_whoever_runs(corpus: Path, tmp_path: Path) -> None:
-    """Another place, another moment, another runner; of each kind of file one."""
+    """Another place, another moment, another runner; a card and a tar, which know the time elsewhere."""
     other = build_corpus(tmp_path / "elsewhere")
-    for format_ in ("jsonl", "huggingface", "webdataset", "mds"):
+    for format_ in ("huggingface", "webdataset"):
         export(corpus, tmp_path / "one" / format_, format_)
         export(other, tmp_path / "two" / format_, format_, runner="DirectRunner")
     assert files_of(tmp_path / "one") == files_of(tmp_path / "two")
