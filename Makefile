@@ -8,7 +8,8 @@ AUDIT := $(VENV)/audit
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
-WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py
+WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
+    tests/pipelines/export/test_libraries.py
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include)
 RECIPE := recipes/demo.yaml
@@ -53,10 +54,12 @@ $(AUDIT)/.installed: requirements-audit.txt | $(VENV)/.installed
 	    --requirement requirements-audit.txt
 	touch $@
 
-# What `make test` skips without PyTorch. .venv stays without it: an environment of its own borrows everything else.
+# What `make test` skips without PyTorch, and without the libraries that exports are for. .venv stays without them: an
+# environment of its own borrows everything else.
 $(TORCH)/.installed: $(VENV)/.installed setup.py
 	$(PYTHON) -m venv $(TORCH)
-	$(TORCH)/bin/pip install --quiet --disable-pip-version-check $$(grep -o 'torch==[0-9.]*' setup.py | head -1)
+	$(TORCH)/bin/pip install --quiet --disable-pip-version-check \
+	    $$(grep -oE '"(torch|datasets|webdataset)==[0-9.]*' setup.py | tr -d '"' | sort -u)
 	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
 	    > $$($(TORCH)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
 	touch $@

@@ -86,6 +86,7 @@ setup(
     extras_require={
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
+        "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
         "dev": [
             "bandit>=1.8,<2",
             "build>=1.3,<2",

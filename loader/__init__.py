@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refinery.loader.stream.corpus import Corpus
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams
     from refinery.loader.stream.mixing import MixParams, MixStage, RepetitionLimit
+    from refinery.loader.stream.node import NodeStream
     from refinery.loader.stream.order import OrderParams
     from refinery.loader.stream.state import StateError
     from refinery.loader.stream.stream import TokenStream
@@ -30,6 +31,7 @@ _MODULES = {
     "FormatError": "errors",
     "MixParams": "stream.mixing",
     "MixStage": "stream.mixing",
+    "NodeStream": "stream.node",
     "OrderParams": "stream.order",
     "RemoteParams": "remote.blocks",
     "RepetitionLimit": "stream.mixing",
@@ -49,6 +51,7 @@ __all__ = [
     "FormatError",
     "MixParams",
     "MixStage",
+    "NodeStream",
     "OrderParams",
     "RemoteParams",
     "RepetitionLimit",

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+SHARDS = 10  # of a node that trains alone: its primary and the next nine
+
 
 def _score(node: str, shard: str) -> bytes:
     """SHA-256 of both names, the first one length-prefixed, so that ("a", "bc") and ("ab", "c") differ."""
@@ -122,11 +124,15 @@ class RotateOnPlateau:
         self._steps += 1
         if not self._flat():
             return False
+        self.advance()
+        return True
+
+    def advance(self) -> None:
+        """Move to the next shard at once: the current one is exhausted."""
         self._index = (self._index + 1) % len(self.shards)
         self._rotations += 1
         self._steps = 0
         self._losses.clear()
-        return True
 
     def _flat(self) -> bool:
         params = self.params

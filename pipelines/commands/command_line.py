@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.commands.acquire import acquire, add_acquire
+from refinery.pipelines.export.arguments import Tools, add_export_commands
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -97,7 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     refine.set_defaults(run=run_refine)
 
-    verify = commands.add_parser("verify", help="check a finished corpus; exit code 0 only if it passes every check")
+    verify = commands.add_parser("verify", help="check a finished corpus or export; exit code 0 only if all holds")
     verify.add_argument("prefix", metavar="PREFIX")
     verify.set_defaults(run=run_verify)
 
@@ -165,6 +166,8 @@ def build_parser() -> argparse.ArgumentParser:
     quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
     quality.add_argument("--seed", type=int, default=1)
     quality.set_defaults(run=run_train_quality)
+
+    add_export_commands(commands, Tools(say, check_beam_flags, refuse_flags))
     return parser
 
 
@@ -190,10 +193,11 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what was checked and every failure."""
+    from refinery.pipelines.checks.verify_export import is_export, verify_export
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
-    report = verify(args.prefix)
+    report = verify_export(args.prefix) if is_export(args.prefix) else verify(args.prefix)
     for line in report.summary_lines():
         say(line)
     return EXIT_FAILED if report.failures else 0

@@ -36,6 +36,7 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.commands.verify_files import (
     FOLDERS,
     RECORDS,
@@ -43,10 +44,9 @@ from refinery.pipelines.commands.verify_files import (
     check_records,
     check_unlisted,
     check_work,
-    collect,
 )
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
-from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_file, check_shard
+from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_shard
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
+from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.commands.verify_shard import BATCH_ROWS
 
 # Folders that may hold no file that the manifest does not list.
@@ -23,17 +24,6 @@ RECORDS: Mapping[str, tuple[str, ...]] = {
     "dead_letters": ("stage", "error", "source", "origin", "sha256", "size"),
     "rejects": ("stage", "reason", "source", "url", "origin", "excerpt"),
 }
-
-
-def collect(what: str, check: Iterable[str]) -> list[str]:
-    """All failures of a check. An exception becomes one more: on corrupt input any library may raise anything."""
-    failures = []
-    try:
-        for failure in check:
-            failures.append(failure)
-    except Exception as error:  # noqa: BLE001 - see above; nothing may stop the other checks
-        failures.append(f"{what}: {type(error).__name__}: {error}")
-    return failures
 
 
 def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[str]) -> Iterator[str]:

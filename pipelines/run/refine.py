@@ -24,6 +24,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
+from refinery.pipelines.run.part_pairs import pair_parts
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
     Phase,
@@ -42,7 +43,7 @@ from refinery.transforms.core.lane import PHASES
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
-from refinery.transforms.write.kept_documents import PartPair, write_pairs
+from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import shard_counts
@@ -221,14 +222,7 @@ class Refinement:
         return totals
 
     def _shards(self, clean: Phase, dedup: Phase) -> Mapping[str, Any]:
-        verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
-        pairs = [
-            PartPair(clean.root, part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""), group)
-            for part in clean.parts("documents")
-            for group in range(part["groups"])
-        ]
-        if verdicts and any(not pair.verdicts for pair in pairs):
-            raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
+        pairs = pair_parts(clean, dedup)
         targets = self.recipe.targets()
         kept = dedup.report["kept"]
         if targets:

@@ -206,5 +206,5 @@ def test_chunks_of_any_size_give_the_same_answer(corpus: Path, monkeypatch: pyte
     expected = check(corpus, samples=0).failures
     assert len(expected) == 2
     for size in (2, 4, 14, 26, 28, 30, 78):
-        monkeypatch.setattr("refinery.pipelines.commands.verify_shard.CHUNK", size)
+        monkeypatch.setattr("refinery.pipelines.checks.file_checks.CHUNK", size)
         assert check(corpus, samples=0).failures == expected

@@ -1,0 +1,127 @@
+"""`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from refinery.loader.format.manifest import SPLITS
+from refinery.loader.stream.assignment import SHARDS
+from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
+
+EXPORT_EXAMPLES = """examples:
+  refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
+  refinery export out/web --format jsonl --single-file --compression gzip --output out/web-one
+  refinery export out/web --format huggingface --output out/web-hf                Parquet and a card, for load_dataset
+  refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
+  refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
+  refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
+Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
+`refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
+
+
+class Tools(NamedTuple):
+    """What the command line lends: print a line; check Beam's flags; refuse flags of commands that run no job."""
+
+    say: Callable[[str], None]
+    check_beam_flags: Callable[[Sequence[str]], None]
+    refuse_flags: Callable[[Sequence[str]], None]
+
+
+def add_export_commands(commands: Any, tools: Tools) -> None:
+    """Add the parsers of the three commands to `commands`, the subparsers of the command line."""
+    export = commands.add_parser(
+        "export",
+        help="the documents or tokens of a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
+        epilog=EXPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
+    export.add_argument("--format", required=True, choices=FORMATS)
+    export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
+    export.add_argument(
+        "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
+    )
+    export.add_argument("--compression", default="", choices=tuple(COMPRESSIONS), help="of jsonl (default: zstd)")
+    export.add_argument("--single-file", action="store_true", help="jsonl: one file for each split")
+    export.add_argument(
+        "--shard-tokens", type=int, default=SHARD_TOKENS, metavar="N", help=f"torch: of a shard ({SHARD_TOKENS:,})"
+    )
+    export.add_argument("--dtype", default=DTYPES[0], choices=DTYPES, help=f"torch: of the tensors ({DTYPES[0]})")
+    export.add_argument("--append", action="store_true", help="torch: go on in an export of other corpora")
+    export.add_argument(
+        "--work", default="", metavar="LOCATION", help="where the corpus' parts are (PREFIX/work), if they are needed"
+    )
+    export.add_argument(
+        "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
+    )
+    export.add_argument(
+        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
+    )
+    export.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes of the local runner"
+    )
+    export.add_argument("--quiet", action="store_true", help="no progress line")
+    export.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+
+    def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
+        from refinery.pipelines.export.export import export_corpus
+        from refinery.pipelines.runners.runner import Runner, launch_flags
+
+        tools.check_beam_flags(flags)
+        options = ExportOptions(
+            format=args.format,
+            fields=tuple(name.strip() for name in args.fields.split(",") if name.strip()),
+            compression=args.compression,
+            single_file=args.single_file,
+            shard_tokens=args.shard_tokens,
+            dtype=args.dtype,
+        )
+        full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
+        runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, tools.say)
+        with runner.open():
+            found = export_corpus(
+                args.prefix, args.output, options, runner, args.append, args.work, args.recipe, tools.say
+            )
+        totals = found["totals"]
+        tools.say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+        tools.say(f"check it:   refinery verify {args.output}")
+        return 0
+
+    export.set_defaults(run=run_export)
+
+    status = commands.add_parser("status", help="where an export stands, by source")
+    status.add_argument("location", metavar="LOCATION", help="of `refinery export`")
+    status.add_argument("--json", action="store_true", help="one JSON object instead of text")
+
+    def run_status(args: argparse.Namespace, flags: Sequence[str]) -> int:
+        from refinery.pipelines.export.status import export_status, json_line, text_lines
+
+        tools.refuse_flags(flags)
+        found = export_status(args.location)
+        for line in [json_line(found)] if args.json else text_lines(found):
+            tools.say(line)
+        return 0 if found.state == "complete" else 1
+
+    status.set_defaults(run=run_status)
+
+    shards = commands.add_parser("shards", help="which shards of a corpus or a torch export a lone node trains on")
+    shards.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
+    shards.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
+    shards.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
+    shards.add_argument("--split", default="train", choices=SPLITS)
+    shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
+    shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
+
+    def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
+        from refinery.pipelines.export.distribution import fetch_shards, json_lines, shards_of_node, text_lines
+
+        tools.refuse_flags(flags)
+        found = shards_of_node(args.location, args.node, args.count, args.split)
+        for line in json_lines(found) if args.json else text_lines(found):
+            tools.say(line)
+        if args.fetch:
+            fetch_shards(args.location, found, args.fetch, tools.say)
+        return 0
+
+    shards.set_defaults(run=run_shards)

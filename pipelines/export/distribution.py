@@ -1,0 +1,87 @@
+"""`refinery shards`: which shards of a corpus or of a token export a node trains on, and these files on its disk.
+
+Needs no Beam: volunteers' nodes install the loader alone.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.fields import Fields
+from refinery.loader.format.manifest import MANIFEST, FileEntry, load_manifest, unseal
+from refinery.loader.remote.fetch_files import fetch_files
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.loader.stream.assignment import SHARDS
+from refinery.loader.stream.node import node_shards
+from refinery.pipelines.export.options import KIND, TOKENS
+
+
+@dataclass(frozen=True)
+class NodeShard:
+    """A shard of a node. rank: 0 is its primary."""
+
+    rank: int
+    url: str
+    tokens: int
+    file: FileEntry
+
+
+def shards_of_node(location: str, node: str, count: int = SHARDS, split: str = "train") -> list[NodeShard]:
+    """The shards of a node, in the order in which it trains on them. location: a corpus or a token export: a folder,
+    gs:// or https://.
+
+    Raises FormatError for anything else, ValueError for a split without shards, and as the store does.
+    """
+    store = open_store(location)
+    found = dict(_token_files(store, split))
+    if not found:
+        raise ValueError(f"--split: {split!r} given, which has no shards in {location}")
+    names = node_shards(found, node, count)
+    return [NodeShard(rank, store.url(name), found[name][1], found[name][0]) for rank, name in enumerate(names)]
+
+
+def _token_files(store: Store, split: str) -> Iterator[tuple[str, tuple[FileEntry, int]]]:
+    """(name, (file, tokens)) of the shards of a split."""
+    try:
+        head = json.loads(store.read(MANIFEST))
+    except FileNotFoundError:
+        raise FormatError(f"{store.root}: {MANIFEST} is missing: no finished corpus or export") from None
+    except ValueError as error:
+        raise FormatError(f"{store.url(MANIFEST)}: {error}") from None
+    if not isinstance(head, dict) or head.get("kind") != KIND:
+        for shard in load_manifest(store)[0].shards:
+            if shard.split == split and shard.tokens:
+                yield shard.bin.path, (shard.bin, shard.tokens)
+        return
+    top = Fields(unseal(store.read(MANIFEST), store.url(MANIFEST)), store.url(MANIFEST))
+    if top.inner("options").text("format") != TOKENS:
+        raise FormatError(f"{store.root}: an export of documents; nodes train on a corpus or on an export to torch")
+    for fields in top.list("shards"):
+        if fields.text("split") == split:
+            file = fields.inner("file")
+            entry = FileEntry(
+                file.path("path"), file.count("size"), file.checksum("crc32c", 8), file.checksum("sha256", 64)
+            )
+            yield entry.path, (entry, fields.count("tokens"))
+
+
+def fetch_shards(location: str, shards: list[NodeShard], folder: str, say: Callable[[str], None]) -> list[Path]:
+    """These shards' files below a folder, verified; what is there already is not fetched again."""
+    return fetch_files(open_store(location), [shard.file for shard in shards], Path(folder), say)
+
+
+def text_lines(shards: list[NodeShard]) -> Iterator[str]:
+    """For the terminal."""
+    for shard in shards:
+        role = "primary" if shard.rank == 0 else f"next {shard.rank}"
+        yield f"{role:<8} {shard.url}  {shard.tokens:,} tokens, {shard.file.size:,} bytes"
+
+
+def json_lines(shards: list[NodeShard]) -> Iterator[str]:
+    """One JSON object per shard."""
+    for shard in shards:
+        file = {"path": shard.file.path, "size": shard.file.size, "sha256": shard.file.sha256}
+        yield json.dumps({"rank": shard.rank, "url": shard.url, "tokens": shard.tokens, **file}, sort_keys=True)

@@ -1,0 +1,165 @@
+"""Where an export goes: whose it is, its jobs, its manifest at the end, and what attempts left behind."""
+
+import hashlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
+from refinery.loader.format.shard_files import read_file
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
+from refinery.pipelines.export.options import RUN_KIND, WORK
+from refinery.pipelines.recipe.recipe import FailureParams
+from refinery.pipelines.run.phase_jobs import PhaseJobs
+from refinery.pipelines.run.prefix import RefineError, location
+from refinery.pipelines.runners.runner import Build, Runner
+
+
+def digest(payload: Mapping[str, Any]) -> str:
+    """sha256 of plain data."""
+    return hashlib.sha256(orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+@dataclass(frozen=True)
+class SourceCorpus:
+    """The corpus that is exported: its location, its manifest, and the sha256 of that."""
+
+    root: str
+    manifest: Manifest
+    sha256: str
+
+    @property
+    def store(self) -> Store:
+        return open_store(self.root)
+
+    def tokenizer_file(self) -> tuple[str, bytes]:
+        """Path and bytes of its tokenizer. Raises as `read_file`."""
+        path = self.manifest.tokenizer.path
+        entry = next(file for file in self.manifest.files if file.path == path)
+        return path, read_file(self.store, entry)
+
+    def plain(self) -> dict[str, Any]:
+        """What an export's manifest says of it: nothing of where it is."""
+        return {"name": self.manifest.name, "fingerprint": self.manifest.fingerprint, "manifest_sha256": self.sha256}
+
+
+def open_corpus(prefix: str) -> SourceCorpus:
+    """The corpus at a local folder or gs:// prefix. Raises FormatError for anything else, ValueError for the web."""
+    if prefix.startswith(("http://", "https://")):
+        raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
+    root = location(prefix)
+    manifest, data = load_manifest(open_store(root))
+    return SourceCorpus(root, manifest, checksums(data).sha256)
+
+
+@dataclass
+class Place:
+    """The location of an export. identity: what decides it; another one is refused."""
+
+    output: str
+    identity: Mapping[str, Any]
+    runner: Runner
+    name: str
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.root = location(self.output)
+        self.work = f"{self.root}/{WORK}"
+        self.store = open_store(self.root)
+        self.work_store = open_store(self.work)
+        self.fingerprint = digest(self.identity)
+
+    def claim(self) -> None:
+        """Write `_run.json`, or see that it is ours. Raises RefineError for anything else that is there."""
+        if "://" not in self.root and Path(self.root).exists() and not Path(self.root).is_dir():
+            raise RefineError(f"{self.output} is a file, not a folder; choose another --output")
+        payload = {"schema_version": SCHEMA_VERSION, "kind": RUN_KIND, **self.identity, "fingerprint": self.fingerprint}
+        if self.store.size(RUN) is None:
+            if not self.store.is_empty():
+                raise RefineError(f"{self.output} holds {self.store.list()[0]}, no export; choose another --output")
+            try:
+                self.store.create(RUN, seal(payload))
+                return
+            except StorageConflict:
+                pass  # somebody else was faster: compare with what they wrote
+        theirs = unseal(self.store.read(RUN), self.store.url(RUN))
+        if theirs.get("kind") != RUN_KIND:
+            raise RefineError(f"{self.output} holds a corpus, no export; choose another --output")
+        if theirs["fingerprint"] != self.fingerprint:
+            names = [key for key in sorted(self.identity) if theirs.get(key) != self.identity[key]]
+            both = "; ".join(f"{name} is {theirs.get(name)} there, {self.identity[name]} here" for name in names)
+            raise RefineError(f"{self.output} holds another export and stays as it is: {both}. Choose another --output")
+
+    def jobs(self, fingerprint: str) -> PhaseJobs:
+        """What runs the jobs of a fingerprint: launched once, found again, believed only if the report is theirs."""
+        return PhaseJobs(
+            name=self.name,
+            prefix=self.root,
+            work=self.work,
+            runner=self.runner,
+            fingerprints={"export": fingerprint},
+            failures=FailureParams(),
+            say=self.say,
+        )
+
+    def run_job(
+        self, fingerprint: str, report: str, label: str, build: Build, number: int, files: int
+    ) -> dict[str, Any]:
+        """The report of a job, run unless it is there. number: of the job in this export, for its name on Dataflow."""
+        return self.jobs(fingerprint).run("export", report, label, build, number, files)
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The finished manifest, None if there is none. Raises FormatError for a damaged one."""
+        if self.store.size(MANIFEST) is None:
+            return None
+        return unseal(self.store.read(MANIFEST), self.store.url(MANIFEST))
+
+    def add_file(self, name: str, data: bytes) -> dict[str, Any]:
+        """Publish a small file; its entry for the manifest."""
+        self.store.create(name, data)
+        size, crc32c, sha256 = checksums(data)
+        return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
+
+    def tidy(self, listed: Iterable[str], superseded: Collection[str] = ()) -> None:
+        """Remove what attempts left: the work files, temporary ones, and `superseded` files of this export's own.
+
+        After the manifest, and by every later command. Raises RefineError for a file of somebody else, which stays: an
+        export that is uploaded or synchronised as a folder must hold nothing but itself.
+        """
+        known = {*listed, MANIFEST, RUN}
+        for name in self.store.list():
+            if name.startswith(f"{WORK}/") or (name in superseded and name not in known):
+                try:
+                    self.store.delete(name)
+                except StorageError as error:
+                    if error.status != 403:  # who may not delete leaves it there: nothing reads it
+                        raise
+            elif name not in known:
+                raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
+        self.store.sweep()
+
+
+def sum_sources(counts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """Source -> documents, tokens and bytes, summed."""
+    total: dict[str, dict[str, int]] = {}
+    for each in counts:
+        for source, values in each.items():
+            entry = total.setdefault(source, dict.fromkeys(values, 0))
+            for key, value in values.items():
+                entry[key] += value
+    return dict(sorted(total.items()))
+
+
+def file_entries(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What an export's manifest says of each of its files."""
+    parts = [part for name in ("shards", "leftover", "provenance") for part in manifest.get(name, [])]
+    return [*manifest["files"], *(part["file"] for part in parts)]
+
+
+def listed_files(manifest: Mapping[str, Any]) -> list[str]:
+    """Paths of these files."""
+    return [str(entry["path"]) for entry in file_entries(manifest)]
