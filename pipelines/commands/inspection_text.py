@@ -8,6 +8,7 @@ from typing import Any
 from refinery.pipelines.commands.inspection import PHASES, Inspection, PhaseState
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
+from refinery.pipelines.run.empty_sources import loss_warnings
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
 from refinery.transforms.core.safe_text import safe
 
@@ -76,6 +77,7 @@ def _lines(found: Inspection) -> Iterator[str]:
         table = funnel_table(found.funnel, found.seconds, found.manifest.totals["tokens"] if found.manifest else 0)
         yield ""
         yield from (line for line in table if found.manifest or not line.startswith("tokens"))
+        yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
         place = f"{(found.prefix if found.manifest else found.work).rstrip('/')}/dead_letters"
         yield f"dead letters of {stage}: {', '.join(f'{e} {n:,}' for e, n in errors.items())}; listed in {place}"

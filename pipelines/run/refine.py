@@ -15,12 +15,14 @@ import apache_beam as beam
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
-from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
@@ -41,6 +43,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import count_files
@@ -88,10 +91,12 @@ class Refinement:
             check_reach(self.recipe, self.reuse)
         self.tokenizer = check_files(self.recipe)
         self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
-        self.inputs = describe_inputs(self.tasks)
-        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
+        if self.store.size(RUN) is None:  # else they were probed when the run began
+            self._probe()
+        self.inputs = describe_inputs(self.tasks)
+        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.jobs = PhaseJobs(
             name=self.recipe.name,
             prefix=self.prefix,
@@ -110,9 +115,26 @@ class Refinement:
         if self.reuse:
             take_over(self.work, self.reuse, self.fingerprints, self.say)
         clean = self._phase("clean", self._clean)
+        check_sources(self._funnel([clean]), self.recipe.failures)
         dedup = self._phase("dedup", lambda: self._dedup(clean))
+        check_sources(self._funnel([clean, dedup]), self.recipe.failures)
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
+        check_sources(self._funnel([clean, dedup, shards]), self.recipe.failures)
         return self._publish([clean, dedup, shards])
+
+    def _probe(self) -> None:
+        """Raises RecipeError, a line a source, where the first files of a source hold no document."""
+        problems = probe_sources(self.tasks, self.recipe.limits)
+        for source, problem in problems.items():
+            if may_be_empty(self.recipe.failures, source):
+                self.say(f"warning: source {source}: {problem}")
+        fatal = [
+            f"source {source}: {problem}"
+            for source, problem in problems.items()
+            if not may_be_empty(self.recipe.failures, source)
+        ]
+        if fatal:
+            raise RecipeError("\n".join(fatal))
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
@@ -262,6 +284,8 @@ class Refinement:
         )
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
+            self.say(line)
+        for line in loss_warnings(funnel):
             self.say(line)
         return manifest
 
