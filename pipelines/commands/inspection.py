@@ -19,6 +19,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
 from refinery.pipelines.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
+from refinery.pipelines.run.at_work import Lease, others_at_work
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.pipelines.run.phases import Phase, merge_reports, read_phase, read_waves
 
@@ -54,7 +55,7 @@ class Inspection:
     state: "empty"; "foreign": not of Refinery; "damaged": see `problems`; "started"; "running": a job was launched on
     Dataflow and its end is not recorded; "complete". jobs: with their states as last recorded, or live. funnel: as in
     the manifest, for what is done so far; seconds: of work per stage. manifest: None until the corpus is complete.
-    notes: what could not be read, and why, where that does not affect the run.
+    notes: what could not be read, and why, where that does not affect the run. at_work: commands that are at it now.
     """
 
     prefix: str
@@ -70,6 +71,7 @@ class Inspection:
     manifest: Manifest | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    at_work: tuple[Lease, ...] = ()
 
     @property
     def dead(self) -> dict[str, dict[str, int]]:
@@ -107,6 +109,8 @@ class _Inspector:
             manifest = self._look(MANIFEST, lambda: read_manifest(self.store))
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
                 self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
+        at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
+        self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
         jobs = self._jobs({phase.name for phase in done}, {wave["number"] for wave in waves})
         reports = [*(phase.report for phase in done), *waves]
@@ -128,6 +132,7 @@ class _Inspector:
             manifest,
             tuple(dict.fromkeys(self.problems)),
             tuple(self.notes),
+            at_work,
         )
 
     def _look(self, what: str, look: Callable[[], T]) -> T | None:
@@ -184,6 +189,11 @@ class _Inspector:
                 place = self.work_store.url(f"clean/wave-{wave['number']:05d}.json")
                 raise FormatError(f"{place} is of another run")
         return waves
+
+    def _at_work(self) -> list[Lease]:
+        if self.work.startswith(("http://", "https://")):
+            return []  # HTTP locations cannot be listed
+        return others_at_work(self.work_store)
 
     def _claimed(self) -> bool:
         inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")

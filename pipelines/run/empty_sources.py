@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import FailureParams
-from refinery.pipelines.run.prefix import RefineError
+from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.per_document import NOT_SAMPLED
 
 SHOWN = 3  # of the places where a source's documents went

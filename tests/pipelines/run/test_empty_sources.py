@@ -6,8 +6,8 @@ import pytest
 
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, losses
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import build_funnel
-from refinery.pipelines.run.prefix import RefineError
 
 STAGES = ("read", "language", "exact-duplicates")
 Count = tuple[str, str, str, str, int]
