@@ -10,6 +10,7 @@ from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
 from refinery.pipelines.run.empty_sources import loss_warnings
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
+from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.transforms.core.safe_text import safe
 
 LINE = 2_000  # characters of a line that are shown
@@ -20,9 +21,14 @@ def json_line(found: Inspection) -> str:
     """One ASCII JSON object."""
     fields: dict[str, Any] = asdict(found)
     fields["dead"], fields["next"] = found.dead, list(advice(found))
+    fields["sources"] = list(_sources(found))
     if found.manifest is not None:
         fields["manifest"] = summary(found)
     return json.dumps(fields)
+
+
+def _sources(found: Inspection) -> Iterator[dict[str, Any]]:
+    return source_rows(found.funnel, tokens_by_source(found.manifest) if found.manifest else {})
 
 
 def summary(found: Inspection) -> dict[str, Any]:
@@ -77,6 +83,7 @@ def _lines(found: Inspection) -> Iterator[str]:
         table = funnel_table(found.funnel, found.seconds, found.manifest.totals["tokens"] if found.manifest else 0)
         yield ""
         yield from (line for line in table if found.manifest or not line.startswith("tokens"))
+        yield from source_table(_sources(found))
         yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
         place = f"{(found.prefix if found.manifest else found.work).rstrip('/')}/dead_letters"

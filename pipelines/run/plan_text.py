@@ -1,9 +1,12 @@
 """`refinery refine --dry-run`: what is there, what would be taken over and what would run, in words."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.at_work import others_at_work
 from refinery.pipelines.run.funnel import human_bytes
 from refinery.pipelines.run.phases import read_phase, read_waves
@@ -12,20 +15,30 @@ from refinery.pipelines.run.waves import cut_waves, task_bytes, unread_tasks, wa
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.read.sources import ReadTask
 
-if TYPE_CHECKING:
-    from refinery.pipelines.run.refine import Refinement
+
+@dataclass(frozen=True)
+class Plan:
+    """A run before it begins. remote: whether its jobs run elsewhere. identity: what its `_run.json` says."""
+
+    recipe: Recipe
+    prefix: str
+    work: str
+    reuse: str
+    remote: bool
+    tasks: Sequence[ReadTask]
+    identity: Mapping[str, Any]
 
 
-def plan_lines(run: "Refinement") -> Iterator[str]:
-    """Lines about a run that is prepared: a line a source, a line a phase. Reads reports alone, writes nothing."""
+def plan_lines(run: Plan) -> Iterator[str]:
+    """Lines about a run that is prepared: a line a source, then the phases. Reads reports alone, writes nothing."""
     for source in run.recipe.sources:
         yield _source_line(source.name, [task for task in run.tasks if task.source == source.name])
-    for lease in others_at_work(run.work_store):
+    for lease in others_at_work(open_store(run.work)):
         yield f"a command is at work there {lease.words()}"
-    if run.store.size(MANIFEST) is not None:
+    if open_store(run.prefix).size(MANIFEST) is not None:
         yield f"{run.prefix} is complete already; nothing to do"
         return
-    done = [name for name in PHASES if read_phase(run.work, name, run.fingerprints[name]) is not None]
+    done = [name for name in PHASES if read_phase(run.work, name, run.identity["phases"][name]) is not None]
     taken, words = _reused(run, done)
     for name in PHASES:
         if name in done:
@@ -47,7 +60,7 @@ def _source_line(name: str, tasks: Sequence[ReadTask]) -> str:
     return f"source {name}: {files}, {human_bytes(sum(sizes.values()))}, {formats}, {parts}"
 
 
-def _reused(run: "Refinement", done: Sequence[str]) -> tuple[set[str], dict[str, str]]:
+def _reused(run: Plan, done: Sequence[str]) -> tuple[set[str], dict[str, str]]:
     """Phases that --reuse gives, and why another one differs."""
     taken: set[str] = set()
     words: dict[str, str] = {}
@@ -60,11 +73,11 @@ def _reused(run: "Refinement", done: Sequence[str]) -> tuple[set[str], dict[str,
     return taken, words
 
 
-def _clean_lines(run: "Refinement") -> Iterator[str]:
-    reports = read_waves(run.work_store, "clean")
+def _clean_lines(run: Plan) -> Iterator[str]:
+    reports = read_waves(open_store(run.work), "clean")
     left = unread_tasks(run.work, run.tasks, reports)
     if reports:
-        yield f"clean: {len(reports)} waves are done"
+        yield f"clean: {len(reports):,} wave{'s are' if len(reports) != 1 else ' is'} done"
     if run.reuse:
         for name, phase, why in reusable_phases(run.reuse, run.recipe, run.identity):
             if name == "clean" and phase is None:
@@ -73,6 +86,6 @@ def _clean_lines(run: "Refinement") -> Iterator[str]:
         yield f"clean: {describe_waves(run.reuse, waves, left)}"
         taken = {task_key(task) for wave in waves for task in wave.tasks}
         left = [task for task in left if task_key(task) not in taken]
-    todo = cut_waves(left, *wave_limits(run.recipe.run, run.runner.remote))
+    todo = cut_waves(left, *wave_limits(run.recipe.run, run.remote))
     size = human_bytes(sum(map(task_bytes, left)))
     yield f"clean: {len(todo):,} wave{'s' * (len(todo) != 1)} to run, {size} to read"

@@ -38,10 +38,11 @@ from refinery.pipelines.run.phases import (
     remove_orphans,
     remove_work,
 )
-from refinery.pipelines.run.plan_text import plan_lines
+from refinery.pipelines.run.plan_text import Plan, plan_lines
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus
 from refinery.pipelines.run.reuse import take_over
+from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES
@@ -102,7 +103,9 @@ class Refinement:
         self.prepare(probe=True)
         for store, advice in self._places():
             owned(store, self.identity, advice)
-        for line in plan_lines(self):
+        remote = self.runner.remote
+        plan = Plan(self.recipe, self.prefix, self.work, self.reuse, remote, self.tasks, self.identity)
+        for line in plan_lines(plan):
             self.say(line)
 
     def prepare(self, probe: bool = False) -> None:
@@ -311,7 +314,7 @@ class Refinement:
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
-        for line in loss_warnings(funnel):
+        for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
             self.say(line)
         return manifest
 

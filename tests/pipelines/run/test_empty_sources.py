@@ -8,6 +8,7 @@ from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, losses
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import build_funnel
+from refinery.pipelines.run.source_table import source_rows, source_table
 
 STAGES = ("read", "language", "exact-duplicates")
 Count = tuple[str, str, str, str, int]
@@ -77,3 +78,27 @@ def test_a_stage_that_takes_nearly_all_is_warned_of(counts: list[Count], words: 
 def test_losses_are_in_order() -> None:
     rows = funnel(*stage("read", "a", 9, y=1, x=1, z=2), *stage("language", "a", 0, x=9), *stage("read", "b", 0, q=99))
     assert losses(rows, "a") == [("language", "x", 9), ("read", "z", 2), ("read", "x", 1), ("read", "y", 1)]
+
+
+def test_each_source_has_a_line() -> None:
+    lost = [*stage("read", "b", 8, empty=2), *stage("language", "b", 4, language=4)]
+    counts = [*stage("read", "a", 5), *stage("language", "a", 5), *lost]
+    rows = list(source_rows(funnel(*counts, sources=("a", "b", "c")), {"a": 1234}))
+    assert [(row["source"], row["read"], row["kept"], row["tokens"]) for row in rows] == [
+        ("a", 5, 5, 1234),
+        ("b", 10, 4, None),
+        ("c", 0, 0, None),
+    ]
+    head, *lines = source_table(rows)
+    assert head.split() == ["source", "read", "kept", "of", "read", "tokens", "most", "lost", "to"]
+    assert [" ".join(line.split()) for line in lines] == [
+        "a 5 5 100.0% 1,234",
+        "b 10 4 40.0% language language 4, read empty 2",
+        "c 0 0",
+    ]
+
+
+def test_many_sources_are_counted() -> None:
+    names = tuple(f"s{number:02d}" for number in range(43))
+    lines = source_table(source_rows(funnel(sources=names), {}))
+    assert len(lines) == 1 + 40 + 1 and lines[-1].startswith("and 3 more sources; ") and "--json" in lines[-1]

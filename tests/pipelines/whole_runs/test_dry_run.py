@@ -41,8 +41,8 @@ def test_every_state_of_a_run(small: Path, done: Path, tmp_path: Path, capsys: p
     (done / "work/dedup.json").unlink()
     (done / "work/clean/wave-00001.json").unlink()
     code, said = dry_run(capsys, small, done)
-    left = (small / "b.jsonl").stat().st_size
-    assert f"clean: 1 waves are done\nclean: 1 wave to run, {left} B to read\ndedup: to run\n" in said
+    left = (small / "b.jsonl").stat().st_size / 1000
+    assert f"clean: 1 wave is done\nclean: 1 wave to run, {left:.1f} kB to read\ndedup: to run\n" in said
 
 
 def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,4 +69,4 @@ def test_what_would_stop_a_run_stops_it(
 
 def test_a_prefix_of_another_run(small: Path, done: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = dry_run(capsys, small, done, "--set", "shards.seed=2")
-    assert code == 1 and "shards.seed is 0 there, 2 here" in said, said
+    assert code == 1 and "shards.seed is 1 there, 2 here" in said, said
