@@ -37,7 +37,8 @@ class PhaseState:
     """A phase. state: "done", "in progress" (some of its jobs are done), "to do". root: where its parts are, if
     elsewhere.
 
-    waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}.
+    waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}. waves_from: work
+    locations of other runs that hold some of the parts, after --reuse.
     """
 
     name: str
@@ -46,6 +47,7 @@ class PhaseState:
     waves: int = 0
     waves_left: int | None = None
     parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    waves_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -203,11 +205,16 @@ class _Inspector:
         for phase in done:
             if phase.name == name:
                 root = "" if phase.root == self.work else phase.root
-                return PhaseState(name, "done", root, parts=_parts(phase.report))
+                return PhaseState(name, "done", root, parts=_parts(phase.report), waves_from=_roots(phase.report))
         if name == "clean" and waves:
             left = waves[-1].get("waves_left")
             return PhaseState(
-                name, "in progress", "", len(waves), left if isinstance(left, int) else None, _parts(*waves)
+                name,
+                "in progress",
+                waves=len(waves),
+                waves_left=left if isinstance(left, int) else None,
+                parts=_parts(*waves),
+                waves_from=_roots(*waves),
             )
         return PhaseState(name, "to do")
 
@@ -270,6 +277,12 @@ def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for counter in merged["counters"]:
         _count(counter["documents"]), _count(counter["bytes"])
     return merged
+
+
+def _roots(*reports: Mapping[str, Any]) -> tuple[str, ...]:
+    """Locations that parts name as their own."""
+    parts = (part for report in reports for entries in report["parts"].values() for part in entries)
+    return tuple(sorted({str(part["root"]) for part in parts if "root" in part}))
 
 
 def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:

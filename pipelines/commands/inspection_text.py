@@ -73,6 +73,8 @@ def _lines(found: Inspection) -> Iterator[str]:
         yield f"input         {source}: {count['files']:,} files, {human_bytes(count['bytes'])}"
     for number, phase in enumerate(found.phases, 1):
         yield f"phase {number} of 3  {phase.name}: {describe(phase)}"
+        for root in phase.waves_from:
+            yield f"              waves taken over from {root}"
         for folder, count in phase.parts.items():
             size = human_bytes(count["bytes"])
             yield f"              {folder}/ {count['files']:,} files, {count['rows']:,} rows, {size}"

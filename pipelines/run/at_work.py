@@ -184,13 +184,16 @@ class _Held:
                 self.number, self.lease = self.number - 1, before
                 continue
             with contextlib.suppress(OSError):
-                _remove(self.store, old)
+                if not _remove(self.store, old):
+                    return  # a name a minute for days would stay
 
 
-def _remove(store: Store, name: str) -> None:
-    """Without the right to delete, as in a bucket that only takes new objects, a lease stays until it is stale."""
+def _remove(store: Store, name: str) -> bool:
+    """False without the right to delete, as in a bucket that only takes new objects: a lease then stays, and lapses."""
     try:
         store.delete(name)
     except StorageError as error:
         if error.status != 403:
             raise
+        return False
+    return True

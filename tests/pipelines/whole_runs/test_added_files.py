@@ -103,6 +103,7 @@ def test_what_is_to_be_read_is_said(small: Path, files: Path, old: Path, forks: 
     done = refine(forks, small, tmp_path / "new", files, "abcd", "--reuse", old)
     sizes = [sum((files / f"{name}.jsonl").stat().st_size for name in names) / 1000 for names in ("bc", "ad")]
     assert f"taken over from {old} (2 files, {sizes[0]:.1f} kB); 2 files, {sizes[1]:.1f} kB are to be read" in done.out
+    assert f"  waves taken over from {old}/work\n" in forks.run("inspect", tmp_path / "new").out
     assert f"2 input files not there ({files}/a.jsonl, {files}/d.jsonl)" in done.out
     assert "clean: 2 waves are done, 2 to go" in done.out
 

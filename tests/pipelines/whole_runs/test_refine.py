@@ -102,7 +102,8 @@ def test_everything_can_be_left_out(inputs: Path, tmp_path: Path) -> None:
 def test_too_many_dead_letters_fail_until_they_are_borne(inputs: Path, tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"document number {i} is fine"}) for i in range(80)] + ["{broken"] * 20
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
-    arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, "--set", "heuristics=off", "--set", "language=off"]
+    off = [part for name in ("heuristics", "language", "quality") for part in ("--set", f"{name}=off")]
+    arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, *off]
     done = refine(inputs, tmp_path / "out", *arguments, check=False)
     assert done.returncode == 1 and "20 of 100" in done.stderr and "failures.max_ratio" in done.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
