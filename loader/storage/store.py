@@ -20,6 +20,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 import google_crc32c
 
+from refinery.loader.storage.full_disk import naming_full_disk
+
 Names = list[str]  # inside the classes, `list` is a method
 
 CHUNK = 8 << 20
@@ -268,10 +270,9 @@ def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
 
     Locked while its writer is alive, so that `sweep` recognises files of killed writers.
     """
-    final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.parent / f"{TEMPORARY}{secrets.token_hex(8)}"
     try:
-        with temporary.open("xb") as out:
+        with naming_full_disk(final), _new_file(temporary) as out:
             fcntl.flock(out, fcntl.LOCK_EX)
             if isinstance(source, bytes):
                 out.write(source)
@@ -283,6 +284,11 @@ def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
             yield temporary
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.open("xb")
 
 
 def _remove_abandoned(temporary: Path) -> int:

@@ -26,6 +26,7 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web --set near_dup.threshold=0.8
   refinery refine recipes/web.yaml --output out/web2 --reuse out/web --set tokenizer.path=other.json
   refinery refine recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner …    (docs/operations.md)
+  refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
 
@@ -89,12 +90,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_recipe_arguments(refine)
     refine.add_argument("--output", required=True, metavar="PREFIX", help="where the corpus goes: a folder or gs://…")
-    refine.add_argument("--reuse", default="", metavar="PREFIX", help="take over finished phases of another run")
+    refine.add_argument("--reuse", default="", metavar="PREFIX", help="take over what another run has finished")
     refine.add_argument(
         "--work", default="", metavar="LOCATION", help="where the phases' parts go (default: PREFIX/work)"
     )
     refine.add_argument(
         "--discard-work", action="store_true", help="remove the phases' parts when the corpus is complete"
+    )
+    refine.add_argument(
+        "--dry-run", action="store_true", help="check everything and say what would run; nothing is written"
     )
     refine.set_defaults(run=run_refine)
 
@@ -176,7 +180,8 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
     from refinery.pipelines.runners.runner import Runner
 
     check_beam_flags(flags)
-    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    workers = 0 if args.dry_run else args.workers
+    runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say)
     with runner.open():
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
@@ -185,6 +190,9 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
         run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
+        if args.dry_run:
+            run.dry_run()
+            return 0
         totals = run.run().totals
     say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
@@ -330,7 +338,7 @@ def check_beam_flags(flags: Sequence[str]) -> None:
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
     known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
-    known += ["--discard-work"]
+    known += ["--discard-work", "--dry-run"]
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:

@@ -19,6 +19,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
 from refinery.pipelines.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
+from refinery.pipelines.run.at_work import Lease, others_at_work
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.pipelines.run.phases import Phase, merge_reports, read_phase, read_waves
 
@@ -36,7 +37,8 @@ class PhaseState:
     """A phase. state: "done", "in progress" (some of its jobs are done), "to do". root: where its parts are, if
     elsewhere.
 
-    waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}.
+    waves, waves_left: of clean, until it is done. parts: folder -> {"files", "rows", "bytes"}. waves_from: work
+    locations of other runs that hold some of the parts, after --reuse.
     """
 
     name: str
@@ -45,6 +47,7 @@ class PhaseState:
     waves: int = 0
     waves_left: int | None = None
     parts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    waves_from: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Inspection:
     state: "empty"; "foreign": not of Refinery; "damaged": see `problems`; "started"; "running": a job was launched on
     Dataflow and its end is not recorded; "complete". jobs: with their states as last recorded, or live. funnel: as in
     the manifest, for what is done so far; seconds: of work per stage. manifest: None until the corpus is complete.
-    notes: what could not be read, and why, where that does not affect the run.
+    notes: what could not be read, and why, where that does not affect the run. at_work: commands that are at it now.
     """
 
     prefix: str
@@ -70,6 +73,7 @@ class Inspection:
     manifest: Manifest | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    at_work: tuple[Lease, ...] = ()
 
     @property
     def dead(self) -> dict[str, dict[str, int]]:
@@ -107,6 +111,8 @@ class _Inspector:
             manifest = self._look(MANIFEST, lambda: read_manifest(self.store))
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
                 self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
+        at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
+        self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
         jobs = self._jobs({phase.name for phase in done}, {wave["number"] for wave in waves})
         reports = [*(phase.report for phase in done), *waves]
@@ -128,6 +134,7 @@ class _Inspector:
             manifest,
             tuple(dict.fromkeys(self.problems)),
             tuple(self.notes),
+            at_work,
         )
 
     def _look(self, what: str, look: Callable[[], T]) -> T | None:
@@ -185,6 +192,11 @@ class _Inspector:
                 raise FormatError(f"{place} is of another run")
         return waves
 
+    def _at_work(self) -> list[Lease]:
+        if self.work.startswith(("http://", "https://")):
+            return []  # HTTP locations cannot be listed
+        return others_at_work(self.work_store)
+
     def _claimed(self) -> bool:
         inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")
         return inside or self.work_store.size(RUN) is not None
@@ -193,11 +205,16 @@ class _Inspector:
         for phase in done:
             if phase.name == name:
                 root = "" if phase.root == self.work else phase.root
-                return PhaseState(name, "done", root, parts=_parts(phase.report))
+                return PhaseState(name, "done", root, parts=_parts(phase.report), waves_from=_roots(phase.report))
         if name == "clean" and waves:
             left = waves[-1].get("waves_left")
             return PhaseState(
-                name, "in progress", "", len(waves), left if isinstance(left, int) else None, _parts(*waves)
+                name,
+                "in progress",
+                waves=len(waves),
+                waves_left=left if isinstance(left, int) else None,
+                parts=_parts(*waves),
+                waves_from=_roots(*waves),
             )
         return PhaseState(name, "to do")
 
@@ -260,6 +277,12 @@ def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for counter in merged["counters"]:
         _count(counter["documents"]), _count(counter["bytes"])
     return merged
+
+
+def _roots(*reports: Mapping[str, Any]) -> tuple[str, ...]:
+    """Locations that parts name as their own."""
+    parts = (part for report in reports for entries in report["parts"].values() for part in entries)
+    return tuple(sorted({str(part["root"]) for part in parts if "root" in part}))
 
 
 def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:

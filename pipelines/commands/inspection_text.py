@@ -8,7 +8,9 @@ from typing import Any
 from refinery.pipelines.commands.inspection import PHASES, Inspection, PhaseState
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
+from refinery.pipelines.run.empty_sources import loss_warnings
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
+from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.transforms.core.safe_text import safe
 
 LINE = 2_000  # characters of a line that are shown
@@ -19,9 +21,14 @@ def json_line(found: Inspection) -> str:
     """One ASCII JSON object."""
     fields: dict[str, Any] = asdict(found)
     fields["dead"], fields["next"] = found.dead, list(advice(found))
+    fields["sources"] = list(_sources(found))
     if found.manifest is not None:
         fields["manifest"] = summary(found)
     return json.dumps(fields)
+
+
+def _sources(found: Inspection) -> Iterator[dict[str, Any]]:
+    return source_rows(found.funnel, tokens_by_source(found.manifest) if found.manifest else {})
 
 
 def summary(found: Inspection) -> dict[str, Any]:
@@ -66,6 +73,8 @@ def _lines(found: Inspection) -> Iterator[str]:
         yield f"input         {source}: {count['files']:,} files, {human_bytes(count['bytes'])}"
     for number, phase in enumerate(found.phases, 1):
         yield f"phase {number} of 3  {phase.name}: {describe(phase)}"
+        for root in phase.waves_from:
+            yield f"              waves taken over from {root}"
         for folder, count in phase.parts.items():
             size = human_bytes(count["bytes"])
             yield f"              {folder}/ {count['files']:,} files, {count['rows']:,} rows, {size}"
@@ -76,6 +85,8 @@ def _lines(found: Inspection) -> Iterator[str]:
         table = funnel_table(found.funnel, found.seconds, found.manifest.totals["tokens"] if found.manifest else 0)
         yield ""
         yield from (line for line in table if found.manifest or not line.startswith("tokens"))
+        yield from source_table(_sources(found))
+        yield from loss_warnings(found.funnel)
     for stage, errors in found.dead.items():
         place = f"{(found.prefix if found.manifest else found.work).rstrip('/')}/dead_letters"
         yield f"dead letters of {stage}: {', '.join(f'{e} {n:,}' for e, n in errors.items())}; listed in {place}"

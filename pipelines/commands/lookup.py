@@ -152,10 +152,10 @@ def find_records(store: Store, manifest: Manifest, folder: str, wanted: Wanted, 
 
 def find_documents(clean: Phase, dedup: Phase, wanted: Wanted) -> Iterator[Row]:
     """Matching cleaned documents in the work location that deduplication kept."""
-    documents, verdicts = open_store(clean.root), open_store(dedup.root)
+    verdicts = open_store(dedup.root)
     names = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
     for part in clean.parts("documents"):
-        found = list(find_rows(documents, part["path"], wanted, DOCUMENTS))
+        found = list(find_rows(open_store(clean.root_of(part)), part["path"], wanted, DOCUMENTS))
         judged = names.get(part["path"].rpartition("/")[2])
         if found and judged:
             with _damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:

@@ -17,8 +17,8 @@ from refinery.loader.format.manifest import unseal
 from refinery.pipelines.recipe.graphs import clean_documents
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
-from refinery.pipelines.run.prefix import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
 from refinery.transforms.core.report import WriteReport

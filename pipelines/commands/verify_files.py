@@ -100,13 +100,16 @@ def check_work(store: Store, pool: ThreadPoolExecutor) -> Iterator[str]:
 
 
 def _parts(payload: Any) -> Iterator[Any]:
-    """Every entry with a path in the lists under any key "parts", at any depth of JSON."""
+    """Every entry with a path in the lists under any key "parts", at any depth of JSON; those that lie in another run's
+    work location, as all parts of a phase that was taken over, are that run's to check.
+    """
     todo = [(payload, False)]
     while todo:
         value, inside = todo.pop()
         if isinstance(value, dict):
             if inside and "path" in value:
-                yield value
+                if "root" not in value:
+                    yield value
             else:
                 todo += [(inner, inside or key == "parts") for key, inner in value.items()]
         elif isinstance(value, list):

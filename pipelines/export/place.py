@@ -14,8 +14,9 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.recipe.recipe import FailureParams
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phase_jobs import PhaseJobs
-from refinery.pipelines.run.prefix import RefineError, location
+from refinery.pipelines.run.prefix import location
 from refinery.pipelines.runners.runner import Build, Runner
 
 

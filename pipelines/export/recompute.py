@@ -25,10 +25,12 @@ from refinery.pipelines.export.rows import TextDiffers
 from refinery.pipelines.export.text_job import TextJob, export_shard
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.differences import differences
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.part_pairs import pair_parts
 from refinery.pipelines.run.phases import Phase, read_phase
-from refinery.pipelines.run.prefix import RefineError, describe_run, differences
+from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.core.memory import with_memory

@@ -16,7 +16,7 @@ from refinery.pipelines.export.place import Place, SourceCorpus, listed_files, s
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.text_job import ExportShards, TextJob, describe, file_name, shard_tasks
 from refinery.pipelines.export.write_mds import index_bytes
-from refinery.pipelines.run.prefix import RefineError
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import TaskList, write_task_list

@@ -19,7 +19,7 @@ from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
 from refinery.pipelines.export.token_job import CountRegions, TokenJob, WriteRegions, leftover_file, task_lines
-from refinery.pipelines.run.prefix import RefineError
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list

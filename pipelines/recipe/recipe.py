@@ -33,13 +33,15 @@ UNDECIDING = ("failures", "run")
 
 
 class FailureParams(Params):
-    """How many dead letters a run tolerates before it fails. Not part of the fingerprint: raise it, and the same
-    command goes on."""
+    """How many dead letters a run tolerates before it fails, and which sources may end up empty. Not part of the
+    fingerprint: raise it, and the same command goes on."""
 
     max_ratio: Share = 0.01
     """dead letters / documents that a stage may reach before the run fails"""
     grace: Count = 10
     """dead letters of a stage that are always tolerated, so that one damaged record does not fail a small run"""
+    allow_empty: bool | tuple[str, ...] = False
+    """whether the run may go on when nothing of a source is kept: on, or the names of such sources"""
 
 
 class RunParams(Params):
@@ -88,7 +90,7 @@ class Recipe(Params):
     rejects: RejectParams = RejectParams()
     """what is kept of dropped documents"""
     failures: FailureParams = FailureParams()
-    """how many dead letters a run tolerates"""
+    """how many dead letters a run tolerates, and which sources may end up empty"""
     signature: SignatureParams = SignatureParams()
     """how documents are sketched"""
     rank: RankParams = RankParams()
@@ -126,6 +128,10 @@ class Recipe(Params):
         for name in self.near_dup_in_source:
             if name not in (*names, ANY_SOURCE):
                 raise ValueError(f"near_dup_in_source: {name!r} given, the name of a source or '*' is allowed")
+        allowed = self.failures.allow_empty
+        for name in () if isinstance(allowed, bool) else allowed:
+            if name not in names:
+                raise ValueError(f"failures.allow_empty: {name!r} given, on or names of sources are allowed")
         if self.reference_corpora and not self.exact_dup:
             raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
         return self

@@ -70,9 +70,20 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
         "stages": list(describe_stages(recipe, phase)),
         "recipe": sections,
         "files": [[path, file_digest(path)] for path in corpora if phase == "dedup"],
-        "python": "{}.{}".format(*sys.version_info[:2]),
-        "unicode": unicodedata.unidata_version,
+        **describe_environment(),
     }
+
+
+def describe_environment() -> dict[str, str]:
+    """What of the interpreter decides results: its version, and that of its Unicode tables."""
+    return {"python": "{}.{}".format(*sys.version_info[:2]), "unicode": unicodedata.unidata_version}
+
+
+def cleaning_fingerprint(recipe: Recipe) -> str:
+    """What phase 1 makes of a file that a ReadTask describes: its fingerprint without sources and inputs."""
+    described = describe_phase(recipe, "clean")
+    sections = {name: section for name, section in described["recipe"].items() if name != "sources"}
+    return fingerprint({**described, "recipe": sections})
 
 
 def phase_fingerprints(recipe: Recipe, inputs: Sequence[dict[str, Any]]) -> dict[str, str]:

@@ -99,5 +99,5 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
     lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
     parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
-    lines.append(f"({parts}- dropped for a reason, ! dead letters; per source in manifest.json)")
+    lines.append(f"({parts}- dropped for a reason, ! dead letters; by source and stage in manifest.json)")
     return lines

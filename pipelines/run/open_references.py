@@ -45,10 +45,9 @@ def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
             f"{work}: the signatures of {corpus.prefix} are not there; name its work location with `work`, or make it "
             "again without --discard-work"
         )
-    root = open_store(clean.root)
     return ReferenceCorpus(
         name=corpus.prefix,
-        parts=tuple((root.url(part["path"]), part["rows"]) for part in clean.parts("signatures")),
+        parts=tuple((clean.url(part), part["rows"]) for part in clean.parts("signatures")),
         provenance=tuple(
             (store.url(shard.provenance.path), shard.documents, shard.provenance.crc32c) for shard in manifest.shards
         ),

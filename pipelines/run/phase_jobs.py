@@ -8,8 +8,9 @@ from refinery.loader.format.manifest import unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
 from refinery.pipelines.recipe.recipe import FailureParams
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
-from refinery.pipelines.run.prefix import RefineError, location
+from refinery.pipelines.run.prefix import location
 from refinery.pipelines.runners.runner import Build, Runner
 
 

@@ -14,13 +14,16 @@ from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError, Store
 from refinery.pipelines.dataflow.job_records import JOB
+from refinery.pipelines.run.at_work import LEASE
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse)."""
+    """A finished phase. `root` is the work location that holds its parts (another prefix's after --reuse), but for
+    those that name a root of their own (of waves that were taken over).
+    """
 
     name: str
     fingerprint: str
@@ -28,8 +31,24 @@ class Phase:
     report: Mapping[str, Any]
 
     def parts(self, folder: str) -> list[dict[str, Any]]:
-        """Parts of a folder: {"path", "rows", "size", "crc32c"}, sorted by path."""
+        """Parts of a folder: {"path", "rows", "size", "crc32c"} and perhaps "root", sorted by path."""
         return list(self.report["parts"].get(folder, []))
+
+    def root_of(self, part: Mapping[str, Any]) -> str:
+        """The work location that holds a part. Raises FormatError for one that no run writes: never a web server."""
+        return part_root(part, self.root)
+
+    def url(self, part: Mapping[str, Any]) -> str:
+        """Where a part is."""
+        return open_store(self.root_of(part)).url(part["path"])
+
+
+def part_root(part: Mapping[str, Any], work: str) -> str:
+    """The work location that holds a part which a report in `work` lists. Raises FormatError as `Phase.root_of`."""
+    root = part.get("root", work)
+    if root != work and (not isinstance(root, str) or not root or root.startswith(("http://", "https://"))):
+        raise FormatError(f"{work}: the root of a part is {root!r:.80}: no run writes that here")
+    return str(root)
 
 
 def read_phase(work: str, name: str, fingerprint: str, taken_over: bool = False) -> Phase | None:
@@ -120,7 +139,7 @@ PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0
 LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
-    rf"|{LIST.pattern}|{JOB.pattern}"
+    rf"|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}"
 )
 
 

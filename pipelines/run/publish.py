@@ -1,8 +1,6 @@
 """The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +20,7 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
+from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.recipe.recipe import Recipe
@@ -138,17 +137,17 @@ def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: 
     Up to ROWS_PER_FILE rows become one sorted file, the same for every layout of parts. Beyond that every part stays a
     file of its own, so that memory stays that of one part.
     """
-    parts = [(phase.root, part) for phase in phases for part in phase.parts(folder)]
+    parts = [(phase.root_of(part), part) for phase in phases for part in phase.parts(folder)]
     if not parts:
         return []
     few = sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE
     groups = [parts] if few else [[part] for part in parts]
     files = []
-    with TemporaryDirectory() as scratch:
+    with scratch_folder(folder) as scratch:
         for index, group in enumerate(groups):
             tables = [read_part(root, part["path"], schema) for root, part in group]
             table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in schema.names])
-            local = Path(scratch) / "records.parquet"
+            local = scratch / "records.parquet"
             pq.write_table(table, local, compression="zstd")
             name = f"{folder}/part-{index:05d}.parquet"
             store.create(name, local)

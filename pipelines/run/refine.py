@@ -15,12 +15,16 @@ import apache_beam as beam
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
-from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.at_work import at_work
+from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
+from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
@@ -35,13 +39,17 @@ from refinery.pipelines.run.phases import (
     remove_orphans,
     remove_work,
 )
-from refinery.pipelines.run.prefix import RefineError, claim, describe_run, location, take_over, work_places
+from refinery.pipelines.run.plan_text import Plan, plan_lines
+from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus
+from refinery.pipelines.run.reuse import take_over
+from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
@@ -83,6 +91,29 @@ class Refinement:
         RefineError for a prefix that belongs to something else, a spent failure budget or counts that do not
         reconcile, and whatever a job raises.
         """
+        self.prepare()
+        if self._claim():
+            manifest = read_manifest(self.store)
+            self._tidy(self._finished())  # the command that wrote it may have been killed right after
+            self.say(f"{self.prefix} is complete already; nothing to do")
+            return manifest
+        with at_work(self.work_store, self.runner.remote, self.say):
+            return self._run_phases()
+
+    def dry_run(self) -> None:
+        """Say what `run` would do, after all its checks; nothing is written. Raises as `run` does before it begins."""
+        self.prepare(probe=True)
+        for store, advice in self._places():
+            owned(store, self.identity, advice)
+        remote = self.runner.remote
+        plan = Plan(self.recipe, self.prefix, self.work, self.reuse, remote, self.tasks, self.identity)
+        for line in plan_lines(plan):
+            self.say(line)
+
+    def prepare(self, probe: bool = False) -> None:
+        """Everything before the prefix is claimed: files, inputs, fingerprints. Nothing is written. probe: look into
+        the sources also where the run has begun already, as it did then.
+        """
         self.runner.use_code(self.recipe.CODE.folder, tuple(self.recipe.CODE.files))
         if self.runner.remote:
             from refinery.pipelines.dataflow.flag_checks import check_reach
@@ -90,10 +121,13 @@ class Refinement:
             check_reach(self.recipe, self.reuse)
         self.tokenizer = check_files(self.recipe)
         self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
-        self.inputs = describe_inputs(self.tasks)
-        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
+        if probe or self.store.size(RUN) is None:
+            self._probe()
+        self.inputs = describe_inputs(self.tasks)
+        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
+        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints)
         self.jobs = PhaseJobs(
             name=self.recipe.name,
             prefix=self.prefix,
@@ -104,17 +138,31 @@ class Refinement:
             say=self.say,
         )
         self.reference_corpora = None if self._is_deduplicated() else load_reference_corpora(self.recipe)
-        if self._claim():
-            manifest = read_manifest(self.store)
-            self._tidy(self._finished())  # the command that wrote it may have been killed right after
-            self.say(f"{self.prefix} is complete already; nothing to do")
-            return manifest
+
+    def _run_phases(self) -> Manifest:
         if self.reuse:
-            take_over(self.work, self.reuse, self.fingerprints, self.say)
+            take_over(self.work, self.reuse, self.recipe, self.identity, self.tasks, self.say)
         clean = self._phase("clean", self._clean)
+        check_sources(self._funnel([clean]), self.recipe.failures)
         dedup = self._phase("dedup", lambda: self._dedup(clean))
+        check_sources(self._funnel([clean, dedup]), self.recipe.failures)
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
+        check_sources(self._funnel([clean, dedup, shards]), self.recipe.failures)
         return self._publish([clean, dedup, shards])
+
+    def _probe(self) -> None:
+        """Raises RecipeError, a line a source, where the first files of a source hold no document."""
+        problems = probe_sources(self.tasks, self.recipe.limits)
+        for source, problem in problems.items():
+            if may_be_empty(self.recipe.failures, source):
+                self.say(f"warning: source {source}: {problem}")
+        fatal = [
+            f"source {source}: {problem}"
+            for source, problem in problems.items()
+            if not may_be_empty(self.recipe.failures, source)
+        ]
+        if fatal:
+            raise RecipeError("\n".join(fatal))
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
@@ -125,15 +173,17 @@ class Refinement:
             read_phase(place, "dedup", self.fingerprints["dedup"]) is not None for place in places
         )
 
-    def _claim(self) -> bool:
-        """Make the prefix, and a work location outside it, ours. True when the corpus is complete."""
-        identity = describe_run(self.recipe, self.inputs, self.fingerprints)
+    def _places(self) -> list[tuple[Store, str]]:
+        """The prefix, and a work location outside it, each with advice for when it is another run's."""
         inside = location(self.work).startswith(f"{location(self.prefix)}/")
         reuse = self.prefix if inside else self.work
         advice = f"Choose another --output; with --reuse {reuse} it takes over every phase that is the same."
-        claim(self.store, identity, advice)
-        if not inside:
-            claim(self.work_store, identity, "Choose another --work.")
+        return [(self.store, advice), *([] if inside else [(self.work_store, "Choose another --work.")])]
+
+    def _claim(self) -> bool:
+        """Make these places ours. True when the corpus is complete."""
+        for store, advice in self._places():
+            claim(store, self.identity, advice)
         return self.store.size(MANIFEST) is not None
 
     def _phase(self, name: str, run: Callable[[], Mapping[str, Any]]) -> Phase:
@@ -179,11 +229,10 @@ class Refinement:
         graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
-        store = open_store(clean.root)
         recipe = self.recipe
         if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
             return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
-        parts = [(store.url(part["path"]), part["rows"]) for part in clean.parts("signatures")]
+        parts = [(clean.url(part), part["rows"]) for part in clean.parts("signatures")]
         reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora
         referenced = [part for corpus in reference_corpora for part in corpus.parts]
         documents = sum(rows for _, rows in (*parts, *referenced))
@@ -267,6 +316,8 @@ class Refinement:
         )
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
+            self.say(line)
+        for line in (*source_table(source_rows(funnel, tokens_by_source(manifest))), *loss_warnings(funnel)):
             self.say(line)
         return manifest
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
@@ -21,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import seal
+from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.side_outputs import in_global_window, merge_side_outputs, side_output_record
@@ -65,8 +65,8 @@ class _WriteRecords(beam.DoFn):
 def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
     """Publish `table` as LOCATION/folder/name.parquet and return the side-output record that makes it count."""
     path = f"{folder}/{name}.parquet"
-    with TemporaryDirectory() as scratch:
-        local = Path(scratch) / "part.parquet"
+    with scratch_folder(path) as scratch:
+        local = scratch / "part.parquet"
         pq.write_table(table, local, compression="zstd", store_schema=False, write_page_checksum=True)
         return publish_part(location, path, local, table.num_rows)
 

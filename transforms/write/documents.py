@@ -20,6 +20,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.storage.full_disk import naming_scratch
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
 from refinery.transforms.core.report import publish_part
 from refinery.transforms.core.side_outputs import (
@@ -88,15 +89,17 @@ class _Part:
         self.bytes = 0
 
     def write(self, folder: str, table: pa.Table, compression: str, **options: Any) -> None:
-        if folder not in self.writers:
-            self.writers[folder] = pq.ParquetWriter(
-                self.paths[folder], table.schema, compression=compression, write_page_checksum=True, **options
-            )
-        self.writers[folder].write_table(table)
+        with naming_scratch(self.scratch.name, f"{folder}/{self.name}.parquet"):
+            if folder not in self.writers:
+                self.writers[folder] = pq.ParquetWriter(
+                    self.paths[folder], table.schema, compression=compression, write_page_checksum=True, **options
+                )
+            self.writers[folder].write_table(table)
 
     def close(self, location: str) -> Iterator[bytes]:
         for folder, writer in self.writers.items():
-            writer.close()
+            with naming_scratch(self.scratch.name, f"{folder}/{self.name}.parquet"):
+                writer.close()
             yield publish_part(location, f"{folder}/{self.name}.parquet", self.paths[folder], self.rows)
         self.scratch.cleanup()
 

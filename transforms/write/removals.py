@@ -9,8 +9,6 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
@@ -20,6 +18,7 @@ import pyarrow.parquet as pq
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
+from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
@@ -121,8 +120,8 @@ def publish_removals(file: int, batches: Iterable[bytes], location: str, files: 
     """
     table = pa.concat_tables([deserialize_batch(batch) for batch in batches]).sort_by(ORDER)
     name = removals_name(file, files)
-    with TemporaryDirectory(prefix="refinery-removals-") as scratch:
-        local = Path(scratch) / "removals.parquet"
+    with scratch_folder(name) as scratch:
+        local = scratch / "removals.parquet"
         write_removals(local, table)
         size, crc32c, sha256 = checksums(local)
         open_store(location).create(name, local)

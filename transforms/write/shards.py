@@ -6,8 +6,6 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
@@ -18,6 +16,7 @@ import pyarrow as pa
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.indexed import IndexedWriter
 from refinery.loader.format.manifest import WRITER, Column, shard_name, write_provenance
+from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.lane import Lane
@@ -78,8 +77,8 @@ def write_shard(
     name = shard_name(split, domain, index, count)
     store = open_store(location)
     files: dict[str, dict[str, Any]] = {}
-    with TemporaryDirectory(prefix="refinery-shard-") as scratch:
-        local = {suffix: Path(scratch) / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
+    with scratch_folder(name) as scratch:
+        local = {suffix: scratch / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
         lengths = []
         writer = IndexedWriter(local["bin"], np.dtype(dtype))
         for tokens in table["tokens"]:

@@ -120,19 +120,41 @@ def in_worker(fault: str, **arguments: Any) -> Faults:
 
 POOL = ("--workers", 1)
 KILLED = "worker process 0 ended with signal 9"
+ROOM = r" \(\d[\d.]* [kMGT]?B free in /.*\)"  # at the place of the file that is named
 NO_SPACE, IO = r"\[Errno 28\] No space left on device: .*", r"\[Errno 5\] Input/output error: .*"
 
 FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
-    "disk full in clean, half a file written": (refuse("fill", "work/documents", "ENOSPC"), (), NO_SPACE),
-    "disk full in dedup": (refuse("make", "work/verdicts", "ENOSPC"), (), NO_SPACE),
-    "disk full in shards, half a file written": (refuse("fill", "train/", "ENOSPC"), (), NO_SPACE),
-    "disk full at the manifest": (refuse("link", r"^manifest\.json", "ENOSPC"), (), NO_SPACE + r"manifest\.json"),
+    "disk full in clean, half a file written": (
+        refuse("fill", "work/documents", "ENOSPC"),
+        (),
+        NO_SPACE + r"/documents/part-\w+\.parquet" + ROOM,
+    ),
+    "disk full in dedup": (
+        refuse("make", "work/verdicts", "ENOSPC"),
+        (),
+        NO_SPACE + r"/verdicts/part-\w+\.parquet" + ROOM,
+    ),
+    "disk full in shards, half a file written": (
+        refuse("fill", "train/", "ENOSPC"),
+        (),
+        NO_SPACE + r"/train/s/shard-.*" + ROOM,
+    ),
+    "disk full at the manifest": (
+        refuse("link", r"^manifest\.json", "ENOSPC"),
+        (),
+        NO_SPACE + r"/manifest\.json" + ROOM,
+    ),
+    "quota spent at a list": (refuse("make", "clean/.tmp", "EDQUOT"), (), r"\[Errno 122\] .*clean/list-.*" + ROOM),
     "disk fails as parts are synced": (refuse("sync", "work/signatures/.tmp", "EIO"), (), IO),
     "disk fails as signatures are read": (refuse("read", "work/signatures/part", "EIO"), (), IO + "work/signatures"),
     "disk fails as documents are read": (refuse("read", "work/documents/part", "EIO"), (), IO + "work/documents"),
     "disk fails as verdicts are read": (refuse("read", "work/verdicts/part", "EIO"), (), IO + "work/verdicts"),
     "disk fails again and again, with retries": (refuse("link", r"train/.*\.bin", "EIO"), DIRECT, IO + r"\.bin"),
-    "files may not grow": ([("limit_file_size", {"size": 4096})], (), r"\[Errno 27\].*File too large"),
+    "files may not grow": (
+        [("limit_file_size", {"size": 4096})],
+        (),
+        r"\[Errno 27\].*File too large: .*parquet" + ROOM,
+    ),
     "a worker is killed in clean": (
         in_worker("kill_at", root="ROOT", what="link", name="work/documents"),
         POOL,

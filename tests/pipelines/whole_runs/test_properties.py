@@ -48,6 +48,7 @@ def run(folder: Path, lines: list[Any], tokenizer: str, files: int = 2, **sectio
         "sources": [{"name": "s", "paths": [f"{folder}/*.jsonl"]}],
         "tokenizer": {"path": tokenizer},
         "shards": {"validation": 0.2, "target_bytes": 200},
+        "failures": {"allow_empty": True},  # texts may be white space alone
         **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), None),
         **sections,
     }

@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.recipe.load_recipe import load_recipe
-from refinery.pipelines.run.prefix import differences
 from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
@@ -104,7 +102,8 @@ def test_everything_can_be_left_out(inputs: Path, tmp_path: Path) -> None:
 def test_too_many_dead_letters_fail_until_they_are_tolerated(inputs: Path, tmp_path: Path) -> None:
     lines = [json.dumps({"text": f"document number {i} is fine"}) for i in range(80)] + ["{broken"] * 20
     (tmp_path / "bad.jsonl").write_text("\n".join(lines))
-    arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, "--set", "heuristics=off", "--set", "language=off"]
+    off = [part for name in ("heuristics", "language", "quality") for part in ("--set", f"{name}=off")]
+    arguments = ["--input", tmp_path / "bad.jsonl", "--workers", 0, *off]
     done = refine(inputs, tmp_path / "out", *arguments, check=False)
     assert done.returncode == 1 and "20 of 100" in done.stderr and "failures.max_ratio" in done.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
@@ -164,29 +163,6 @@ def test_waves_are_cut_by_bytes_and_files() -> None:
     assert [len(wave) for wave in cut_waves(tasks, 10, 10)] == [2, 1, 1, 1]
     assert [len(wave) for wave in cut_waves(tasks, 1000, 2)] == [2, 2, 1]
     assert cut_waves([], 10, 10) == []
-
-
-def stages(*names: str, **fields: Any) -> dict[str, Any]:
-    entries = [{"name": name, "version": 1, "schemes": [], "libraries": {}} for name in names]
-    entries[-1] |= fields
-    return {"clean": entries}
-
-
-def test_differences_are_said_in_words() -> None:
-    before = {"recipe": {"a": {"b": [1, 2]}}, "inputs": [1], "stages": stages("read", "url")}
-    after = {"recipe": {"a": {"b": [1, 3]}}, "inputs": [2], "stages": stages("url", "read")}
-    assert differences(before, after) == (
-        "a.b[1] is 2 there, 3 here; the input files differ; clean has the stages read, url there, url, read here"
-    )
-    assert differences(before, before) == "Python's version differs"
-    assert differences({**before, "stages": None}, before) == "the stages are not recorded there"
-    for fields, words in (
-        ({"version": 2}, "version of the stage url is 1 there, 2 here"),
-        ({"libraries": {"idna": "3"}}, "libraries of the stage url is {} there, {'idna': '3'} here"),
-        ({"files": [["list", "00"]]}, "a file of the stage url differs"),
-        ({"code": "00"}, "the code of the stage url differs"),
-    ):
-        assert differences(before, {**before, "stages": stages("read", "url", **fields)}) == words
 
 
 def test_nothing_foreign_is_ever_deleted(inputs: Path, tmp_path: Path) -> None:

@@ -72,6 +72,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "near_dup_in_source": {"*": {}},
                 "toxicity": {"words": ["swine"]},
                 "rejects": {"rate": 1.0},
+                "failures": {"allow_empty": ["second"]},  # all of it are copies of the first
                 "run": {"wave_files": 1},
             }
         )

@@ -1,0 +1,199 @@
+"""Which commands are at work on a run: leases in its work location, so that a second command is told of the first.
+
+A lease is a small sealed file, at_work/ID-NUMBER.json, created exclusively when a command begins. It is renewed every
+minute under the next number (names are never overwritten), and removed at the end. Leases protect no data, exclusive
+names and reports do that; they keep two commands on one machine from doing the same work twice.
+"""
+
+import contextlib
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import SCHEMA_VERSION, seal, unseal
+from refinery.loader.storage.store import StorageError, Store
+from refinery.pipelines.run.errors import RefineError
+
+FOLDER = "at_work"
+LEASE = re.compile(r"at_work/[0-9a-f]{16}-[0-9]{8}\.json")  # names of leases in a work location
+RENEWED_SECONDS = 60.0
+VALID_SECONDS = 180.0  # for commands on other machines: two renewals may be late
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A command at work. machine: where process numbers mean the same (boot and namespace). born: when the process
+    started, as its kernel tells it, so that a number that was given again is noticed. started, renewed: UNIX seconds.
+    """
+
+    id: str
+    host: str
+    machine: str
+    process: int
+    born: str
+    started: float
+    renewed: float
+
+    def words(self) -> str:
+        """As people read it: "since 12:03 (process 123 on HOST)"."""
+        began = datetime.fromtimestamp(self.started).astimezone()
+        day = "" if began.date() == datetime.now().astimezone().date() else f"{began:%Y-%m-%d} "
+        return f"since {day}{began:%H:%M} (process {self.process} on {self.host})"
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is of this machine."""
+        return (self.host, self.machine) == (socket.gethostname(), machine_id())
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether its command is alive: known here, assumed elsewhere for three minutes after a renewal."""
+        if self.is_here:
+            return process_born(self.process) == self.born
+        return abs(time.time() - self.renewed) < VALID_SECONDS
+
+
+def machine_id() -> str:
+    """Boot and process namespace; "" where the system does not tell."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def process_born(process: int) -> str:
+    """When a process of this machine started, in the kernel's ticks since boot; "?" where the system does not tell,
+    "" if there is no such process."""
+    try:
+        stat = Path(f"/proc/{process}/stat").read_text()
+        return "" if stat.rpartition(")")[2].split()[0] in "ZX" else stat.rpartition(")")[2].split()[19]
+    except OSError:
+        pass
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "" if Path("/proc/self/stat").exists() else "?"
+
+
+def read_leases(store: Store) -> dict[str, Lease]:
+    """Name -> lease, of every one that is there and readable. Cost: a listing, and a small read each."""
+    found = {}
+    for name in store.list(FOLDER):
+        if not LEASE.fullmatch(name):
+            continue
+        with contextlib.suppress(FileNotFoundError, FormatError, TypeError, ValueError):  # removed, or not ours
+            fields = unseal(store.read(name), store.url(name))
+            lease = Lease(**{field: fields[field] for field in Lease.__dataclass_fields__ if field in fields})
+            float(lease.started), float(lease.renewed), int(lease.process)
+            found[name] = lease
+    return found
+
+
+def others_at_work(store: Store) -> list[Lease]:
+    """The commands that are at work, the first to come first. One that is renewed right now may be missed, or be there
+    twice under both names: each is listed once."""
+    newest: dict[str, Lease] = {}
+    for _, lease in sorted(read_leases(store).items()):
+        newest[lease.id] = lease
+    return sorted((lease for lease in newest.values() if lease.is_valid), key=lambda o: (o.started, o.id))
+
+
+@contextlib.contextmanager
+def at_work(store: Store, shared: bool, say: Callable[[str], None]) -> Iterator[None]:
+    """Hold a lease in the work location `store` while the context lasts.
+
+    shared: jobs run elsewhere, where two commands of one run find the same ones; so another command is only spoken of.
+    Raises RefineError where another one is at work on this machine. Leases of commands that are gone are removed.
+    """
+    now = time.time()
+    lease = Lease(
+        secrets.token_hex(8), socket.gethostname(), machine_id(), os.getpid(), process_born(os.getpid()), now, now
+    )
+    held = _Held(store, lease)
+    held.write()
+    try:
+        _tell_of_others(store, lease, shared, say)
+        with held.renewed():
+            yield
+    finally:
+        held.remove()
+
+
+def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str], None]) -> None:
+    for name, lease in read_leases(store).items():
+        if not lease.is_valid:
+            _remove(store, name)
+    for lease in others_at_work(store):
+        # Of two that start at once each may see the other: the first one goes on.
+        if lease.id == own.id or (own.started, own.id) < (lease.started, lease.id):
+            continue
+        words = f"another command is at work here {lease.words()}"
+        if lease.is_here and not shared:
+            raise RefineError(f"{words}; wait for its end, or end it, and run this command again")
+        say(f"{words}; both do the same work, and what is finished counts once")
+
+
+@dataclass
+class _Held:
+    store: Store
+    lease: Lease
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        return f"{FOLDER}/{self.lease.id}-{self.number:08d}.json"
+
+    def write(self) -> None:
+        fields = {"schema_version": SCHEMA_VERSION, "kind": "refinery-lease", **asdict(self.lease)}
+        self.store.create(self.name, seal(fields))
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):  # a lease that stays is told to be stale by its process
+            _remove(self.store, self.name)
+
+    @contextlib.contextmanager
+    def renewed(self) -> Iterator[None]:
+        ended = threading.Event()
+        thread = threading.Thread(target=self._renew, args=(ended,), name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _renew(self, ended: threading.Event) -> None:
+        while not ended.wait(RENEWED_SECONDS):
+            old, before = self.name, self.lease
+            self.number, self.lease = self.number + 1, replace(self.lease, renewed=time.time())
+            try:
+                self.write()
+            except OSError:  # the job says what is wrong with the storage; here the next minute is another try
+                self.number, self.lease = self.number - 1, before
+                continue
+            with contextlib.suppress(OSError):
+                if not _remove(self.store, old):
+                    return  # a name a minute for days would stay
+
+
+def _remove(store: Store, name: str) -> bool:
+    """False without the right to delete, as in a bucket that only takes new objects: a lease then stays, and lapses."""
+    try:
+        store.delete(name)
+    except StorageError as error:
+        if error.status != 403:
+            raise
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""--dry-run: every check, what would run, and nothing written."""
+
+from pathlib import Path
+
+import pytest
+
+from refinery.pipelines.commands.command_line import execute
+from tests.fork_server import ForkServer
+from tests.pipelines.small_runs import command
+
+
+@pytest.fixture
+def done(small: Path, forks: ForkServer, tmp_path: Path) -> Path:
+    """A finished run in two waves."""
+    assert forks.run(*command(small, tmp_path / "done", "--set", "run.wave_files=1")).code == 0
+    return tmp_path / "done"
+
+
+def dry_run(capsys: pytest.CaptureFixture[str], small: Path, output: Path, *more: object) -> tuple[int, str]:
+    before = {path: path.stat().st_mtime_ns for path in output.parent.rglob("*")}
+    code = execute([str(word) for word in command(small, output, "--dry-run", *more)])
+    assert {path: path.stat().st_mtime_ns for path in output.parent.rglob("*")} == before
+    said = capsys.readouterr()
+    return code, said.out + said.err
+
+
+def test_every_state_of_a_run(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    size = sum((small / f"{name}.jsonl").stat().st_size for name in "ab") / 1000
+    source = f"source s: 2 files, {size:.1f} kB, jsonl, 2 tasks\n"
+    end = "dry run: everything was checked, nothing was written\n"
+    assert dry_run(capsys, small, tmp_path / "new") == (
+        0,
+        f"{source}clean: 1 wave to run, {size:.1f} kB to read\ndedup: to run\nshards: to run\n{end}",
+    )
+    assert dry_run(capsys, small, done) == (0, f"{source}{done} is complete already; nothing to do\n")
+    (done / "manifest.json").unlink()
+    (done / "work/shards.json").unlink()
+    code, said = dry_run(capsys, small, done)
+    assert (code, said) == (0, f"{source}clean: complete already\ndedup: complete already\nshards: to run\n{end}")
+    (done / "work/clean.json").unlink()
+    (done / "work/dedup.json").unlink()
+    (done / "work/clean/wave-00001.json").unlink()
+    code, said = dry_run(capsys, small, done)
+    left = (small / "b.jsonl").stat().st_size / 1000
+    assert f"clean: 1 wave is done\nclean: 1 wave to run, {left:.1f} kB to read\ndedup: to run\n" in said
+
+
+def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = dry_run(capsys, small, tmp_path / "new", "--reuse", done, "--set", "exact_dup=off")
+    assert code == 0 and f"clean: to be taken over from {done}\n" in said
+    assert f"dedup: to run ({done}: it differs, so it runs again: exact_dup is True there, False here)\n" in said
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--input", "/nowhere/*.jsonl"], "no file matches"),
+        (["--set", "sources.s.text_field=body"], "did you mean"),
+        (["--set", "tokenizer.eos=</s>"], "tokenizer.eos"),
+        (["--reuse", "/nowhere"], "no finished phase there"),
+    ],
+)
+def test_what_would_stop_a_run_stops_it(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], words: str
+) -> None:
+    code, said = dry_run(capsys, small, tmp_path / "new", *more)
+    assert code in (1, 2) and words in said and "nothing was written" not in said
+
+
+def test_a_prefix_of_another_run(small: Path, done: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, said = dry_run(capsys, small, done, "--set", "shards.seed=2")
+    assert code == 1 and "shards.seed is 1 there, 2 here" in said, said
