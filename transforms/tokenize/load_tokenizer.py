@@ -19,6 +19,11 @@ def load_tokenizer(path: str) -> Tokenizer:
         data = read_resource(path)
     except OSError as error:
         raise ValueError(f"path: {path!r} given, which cannot be read ({error.strerror or error})") from None
+    return load_tokenizer_bytes(data, path)
+
+
+def load_tokenizer_bytes(data: bytes, path: str) -> Tokenizer:
+    """The tokenizer in the bytes of a file of that name. Raises ValueError, one line that names it."""
     try:
         if path.endswith(".json"):
             return load_tokenizer_json(data)
