@@ -12,15 +12,19 @@ from tokenizers import Regex, pre_tokenizers
 
 from refinery.transforms.native import bpe
 from refinery.transforms.tokenize.byte_level_bpe import (
+    CL100K,
     CODE_POINTS,
+    DEEPSEEK,
     GPT2,
     GPT2_GROUPED,
     LETTER,
     LLAMA3,
     NUMBER,
+    O200K,
     PROBED,
     QWEN2,
     SPACE,
+    TEKKEN,
     ByteLevelTokenizer,
     byte_alphabet,
     character_classes,
@@ -30,7 +34,8 @@ from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, lo
 from tests.transforms.tokenizer_files import BYTE_LEVEL, END, added, all_pairs, byte_level_spec, split_by
 
 # Every class, one to four bytes each, and what contractions and line rules look at.
-ODD = "aAsStTrRevlLmMdD'’ \n\r\t\x0b\x1c\x85\u00a0\u2003\u3000\u200b012²Ⅷ١é\u0301ſK中한😀!-_.\x00\U000e0061\U0010ffff"
+ODD = "ǅªʰー々ヶ゠・゛ぁア丂龦Àß$+/\u1ab0\U000e0101"
+ODD += "aAsStTrRevlLmMdD'’ \n\r\t\x0b\x1c\x85\u00a0\u2003\u3000\u200b012²Ⅷ١é\u0301ſK中한😀!-_.\x00\U000e0061\U0010ffff"
 UNITS = [
     *ODD,
     "'s",
@@ -57,6 +62,10 @@ PRE_TOKENIZERS = {
     "gpt2-grouped": split_by(GPT2_GROUPED),
     "llama3": split_by(LLAMA3),
     "qwen2": split_by(QWEN2),
+    "cl100k": split_by(CL100K),
+    "o200k": split_by(O200K),
+    "tekken": split_by(TEKKEN),
+    "deepseek": split_by(*DEEPSEEK),
 }
 MERGES = all_pairs(ODD)
 
@@ -207,7 +216,7 @@ def test_anything_else_is_left_to_the_reference(name: str) -> None:
 
 def test_plain_files_are_recognised() -> None:
     found = [recognise(byte_level_spec([], pre_tokenizer=each)) for each in PRE_TOKENIZERS.values()]
-    assert found == ["gpt2", "gpt2", "gpt2", "llama3", "qwen2"]
+    assert found == ["gpt2", "gpt2", "gpt2", "llama3", "qwen2", "cl100k", "o200k", "tekken", "deepseek"]
 
 
 SPECIALS = ["<|endoftext|>", "<s>", "[CLS]", "<tool>", "word"]
