@@ -22,6 +22,11 @@ def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="override a recipe key, e.g. language.threshold=0.5",
     )
+    add_runner_arguments(parser)
+
+
+def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every command that runs Beam jobs."""
     parser.add_argument(
         "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
     )

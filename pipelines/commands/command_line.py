@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.commands.arguments import add_recipe_arguments, check_beam_flags, refuse_flags, say
-from refinery.pipelines.commands.vocabulary.commands import add_tokenizer_commands
+from refinery.pipelines.commands.tokenizer_commands import add_tokenizer_commands
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"

@@ -87,8 +87,7 @@ class Refinement:
 
             check_reach(self.recipe, self.reuse)
         self.tokenizer = check_files(self.recipe)
-        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
-        self.inputs = describe_inputs(self.tasks)
+        self._plan()
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
@@ -113,6 +112,11 @@ class Refinement:
         dedup = self._phase("dedup", lambda: self._dedup(clean))
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
         return self._publish([clean, dedup, shards])
+
+    def _plan(self) -> None:
+        """What there is to read."""
+        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
+        self.inputs = describe_inputs(self.tasks)
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of

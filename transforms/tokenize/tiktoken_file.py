@@ -15,8 +15,10 @@ END = "<|endoftext|>"
 
 
 class Encoding(NamedTuple):
-    """The regular expression, special tokens and their ids (tiktoken_ext/openai_public.py; Qwen's tokenization_qwen.py),
-    and whether the text is brought to NFC first."""
+    """The regular expression, special tokens and their ids, and whether the text is brought to NFC first.
+
+    Sources: tiktoken_ext/openai_public.py of tiktoken 0.14, tokenization_qwen.py of Qwen-7B.
+    """
 
     pattern: str
     special: Mapping[str, int]

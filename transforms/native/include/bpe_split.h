@@ -154,7 +154,8 @@ INLINE const uint8_t *piece_o200k(const uint8_t *classes, const uint8_t *p, cons
     unsigned next = q < end ? class_at(classes, q, &next_size) : (unsigned)SPACE;
     int word = class == LETTER || (found & DETAIL) == MARK;
     if (word || (*p != '\r' && *p != '\n' && ((next & CLASS) == LETTER || (next & DETAIL) == MARK))) {
-        q = cased_word(classes, word ? p : q, end, seen);
+        const uint8_t *stop = cased_word(classes, word ? p : q, end, seen);
+        if (stop > q) q = stop; /* whatever the classes say, a piece is not empty */
         return contracted && q < end && *q == '\'' ? contraction(q, end, 1) : q;
     }
     if (class == OTHER || (*p == ' ' && q < end && (next & CLASS) == OTHER)) {

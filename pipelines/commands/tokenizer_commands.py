@@ -4,7 +4,14 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from refinery.pipelines.commands.arguments import add_recipe_arguments, check_beam_flags, refuse_flags, say, say_unless
+from refinery.pipelines.commands.arguments import (
+    add_recipe_arguments,
+    add_runner_arguments,
+    check_beam_flags,
+    refuse_flags,
+    say,
+    say_unless,
+)
 
 TRAIN_TOKENIZER_EXAMPLES = """examples:
   refinery train-tokenizer my.yaml --output tokenizer.json --vocab-size 50000 --special-token '<|pad|>'
@@ -13,7 +20,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
 
 
 def add_tokenizer_commands(commands: Any) -> None:
-    """Add train-tokenizer and train-quality to argparse's commands."""
+    """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
         help="train a BPE tokenizer on a sample of a recipe's sources",
@@ -52,6 +59,25 @@ def add_tokenizer_commands(commands: Any) -> None:
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
     quality.set_defaults(run=run_train_quality)
+
+    again = commands.add_parser("retokenize", help="a corpus anew with another tokenizer, from the documents of a run")
+    again.add_argument("prefix", metavar="PREFIX")
+    again.add_argument("--tokenizer", required=True, metavar="FILE", help="as tokenizer.path of a recipe")
+    again.add_argument("--output", required=True, metavar="PREFIX", help="where the new corpus goes")
+    again.add_argument("--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as before)")
+    again.add_argument("--eos", default=None, metavar="NAME", help="likewise")
+    again.add_argument("--documents", default="", metavar="LOCATION", help="the run's work location (PREFIX/work)")
+    again.add_argument("--work", default="", metavar="LOCATION", help="work location of the new run (OUTPUT/work)")
+    add_runner_arguments(again)
+    again.set_defaults(run=run_retokenize)
+
+    mix = commands.add_parser("blend", help="print a corpus as the words behind Megatron's --data-path")
+    mix.add_argument("prefix", metavar="PREFIX")
+    mix.add_argument("--split", default="train", help="train (default) or validation")
+    mix.add_argument(
+        "--weight", action="append", default=[], metavar="DOMAIN=NUMBER", help="share of a domain (default: its tokens)"
+    )
+    mix.set_defaults(run=run_blend)
 
 
 def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
@@ -94,4 +120,35 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
     say_unless(args.quiet, f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite)
+    return 0
+
+
+def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Run phase 3 alone with another tokenizer."""
+    from refinery.pipelines.runners.runner import Runner
+
+    check_beam_flags(flags)
+    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    with runner.open():
+        from refinery.pipelines.commands.retokenize import Retokenization, recorded_run, with_tokenizer
+        from refinery.pipelines.run.api import runner_flags
+
+        recorded = recorded_run(args.prefix)
+        ends = {"bos": args.bos, "eos": args.eos}
+        given = {key: None if name == "null" else name for key, name in ends.items() if name is not None}
+        recipe = with_tokenizer(recorded, {"path": args.tokenizer, **given})
+        runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
+        run = Retokenization(recipe, args.output, runner, args.work, args.documents or args.prefix, say=say)
+        run.recorded = recorded
+        totals = run.run().totals
+    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    return 0
+
+
+def run_blend(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print weights and paths in one line, for $(refinery blend PREFIX)."""
+    from refinery.pipelines.commands.blend import blend, parse_weights
+
+    refuse_flags(flags)
+    say(" ".join(blend(args.prefix, args.split, parse_weights(args.weight))))
     return 0
