@@ -130,7 +130,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
     check_beam_flags(flags)
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
     with runner.open():
-        from refinery.pipelines.commands.retokenize import Retokenization, recorded_run, with_tokenizer
+        from refinery.pipelines.commands.tokenizer.retokenize import Retokenization, recorded_run, with_tokenizer
         from refinery.pipelines.run.api import runner_flags
 
         recorded = recorded_run(args.prefix)
@@ -147,7 +147,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_blend(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print weights and paths in one line, for $(refinery blend PREFIX)."""
-    from refinery.pipelines.commands.blend import blend, parse_weights
+    from refinery.pipelines.commands.tokenizer.blend import blend, parse_weights
 
     refuse_flags(flags)
     say(" ".join(blend(args.prefix, args.split, parse_weights(args.weight))))

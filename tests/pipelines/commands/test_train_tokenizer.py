@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refinery.pipelines.commands.tokenizer.report import measure
 from refinery.pipelines.commands.train_tokenizer import (
     END_OF_TEXT,
     TokenizerMetrics,
@@ -17,7 +18,6 @@ from refinery.pipelines.commands.train_tokenizer import (
     sentences,
     train_tokenizer,
 )
-from refinery.pipelines.commands.vocabulary.report import measure
 from refinery.transforms.tokenize.encode import TokenizerParams, check_tokenizer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
