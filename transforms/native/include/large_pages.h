@@ -11,14 +11,14 @@ enum { LARGE_PAGE = 2 << 20 };
 /* NULL without memory. */
 static inline void *take_pages(size_t size)
 {
-    size_t room = size + LARGE_PAGE;
+    size_t used = (size + 65535) & ~(size_t)65535; /* whole pages, whatever their size is */
+    size_t room = used + LARGE_PAGE;
     uint8_t *all = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (all == MAP_FAILED)
         return NULL;
     uint8_t *at = (uint8_t *)(((uintptr_t)all + LARGE_PAGE - 1) & ~(uintptr_t)(LARGE_PAGE - 1));
     if (at > all)
         munmap(all, (size_t)(at - all));
-    size_t used = (size + 65535) & ~(size_t)65535;
     if (at + used < all + room)
         munmap(at + used, (size_t)(all + room - at - used));
 #ifdef MADV_HUGEPAGE
