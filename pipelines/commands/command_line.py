@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import difflib
-import io
 import os
 import re
 import signal
@@ -16,6 +14,8 @@ from importlib.util import find_spec
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.commands.acquire import acquire, add_acquire
+from refinery.pipelines.commands.arguments import add_recipe_arguments, check_beam_flags, refuse_flags, say
+from refinery.pipelines.commands.tokenizer_commands import add_tokenizer_commands
 from refinery.pipelines.export.arguments import Tools, add_export_commands
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -50,33 +50,6 @@ STAGES_EXAMPLES = """examples:
   refinery stages new too-many-digits      writes too_many_digits.py, a stage of your own, and its test
   refinery stages --recipe my.yaml         with the stages of your own that the recipe uses
   refinery stages --schema > recipe.schema.json     for completion and warnings in an editor"""
-
-
-def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of every command that reads the sources of a recipe."""
-    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
-    parser.add_argument(
-        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="override a recipe key, e.g. language.threshold=0.5",
-    )
-    parser.add_argument(
-        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="processes of the local runner (default: cores)",
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
-    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -156,22 +129,8 @@ def build_parser() -> argparse.ArgumentParser:
     stages.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
     stages.set_defaults(run=run_stages)
 
-    tokenizer = commands.add_parser("train-tokenizer", help="train a BPE tokenizer on a sample of a recipe's sources")
-    add_recipe_arguments(tokenizer)
-    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
-    tokenizer.add_argument("--vocab-size", type=int, default=32_000)
-    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
-    tokenizer.add_argument("--seed", type=int, default=1)
-    tokenizer.set_defaults(run=run_train_tokenizer)
-
-    quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
-    quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
-    quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
-    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
-    quality.add_argument("--seed", type=int, default=1)
-    quality.set_defaults(run=run_train_quality)
-
     add_export_commands(commands, Tools(say, check_beam_flags, refuse_flags))
+    add_tokenizer_commands(commands)
     return parser
 
 
@@ -284,73 +243,6 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     for line in lines:
         say(line)
     return 0
-
-
-def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Train on a sample of the documents that the recipe's phase 1 keeps."""
-    from refinery.pipelines.runners.runner import Runner
-
-    check_beam_flags(flags)
-    with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
-        from refinery.pipelines.commands.sample import sample_texts
-        from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
-        from refinery.pipelines.recipe.load_recipe import load_recipe
-
-        recipe = load_recipe(args.recipe, args.set, args.input)
-        texts = sample_texts(recipe, runner, args.sample_bytes, args.seed)
-    train_tokenizer(texts, args.output, TrainTokenizerParams(vocab_size=args.vocab_size, seed=args.seed))
-    return 0
-
-
-def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Train on texts read by the same readers as any source."""
-    from refinery.pipelines.commands.sample import read_texts
-    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
-
-    refuse_flags(flags)
-    positive, negative = read_texts("positive", args.positive), read_texts("negative", args.negative)
-    train_quality(positive, negative, args.output, TrainQualityParams(seed=args.seed))
-    return 0
-
-
-def say(line: str) -> None:
-    """Print a line for the user; a closed pipe (`| head`) must not stop a run."""
-    try:
-        print(line, flush=True)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
-
-
-def refuse_flags(flags: Sequence[str]) -> None:
-    """For commands that run no Beam job."""
-    if flags:
-        raise ValueError(f"unknown argument: {flags[0]}")
-
-
-def check_beam_flags(flags: Sequence[str]) -> None:
-    """Refuse flags that neither we nor Beam know, with a suggestion: Beam itself only warns and ignores them."""
-    if not flags:
-        return
-    from apache_beam.options.pipeline_options import PipelineOptions
-
-    beam_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for options in PipelineOptions.__subclasses__():
-        options._add_argparse_args(beam_parser)
-    known = [text for action in beam_parser._actions for text in action.option_strings]
-    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
-    known += ["--discard-work", "--dry-run"]
-    for flag in flags:
-        name = flag.split("=")[0]
-        if name.startswith("-") and name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
-    with (
-        contextlib.redirect_stderr(io.StringIO()),
-        contextlib.suppress(SystemExit),
-    ):  # Beam reports its own errors later
-        stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
-        if stray:  # the shell expanded a pattern: all words but the first would be ignored
-            raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")
 
 
 def execute(argv: Sequence[str] | None = None) -> int:

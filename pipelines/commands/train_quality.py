@@ -16,7 +16,7 @@ from typing import Any
 import fasttext
 import floret
 
-from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.commands.new_file import check_new, write_new
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, QualityParams, classifier_text, score_line
 
@@ -83,15 +83,18 @@ class QualityMetrics:
 
 
 def train_quality(
-    positive: Iterable[str], negative: Iterable[str], output: str, params: TrainQualityParams
+    positive: Iterable[str], negative: Iterable[str], output: str, params: TrainQualityParams, overwrite: bool = False
 ) -> QualityMetrics:
     """Train on `positive` and `negative` texts, write the model to `output` (local or gs://), print and return metrics.
 
     The same texts in any order give the same bytes: lines are sorted by hash, exact copies count once, and one thread
     trains. Cost: about 20 MB/s and epoch; all texts up to max_chars in memory.
 
-    Raises ValueError for a class without texts, and for a text of both classes.
+    Raises ValueError for a class without texts, for a text of both classes and, without overwrite, for an `output` that
+    exists; StorageConflict where one has appeared since.
     """
+    if not overwrite:
+        check_new(output)
     lines = labelled_lines(positive, negative, params)
     train = [line for line in lines if not _is_held_out(line[1], params)]
     test = [line for line in lines if _is_held_out(line[1], params)]
@@ -102,8 +105,7 @@ def train_quality(
         model = Path(scratch) / "model.bin"
         model.write_bytes(as_fasttext(_train(train, Path(scratch), params)))
         metrics = measure(fasttext.load_model(str(model)).f, test, len(train))
-        store, _, name = output.rpartition("/")
-        open_store(store or ("/" if output.startswith("/") else ".")).replace(name, model.read_bytes())
+        write_new(output, model.read_bytes(), overwrite)
     print(f"{output}: {metrics}")
     return metrics
 

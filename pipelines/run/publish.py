@@ -28,6 +28,7 @@ from refinery.pipelines.run.phases import Phase
 from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.encode import TokenizerInfo
+from refinery.transforms.tokenize.published import published_files
 from refinery.transforms.write.shards import provenance_columns
 
 ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
@@ -64,7 +65,8 @@ def publish_corpus(
             f"{store.url(lost[0])} was written by this run and is gone; put it back, or remove shards.json and "
             "shards/report.json from the work location, and run the command again"
         )
-    files = [describe(store, RUN), publish_tokenizer(store, recipe), *removals]
+    own = publish_tokenizer(store, recipe, tokenizer)
+    files = [describe(store, RUN), *own, *removals]
     for folder, schema in RECORD_SCHEMAS.values():
         files += publish_records(store, phases, folder, schema)
     dtype = dtype_for(tokenizer.vocab_size)
@@ -81,7 +83,7 @@ def publish_corpus(
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],
         "tokenizer": {
-            "path": files[1]["path"],
+            "path": own[0]["path"],
             "vocab_size": tokenizer.vocab_size,
             "bos_id": tokenizer.bos_id,
             "eos_id": tokenizer.eos_id,
@@ -124,11 +126,13 @@ def describe(store: Store, path: str) -> dict[str, Any]:
     return {"path": path, "size": size, "crc32c": crc32c, "sha256": sha256}
 
 
-def publish_tokenizer(store: Store, recipe: Recipe) -> dict[str, Any]:
-    """Copy the exact tokenizer used to tokenizer/."""
-    name = f"tokenizer/{recipe.tokenizer.path.rpartition('/')[2]}"
-    store.create(name, read_resource(recipe.tokenizer.path))
-    return describe(store, name)
+def publish_tokenizer(store: Store, recipe: Recipe, tokenizer: TokenizerInfo) -> list[dict[str, Any]]:
+    """Write the exact tokenizer used to tokenizer/, as others load it; returns the files, the tokenizer first."""
+    path = recipe.tokenizer.path
+    files = published_files(path, read_resource(path), tokenizer.bos_id, tokenizer.eos_id)
+    for name, data in files.items():
+        store.create(f"tokenizer/{name}", data)
+    return [describe(store, f"tokenizer/{name}") for name in files]
 
 
 def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: pa.Schema) -> list[dict[str, Any]]:

@@ -120,12 +120,9 @@ class Refinement:
 
             check_reach(self.recipe, self.reuse)
         self.tokenizer = check_files(self.recipe)
-        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
-        if probe or self.store.size(RUN) is None:
-            self._probe()
-        self.inputs = describe_inputs(self.tasks)
+        self._plan(probe or self.store.size(RUN) is None)
         self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
         self.identity = describe_run(self.recipe, self.inputs, self.fingerprints)
         self.jobs = PhaseJobs(
@@ -163,6 +160,13 @@ class Refinement:
         ]
         if fatal:
             raise RecipeError("\n".join(fatal))
+
+    def _plan(self, probe: bool) -> None:
+        """What there is to read. probe: see that the first files of each source hold documents."""
+        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes)
+        if probe:
+            self._probe()
+        self.inputs = describe_inputs(self.tasks)
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of

@@ -20,10 +20,13 @@ def added(id_: int, content: str, special: bool = True) -> dict[str, Any]:
     return {"id": id_, "content": content, "special": special, **flags}
 
 
-def split_by(pattern: str) -> dict[str, Any]:
-    """The pre-tokenizer of Llama 3 and Qwen 2: a Split of its own, then ByteLevel without one."""
-    split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
-    return {"type": "Sequence", "pretokenizers": [split, {**BYTE_LEVEL, "use_regex": False}]}
+def split_by(*patterns: str) -> dict[str, Any]:
+    """The pre-tokenizer of Llama 3 and others: a Split of its own, or several in a row, then ByteLevel without one."""
+    splits = [
+        {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        for pattern in patterns
+    ]
+    return {"type": "Sequence", "pretokenizers": [*splits, {**BYTE_LEVEL, "use_regex": False}]}
 
 
 def byte_level_spec(merges: Sequence[tuple[str, str]], **changes: Any) -> dict[str, Any]:

@@ -12,10 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from refinery.loader.storage.open_store import open_store
+from refinery.transforms.core.hub_file import HUB, read_hub_file
 
 
 def read_resource(path: str) -> bytes:
-    """The bytes of a local file or of gs://bucket/name. Raises OSError, also for a missing file, naming the path."""
+    """The bytes of a local file, of gs://bucket/name or of hf://ORG/NAME@COMMIT/FILE.
+
+    Raises OSError, also for a missing file, naming the path.
+    """
+    if path.startswith(HUB):
+        return read_hub_file(path)
     folder, _, name = path.rpartition("/")
     if "://" in path:
         return open_store(folder).read(name)

@@ -1,16 +1,27 @@
-"""A tokenizer from its file: a Hugging Face tokenizer.json or a SentencePiece .model."""
+"""A tokenizer from its file: a Hugging Face tokenizer.json, a SentencePiece .model or a tiktoken rank file."""
 
+import json
+import re
 from functools import lru_cache
 
+from refinery.transforms.core.hub_file import HUB, parse_hub
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.sentencepiece_model import SentencePieceTokenizer
+from refinery.transforms.tokenize.tiktoken_file import tokenizer_json
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.tokenize.tokenizer_json import load_tokenizer_json
+
+LIKE_AN_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
+
+
+def file_name(path: str) -> str:
+    """The name whose ending says what the file is."""
+    return parse_hub(path)[2] if path.startswith(HUB) else path
 
 
 @lru_cache(maxsize=8)
 def load_tokenizer(path: str) -> Tokenizer:
-    """The tokenizer in a SentencePiece .model or a Hugging Face tokenizer.json, local or gs://.
+    """The tokenizer in a Hugging Face tokenizer.json, a SentencePiece .model or a .tiktoken file, local, gs:// or hf://.
 
     Cost: 0.3 s to 1 s, once per process and path. Raises ValueError, one line that names the path, for a missing,
     foreign or damaged file.
@@ -18,12 +29,22 @@ def load_tokenizer(path: str) -> Tokenizer:
     try:
         data = read_resource(path)
     except OSError as error:
-        raise ValueError(f"path: {path!r} given, which cannot be read ({error.strerror or error})") from None
+        hint = f"; a Hugging Face id is written hf://{path}@COMMIT" if LIKE_AN_ID.fullmatch(path) else ""
+        said = error.strerror or str(error).removeprefix(f"{path}: ")
+        raise ValueError(f"path: {path!r} given, which cannot be read ({said}{hint})") from None
+    return load_tokenizer_bytes(data, path)
+
+
+def load_tokenizer_bytes(data: bytes, path: str) -> Tokenizer:
+    """The tokenizer in the bytes of a file of that name. Raises ValueError, one line that names it."""
+    name = file_name(path)
     try:
-        if path.endswith(".json"):
+        if name.endswith(".json"):
             return load_tokenizer_json(data)
-        if path.endswith(".model"):
+        if name.endswith(".tiktoken"):
+            return load_tokenizer_json(json.dumps(tokenizer_json(data, path)).encode())
+        if name.endswith(".model"):
             return SentencePieceTokenizer(data)
     except ValueError as error:
         raise ValueError(f"path: {path!r} given, which is no usable tokenizer ({error})") from None
-    raise ValueError(f"path: {path!r} given, a tokenizer.json or a SentencePiece .model is allowed")
+    raise ValueError(f"path: {path!r} given, a tokenizer.json, a SentencePiece .model or a .tiktoken file is allowed")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from tokenizers import Tokenizer as Library
 from tokenizers import normalizers
 
-from refinery.transforms.tokenize.byte_level_bpe import BATTERY, ByteLevelTokenizer, recognise
+from refinery.transforms.tokenize.byte_level_bpe import BATTERY, ByteLevelTokenizer, normalizer_steps, recognise
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, Tokenizer, check_ids, first_known
 
 NEVER = -1e6  # score of a unigram piece that must not win: any other path through a text is better
@@ -105,7 +105,7 @@ def load_fast(spec: Mapping[str, Any], reference: HuggingFaceTokenizer) -> ByteL
     merges = merge_pairs(model)
     if any(left + right in ids for left, right in merges):
         return None  # an added token that ordinary text reaches by merges
-    normalize = normalizers.NFC().normalize_str if spec.get("normalizer") else None
+    normalize = normalizers.NFC().normalize_str if normalizer_steps(spec.get("normalizer")) else None
     special = frozenset(ids[token["content"]] for token in added if token.get("special"))
     whole = bool(model.get("ignore_merges"))
     return ByteLevelTokenizer(pattern, model["vocab"], merges, ids, special, whole, normalize)
@@ -125,10 +125,12 @@ def closed(spec: Mapping[str, Any], kept: Sequence[Mapping[str, Any]]) -> dict[s
     shut = {token["content"] for token in spec.get("added_tokens") or []} - {unknown_token(model)}
     shut -= {token["content"] for token in kept}
     if isinstance(model.get("vocab"), dict):
-        reached = {left + right for left, right in merge_pairs(model)} | {
-            part for pair in merge_pairs(model) for part in pair
-        }
-        model["vocab"] = {token: id_ for token, id_ in model["vocab"].items() if token not in shut - reached}
+        inside = shut & model["vocab"].keys()
+        if inside:
+            pairs = merge_pairs(model)
+            reached = {left + right for left, right in pairs} | {part for pair in pairs for part in pair}
+            inside -= reached
+        model["vocab"] = {token: id_ for token, id_ in model["vocab"].items() if token not in inside}
     elif isinstance(model.get("vocab"), list):
         model["vocab"] = [[piece, NEVER if piece in shut else score] for piece, score in model["vocab"]]
     if model.get("dropout"):
@@ -164,7 +166,7 @@ def is_text(token: Mapping[str, Any]) -> bool:
 
 def is_lossless(spec: Mapping[str, Any]) -> bool:
     """Whether decoding gives back every text: byte-level BPE over all bytes that nothing normalises or cuts away."""
-    plain = {**spec, "normalizer": spec.get("normalizer") or None}
+    plain = {**spec, "normalizer": normalizer_steps(spec.get("normalizer") or None) or None}
     steps = spec.get("pre_tokenizer") or {}
     steps = steps.get("pretokenizers", [steps])
     splits = [step for step in steps if step.get("type") != "ByteLevel"]
@@ -174,7 +176,11 @@ def is_lossless(spec: Mapping[str, Any]) -> bool:
     decoder = (spec.get("decoder") or {}).get("type") == "ByteLevel"
     gpt2 = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     return bool(
-        keeps and byte_level and decoder and not plain["normalizer"] and recognise({**plain, "pre_tokenizer": gpt2})
+        keeps
+        and byte_level
+        and decoder
+        and not plain["normalizer"]
+        and recognise({**plain, "normalizer": None, "pre_tokenizer": gpt2})
     )
 
 

@@ -50,11 +50,20 @@ def test_same_bytes_in_any_order(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     found = set()
     for positive, negative in ((GOOD, BAD), (GOOD[::-1], [*BAD, *BAD[:5]])):
-        train_quality(positive, negative, str(path), FAST)
+        train_quality(positive, negative, str(path), FAST, overwrite=True)
         found.add(path.read_bytes())
     assert len(found) == 1
-    train_quality(GOOD, BAD, str(path), TrainQualityParams(epochs=20, dim=8, buckets=500, held_out=0.2, seed=2))
+    other = TrainQualityParams(epochs=20, dim=8, buckets=500, held_out=0.2, seed=2)
+    train_quality(GOOD, BAD, str(path), other, overwrite=True)
     assert path.read_bytes() not in found
+
+
+def test_nothing_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "model.bin"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match=r"model\.bin exists; choose another name, or give --overwrite to replace it"):
+        train_quality(GOOD, BAD, str(path), FAST)
+    assert path.read_text() == "mine"
 
 
 def test_the_converted_model_predicts_what_floret_does(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The fast engine against Hugging Face's, over every code point and over texts made to split in odd places."""
 
 import functools
+import os
 import unicodedata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,25 +14,33 @@ from tokenizers import Regex, pre_tokenizers
 
 from refinery.transforms.native import bpe
 from refinery.transforms.tokenize.byte_level_bpe import (
+    CL100K,
     CODE_POINTS,
+    DEEPSEEK,
+    DETAIL,
     GPT2,
     GPT2_GROUPED,
     LETTER,
     LLAMA3,
     NUMBER,
+    O200K,
     PROBED,
     QWEN2,
     SPACE,
+    TAGS,
+    TEKKEN,
     ByteLevelTokenizer,
     byte_alphabet,
     character_classes,
     recognise,
 )
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
+from tests.sampling import scaled
 from tests.transforms.tokenizer_files import BYTE_LEVEL, END, added, all_pairs, byte_level_spec, split_by
 
 # Every class, one to four bytes each, and what contractions and line rules look at.
-ODD = "aAsStTrRevlLmMdD'’ \n\r\t\x0b\x1c\x85\u00a0\u2003\u3000\u200b012²Ⅷ١é\u0301ſK中한😀!-_.\x00\U000e0061\U0010ffff"
+ODD = "ǅªʰー々ヶ゠・゛ぁア丂龦Àß$+/\u1ab0\U000e0101"
+ODD += "aAsStTrRevlLmMdD'’ \n\r\t\x0b\x1c\x85\u00a0\u2003\u3000\u200b012²Ⅷ١é\u0301ſK中한😀!-_.\x00\U000e0061\U0010ffff"
 UNITS = [
     *ODD,
     "'s",
@@ -57,6 +67,10 @@ PRE_TOKENIZERS = {
     "gpt2-grouped": split_by(GPT2_GROUPED),
     "llama3": split_by(LLAMA3),
     "qwen2": split_by(QWEN2),
+    "cl100k": split_by(CL100K),
+    "o200k": split_by(O200K),
+    "tekken": split_by(TEKKEN),
+    "deepseek": split_by(*DEEPSEEK),
 }
 MERGES = all_pairs(ODD)
 
@@ -207,7 +221,7 @@ def test_anything_else_is_left_to_the_reference(name: str) -> None:
 
 def test_plain_files_are_recognised() -> None:
     found = [recognise(byte_level_spec([], pre_tokenizer=each)) for each in PRE_TOKENIZERS.values()]
-    assert found == ["gpt2", "gpt2", "gpt2", "llama3", "qwen2"]
+    assert found == ["gpt2", "gpt2", "gpt2", "llama3", "qwen2", "cl100k", "o200k", "tekken", "deepseek"]
 
 
 SPECIALS = ["<|endoftext|>", "<s>", "[CLS]", "<tool>", "word"]
@@ -248,3 +262,58 @@ def test_the_kernel_checks_what_it_is_given(changes: dict[str, Any], message: st
         bpe.Encoder(**values)
     with pytest.raises(TypeError):
         bpe.Encoder("gpt2", b"\0" * 1024, b"", b"\0" * CODE_POINTS, [])  # type: ignore[arg-type]
+
+
+def resident() -> int:
+    """Bytes of this process in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux alone says how much memory a process has")
+def test_memory_does_not_grow_with_the_text() -> None:
+    """Words that never come twice: 52 MB, 10 MB in `make test`, where a cache that keeps all grows by 70 MB."""
+    fast, _ = engines("llama3")
+    letters = np.frombuffer(b"abcdefghijklmnop", np.uint8)
+
+    def text(number: int) -> str:
+        """1 MB: 111,111 words of eight letters, counted up."""
+        counted = (np.arange(111_111, dtype=np.uint32) + number * 111_111) * np.uint32(2_654_435_761)  # odd: all differ
+        digits = counted[:, None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
+        return np.hstack([letters[digits], np.full((111_111, 1), ord(" "), np.uint8)]).tobytes().decode()
+
+    for number in range(3):
+        fast.encode(text(number))
+    before = resident()
+    for number in range(3, scaled(52, 10)):
+        assert fast.decode(fast.encode(text(number))[:100]) == fast.decode(fast.encode(text(number)[:400])[:100])
+    assert resident() - before < 16 << 20
+
+
+@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+def test_ids_stay_below_the_size_of_the_vocabulary(name: str) -> None:
+    fast, _ = engines(name)
+    ids = fast.encode("".join(UNITS) * 50)
+    assert int(ids.max()) < fast.vocab_size
+
+
+def test_details_of_classes_are_those_of_the_reference_for_every_code_point() -> None:
+    characters = "".join(map(chr, [*range(0xD800), *range(0xE000, CODE_POINTS)]))
+    points = np.array([ord(char) for char in characters])
+    classes = np.frombuffer(character_classes(unstable=False, detail=True), np.uint8)
+    for bit, pattern in DETAIL.items():
+        found = np.zeros(CODE_POINTS, bool)
+        for _, (start, stop) in pre_tokenizers.Split(Regex(pattern), "removed", invert=True).pre_tokenize_str(
+            characters
+        ):
+            found[points[start:stop]] = True
+        np.testing.assert_array_equal(found, (classes & bit) != 0)
+        assert not found[PROBED : TAGS.start].any() and not found[TAGS.stop :].any()
+    np.testing.assert_array_equal(classes & 3, np.frombuffer(character_classes(unstable=False), np.uint8))
+
+
+def test_what_merges_do_not_lead_to_alone_is_looked_up() -> None:
+    """ignore_merges costs a look-up only for tokens that merges spell otherwise."""
+    vocab = byte_level_spec([("a", "b"), ("b", "c"), ("ab", "c")])["model"]["vocab"]
+    fast, reference = both(merges=[("a", "b"), ("b", "c"), ("ab", "c")], model={"ignore_merges": True, "vocab": vocab})
+    assert fast._encoder.merge(b"abc") == np.uint32(vocab["abc"]).tobytes()
+    assert fast.encode("abc bc").tolist() == reference.encode("abc bc").tolist()

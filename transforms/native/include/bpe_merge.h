@@ -151,7 +151,7 @@ static int fill_merges(Merges *self, const char *byte_ids, const char *rows, siz
     size_t slots = 1024;
     while (slots < 3 * count) slots *= 2;
     self->mask = slots - 1;
-    self->slots = PyMem_RawMalloc(slots * sizeof(Merge));
+    self->slots = take_pages(slots * sizeof(Merge));
     if (!self->slots) return -1;
     memcpy(self->byte_ids, byte_ids, sizeof self->byte_ids);
     for (size_t i = 0; i < slots; i++) self->slots[i].rank = NONE;

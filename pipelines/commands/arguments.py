@@ -1,0 +1,87 @@
+"""What the commands have in common: arguments of those that read a recipe, Beam's flags, lines for the user."""
+
+import argparse
+import contextlib
+import difflib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+
+def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every command that reads the sources of a recipe."""
+    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="GLOB", help="read these files instead of the recipe's sources"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a recipe key, e.g. language.threshold=0.5",
+    )
+    add_runner_arguments(parser)
+
+
+def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of every command that runs Beam jobs."""
+    parser.add_argument(
+        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
+    )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="processes of the local runner (default: cores)",
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+
+
+def say_unless(quiet: bool, line: str) -> None:
+    """Say how far a command is."""
+    if not quiet:
+        say(line)
+
+
+def say(line: str) -> None:
+    """Print a line for the user; a closed pipe (`| head`) must not stop a run."""
+    try:
+        print(line, flush=True)
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """For commands that run no Beam job."""
+    if flags:
+        raise ValueError(f"unknown argument: {flags[0]}")
+
+
+def check_beam_flags(flags: Sequence[str]) -> None:
+    """Refuse flags that neither we nor Beam know, with a suggestion: Beam itself only warns and ignores them."""
+    if not flags:
+        return
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    beam_parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(beam_parser)
+    known = [text for action in beam_parser._actions for text in action.option_strings]
+    known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
+    known += ["--discard-work", "--dry-run"]
+    for flag in flags:
+        name = flag.split("=")[0]
+        if name.startswith("-") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise ValueError(f"unknown flag {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    with (
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):  # Beam reports its own errors later
+        stray = [word for word in beam_parser.parse_known_args(list(flags))[1] if not word.startswith("-")]
+        if stray:  # the shell expanded a pattern: all words but the first would be ignored
+            raise ValueError(f"{stray[0]!r} belongs to no flag; quote a pattern: --input 'crawl/*.warc.gz'")

@@ -1,0 +1,58 @@
+"""`refinery retokenize`: a corpus anew with another tokenizer, from the documents that a run has kept.
+
+Phases 1 and 2 are taken over from `work/`; phase 3 alone runs. The raw sources need not be there any more: what they
+were is recorded, and the result is what a whole run with that tokenizer would give, byte for byte.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from refinery.loader.format.manifest import RUN, unseal
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.errors import RefineError
+from refinery.pipelines.run.phases import Phase
+from refinery.pipelines.run.refine import Refinement
+
+
+def recorded_run(prefix: str) -> dict[str, Any]:
+    """What `_run.json` says. Raises ValueError where there is none."""
+    store = open_store(prefix)
+    if store.size(RUN) is None:
+        raise ValueError(f"{prefix}: there is no {RUN}; name the prefix of a run")
+    return unseal(store.read(RUN), store.url(RUN))
+
+
+def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Recipe:
+    """The recipe of that run with some parameters of its tokenizer replaced. Raises RecipeError."""
+    recipe = dict(run["recipe"])
+    return parse_recipe({**recipe, "tokenizer": {**recipe["tokenizer"], **tokenizer}})
+
+
+class Retokenization(Refinement):
+    """A run that takes over what `reuse` holds, and refuses to clean or deduplicate anything.
+
+    recorded: what `_run.json` of that run says; it must be set before `run`.
+    """
+
+    recorded: Mapping[str, Any]
+
+    def _plan(self, probe: bool) -> None:
+        self.tasks = []
+        self.inputs = list(self.recorded["inputs"])
+
+    def _clean(self) -> Mapping[str, Any]:
+        raise self._lost("clean")
+
+    def _dedup(self, clean: Phase) -> Mapping[str, Any]:
+        raise self._lost("dedup")
+
+    def _lost(self, phase: str) -> RefineError:
+        why = "its work/ no longer holds it"
+        if self.recorded["phases"][phase] != self.fingerprints[phase]:
+            why = "it was made by another version of the code, its libraries or its files"
+        return RefineError(
+            f"{self.reuse}: {phase} cannot be taken over: {why}; run `refinery refine` with the recipe, "
+            "--set tokenizer.path=… and --reuse"
+        )

@@ -1,0 +1,154 @@
+"""The commands that are about tokenizers and classifiers: training them, and what follows from a tokenizer."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from refinery.pipelines.commands.arguments import (
+    add_recipe_arguments,
+    add_runner_arguments,
+    check_beam_flags,
+    refuse_flags,
+    say,
+    say_unless,
+)
+
+TRAIN_TOKENIZER_EXAMPLES = """examples:
+  refinery train-tokenizer my.yaml --output tokenizer.json --vocab-size 50000 --special-token '<|pad|>'
+  refinery train-tokenizer my.yaml --output tokenizer.json --share web=0.6 --share code=0.3 --share books=0.1
+  refinery train-tokenizer my.yaml --output larger.json --continue-from tokenizer.json --vocab-size 60000"""
+
+
+def add_tokenizer_commands(commands: Any) -> None:
+    """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
+    tokenizer = commands.add_parser(
+        "train-tokenizer",
+        help="train a BPE tokenizer on a sample of a recipe's sources",
+        epilog=TRAIN_TOKENIZER_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_recipe_arguments(tokenizer)
+    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
+    tokenizer.add_argument("--vocab-size", type=int, default=32_000, help="entries, special tokens included")
+    tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
+    tokenizer.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        metavar="SOURCE=NUMBER",
+        help="share of the sample that a source gives; may be repeated; sources without one give nothing then",
+    )
+    tokenizer.add_argument(
+        "--special-token", action="append", default=[], metavar="NAME", help="a token beside <|endoftext|>; repeatable"
+    )
+    tokenizer.add_argument(
+        "--continue-from",
+        default="",
+        metavar="FILE",
+        help="a byte-level tokenizer.json that keeps its ids; new merges are appended",
+    )
+    tokenizer.add_argument("--seed", type=int, default=1)
+    tokenizer.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    tokenizer.set_defaults(run=run_train_tokenizer)
+
+    quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
+    quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
+    quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
+    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
+    quality.add_argument("--seed", type=int, default=1)
+    quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    quality.add_argument("--quiet", action="store_true", help="no progress")
+    quality.set_defaults(run=run_train_quality)
+
+    again = commands.add_parser("retokenize", help="a corpus anew with another tokenizer, from the documents of a run")
+    again.add_argument("prefix", metavar="PREFIX")
+    again.add_argument("--tokenizer", required=True, metavar="FILE", help="as tokenizer.path of a recipe")
+    again.add_argument("--output", required=True, metavar="PREFIX", help="where the new corpus goes")
+    again.add_argument("--bos", default=None, metavar="NAME", help="a token's name, auto or null (default: as before)")
+    again.add_argument("--eos", default=None, metavar="NAME", help="likewise")
+    again.add_argument("--documents", default="", metavar="LOCATION", help="the run's work location (PREFIX/work)")
+    again.add_argument("--work", default="", metavar="LOCATION", help="work location of the new run (OUTPUT/work)")
+    add_runner_arguments(again)
+    again.set_defaults(run=run_retokenize)
+
+    mix = commands.add_parser("blend", help="print a corpus as the words behind Megatron's --data-path")
+    mix.add_argument("prefix", metavar="PREFIX")
+    mix.add_argument("--split", default="train", help="train (default) or validation")
+    mix.add_argument(
+        "--weight", action="append", default=[], metavar="DOMAIN=NUMBER", help="share of a domain (default: its tokens)"
+    )
+    mix.set_defaults(run=run_blend)
+
+
+def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train on a sample of the documents that the recipe's phase 1 keeps. Everything that can be wrong with the flags
+    is said before anything is sampled."""
+    from refinery.pipelines.runners.runner import Runner
+
+    check_beam_flags(flags)
+    if args.sample_bytes < 1:
+        raise ValueError(f"--sample-bytes: {args.sample_bytes} given, 1 or more is allowed")
+    with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
+        from refinery.pipelines.commands.sample import parse_shares, sample_texts
+        from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
+        from refinery.pipelines.recipe.load_recipe import load_recipe
+
+        special = tuple(args.special_token)
+        params = TrainTokenizerParams(args.vocab_size, args.seed, special_tokens=special, base=args.continue_from)
+        check_training(args.output, params, args.overwrite)
+        recipe = load_recipe(args.recipe, args.set, args.input)
+        shares = parse_shares(recipe, args.share)
+        say_unless(args.quiet, f"sampling {args.sample_bytes:,} bytes of the sources of {args.recipe}")
+        texts = sample_texts(recipe, runner, args.sample_bytes, args.seed, shares, say)
+    train_tokenizer(texts, args.output, params, args.overwrite, say, progress=not args.quiet)
+    return 0
+
+
+def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
+    from refinery.pipelines.commands.new_file import check_new
+    from refinery.pipelines.commands.sample import read_texts
+    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+
+    refuse_flags(flags)
+    params = TrainQualityParams(seed=args.seed)
+    if not args.overwrite:
+        check_new(args.output)
+    texts = []
+    for name, globs in (("positive", args.positive), ("negative", args.negative)):
+        texts.append(read_texts(name, globs))
+        say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
+    say_unless(args.quiet, f"learning, {params.epochs} epochs")
+    train_quality(texts[0], texts[1], args.output, params, args.overwrite)
+    return 0
+
+
+def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Run phase 3 alone with another tokenizer."""
+    from refinery.pipelines.runners.runner import Runner
+
+    check_beam_flags(flags)
+    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    with runner.open():
+        from refinery.pipelines.commands.tokenizer.retokenize import Retokenization, recorded_run, with_tokenizer
+        from refinery.pipelines.run.api import runner_flags
+
+        recorded = recorded_run(args.prefix)
+        ends = {"bos": args.bos, "eos": args.eos}
+        given = {key: None if name == "null" else name for key, name in ends.items() if name is not None}
+        recipe = with_tokenizer(recorded, {"path": args.tokenizer, **given})
+        runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
+        run = Retokenization(recipe, args.output, runner, args.work, args.documents or args.prefix, say=say)
+        run.recorded = recorded
+        totals = run.run().totals
+    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    return 0
+
+
+def run_blend(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print weights and paths in one line, for $(refinery blend PREFIX)."""
+    from refinery.pipelines.commands.tokenizer.blend import blend, parse_weights
+
+    refuse_flags(flags)
+    say(" ".join(blend(args.prefix, args.split, parse_weights(args.weight))))
+    return 0

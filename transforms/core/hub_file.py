@@ -1,0 +1,45 @@
+"""A file of a Hugging Face repository, by a name that says which version: hf://ORG/NAME@COMMIT, hf://ORG/NAME@COMMIT/FILE.
+
+Only a commit is a version that stays; a branch or a tag may be another one tomorrow, and on another worker.
+"""
+
+import os
+import re
+from pathlib import Path
+
+HUB = "hf://"
+NAMED = re.compile(r"hf://(?P<repository>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[^/]*))?(?:/(?P<file>.+))?")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+TOKENIZER = "tokenizer.json"
+
+
+def parse_hub(path: str) -> tuple[str, str, str]:
+    """Repository, commit, and file, by default tokenizer.json. Raises OSError, one line, for another form."""
+    found = NAMED.fullmatch(path)
+    if found is None or not COMMIT.fullmatch(found["revision"] or ""):
+        raise OSError(
+            f"{path}: hf://ORG/NAME@COMMIT is allowed, with the 40 digits of a commit: its files never change"
+        )
+    return found["repository"], found["revision"], found["file"] or TOKENIZER
+
+
+def read_hub_file(path: str) -> bytes:
+    """The file's bytes, from the library's cache if they are there. HF_TOKEN, HF_ENDPOINT and HF_HUB_CACHE are obeyed.
+
+    Raises OSError, one line.
+    """
+    repository, revision, file = parse_hub(path)
+    import huggingface_hub  # takes half a second, and only those that name such a file need it
+
+    try:
+        local = huggingface_hub.hf_hub_download(
+            repository,
+            file,
+            revision=revision,
+            cache_dir=os.environ.get("HF_HUB_CACHE") or None,
+            endpoint=os.environ.get("HF_ENDPOINT") or None,
+        )
+    except Exception as error:  # the library's errors have no common class
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise OSError(f"{path}: {said}") from error
+    return Path(local).read_bytes()

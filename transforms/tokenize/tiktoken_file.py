@@ -1,0 +1,127 @@
+"""tiktoken's rank files: what they leave out, and the tokenizer.json that gives the same ids.
+
+A line of the file is a token's bytes in base64 and its rank. Which regular expression cuts the text, and which special
+tokens there are, is in the code that publishes the file: `ENCODINGS` has it for those that are public, by file name.
+"""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from refinery.transforms.tokenize.byte_level_bpe import CL100K, GPT2, O200K, QWEN2, byte_alphabet
+
+END = "<|endoftext|>"
+
+
+class Encoding(NamedTuple):
+    """The regular expression, special tokens and their ids, and whether the text is brought to NFC first.
+
+    Sources: tiktoken_ext/openai_public.py of tiktoken 0.14, tokenization_qwen.py of Qwen-7B.
+    """
+
+    pattern: str
+    special: Mapping[str, int]
+    nfc: bool = False
+
+
+_FIM = {"<|fim_prefix|>": 100258, "<|fim_middle|>": 100259, "<|fim_suffix|>": 100260}
+ENCODINGS = {
+    "r50k_base": Encoding(GPT2, {END: 50256}),
+    "cl100k_base": Encoding(CL100K, {END: 100257, **_FIM, "<|endofprompt|>": 100276}),
+    "o200k_base": Encoding(O200K, {END: 199999, "<|endofprompt|>": 200018}),
+    "qwen": Encoding(QWEN2, {END: 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}, nfc=True),
+}
+
+
+def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
+    """A parsed tokenizer.json with the ids of tiktoken for the rank file of that name.
+
+    tiktoken joins the neighbours whose joint bytes have the lowest rank; a tokenizer.json lists the pairs. Before a
+    token's own rank comes, its bytes are always in the same two parts, whatever surrounds them, so one pair for each
+    token is enough; a file in which that does not hold is refused.
+
+    Raises ValueError for bytes that are no rank file, for a name that is not in `ENCODINGS`, and for ranks that no
+    merges give. Cost: 10 to 20 s for 200,000 tokens: convert it once where that matters.
+    """
+    name = path.rpartition("/")[2].removesuffix(".tiktoken")
+    if name not in ENCODINGS:
+        raise ValueError(
+            f"a rank file does not say how text is cut, and only {', '.join(ENCODINGS)} are known; rename it if it is "
+            "one of these, else use a tokenizer.json"
+        )
+    encoding, ranks = ENCODINGS[name], read_ranks(data)
+    alphabet = byte_alphabet()
+    spell = {token: "".join([alphabet[byte] for byte in token]) for token in ranks}
+    merges = [[spell[left], spell[right]] for left, right in pairs(ranks)]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    split = {"type": "Split", "pattern": {"Regex": encoding.pattern}, "behavior": "Isolated", "invert": False}
+    added = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": id_, "content": content, **added, "special": True} for content, id_ in encoding.special.items()
+        ],
+        "normalizer": {"type": "NFC"} if encoding.nfc else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
+        "post_processor": None,
+        "decoder": {**level, "use_regex": True},
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": True,
+            "vocab": {spell[token]: rank for token, rank in ranks.items()} | dict(encoding.special),
+            "merges": merges,
+        },
+    }
+
+
+def read_ranks(data: bytes) -> dict[bytes, int]:
+    """Token -> rank, by rank. Raises ValueError for bytes that are no rank file over all single bytes."""
+    found: dict[bytes, int] = {}
+    try:
+        for line in data.splitlines():
+            if line:
+                token, rank = line.split()
+                found[base64.b64decode(token, validate=True)] = int(rank)
+    except (ValueError, binascii.Error):
+        raise ValueError("no tiktoken file: a line is not a token in base64 and its rank") from None
+    if not all(bytes([byte]) in found for byte in range(256)):
+        raise ValueError("no tiktoken file: not all 256 bytes are tokens")
+    if len(set(found.values())) != len(found) or min(found.values()) < 0:
+        raise ValueError("no tiktoken file: two tokens have one rank")
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+def pairs(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
+    """The two parts that each longer token is joined from, in order of rank. Raises ValueError for one that its own
+    bytes do not lead to."""
+    found = []
+    for token, rank in ranks.items():
+        if len(token) == 1:
+            continue
+        splits = [i for i in range(1, len(token)) if ranks.get(token[:i], rank) < rank > ranks.get(token[i:], rank)]
+        parts = (token[: splits[0]], token[splits[0] :]) if len(splits) == 1 else _parts(token, rank, ranks)
+        if len(parts) != 2:
+            raise ValueError(f"no merges lead to the token {token!r} of rank {rank}")
+        found.append((parts[0], parts[1]))
+    return found
+
+
+def _parts(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> Sequence[bytes]:
+    """The token's bytes, joined as far as lower ranks go."""
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while True:
+        joint = [ranks.get(parts[i] + parts[i + 1], rank) for i in range(len(parts) - 1)]
+        best = min(joint, default=rank)
+        if best >= rank:
+            return parts
+        at = joint.index(best)
+        parts[at : at + 2] = [parts[at] + parts[at + 1]]
