@@ -41,7 +41,7 @@ def parquet(folder: Path, table: dict[str, list[Any]]) -> bytes:
     [
         ("a.jsonl", b"", {}, "a.jsonl is empty (0 bytes)"),
         ("a.jsonl", b"\n \n", {}, "a.jsonl holds no record"),
-        ("a.jsonl.gz", gzip.compress(b""), {}, "holds no record"),
+        ("a.jsonl.gz", gzip.compress(b"", mtime=0), {}, "holds no record"),
         ("a.json", b'[{"text": "x"},\n {"text": "y"}]', {}, "is a JSON array, one JSON object a line is needed"),
         ("a.json", b'[{"text": "x"}]', {}, "jq -c"),
         ("a.json", b'{\n "text": "x"\n}', {}, "a JSON object over several lines"),
@@ -59,10 +59,10 @@ def parquet(folder: Path, table: dict[str, list[Any]]) -> bytes:
         ("a.jsonl", b"once upon a time\n", {}, "it looks like plain text"),
         ("a.jsonl", b"<html><body>", {}, "it looks like HTML or XML"),
         ("a.jsonl", b"%PDF-1.7", {}, "a PDF document"),
-        ("a.warc.gz", gzip.compress(GOOD), {}, "is not a WARC file: it looks like JSON"),
+        ("a.warc.gz", gzip.compress(GOOD, mtime=0), {}, "is not a WARC file: it looks like JSON"),
         ("a.warc", b"\x89PNG\r\n" + bytes(99), {}, "a PNG image"),
         ("a.parquet", GOOD, {}, "is not Parquet: it looks like JSON"),
-        ("a.gz", gzip.compress(b"WARC/1.0\r\n"), {"format": "jsonl"}, "it looks like a WARC file"),
+        ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), {"format": "jsonl"}, "it looks like a WARC file"),
     ],
 )
 def test_what_a_file_is(tmp_path: Path, name: str, data: bytes, keys: dict[str, Any], words: str) -> None:
