@@ -188,7 +188,7 @@ def test_errors_are_those_of_the_loader() -> None:
         }
     # caught inside the loader
     inside = {"Transient", "Permanent", "WrongBytes", "DamagedBlock", "Refusal", "MissingBucket", "SessionLost"}
-    writing = {"StorageConflict"}
+    writing = {"StorageConflict", "DiskFull"}
     assert own - inside - writing <= documented
     assert documented - own == {"ValueError", "RuntimeError"}
 

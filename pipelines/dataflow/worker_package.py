@@ -27,6 +27,12 @@ ROOT = Path(refinery.__file__).parents[1]
 NAME = DISTRIBUTION
 PACKAGE_FILE = f"{NAME}-{version(NAME)}.tar.gz"
 WHOLE = ("refinery/pipelines", "refinery/transforms")
+# The command line itself, and what it reads as a training node does.
+LAUNCHER = (
+    "refinery/pipelines/commands/command_line.py",
+    "refinery/pipelines/export/arguments.py",
+    "refinery/pipelines/export/distribution.py",
+)
 SOURCES = ("*.py", "*.c", "*.h")
 HEADERS = "refinery/loader"  # of its kernels only what those of transforms/ share with them
 PROVIDED = "apache-beam"  # by every worker's image, with what it needs
@@ -69,6 +75,8 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
     paths.update((ROOT / HEADERS).rglob("*.h"))
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
+    for name in LAUNCHER:
+        files.pop(name, None)  # a worker has none of them
     todo = sorted(name for name in files if name.endswith(".py"))
     while todo:
         name = todo.pop()

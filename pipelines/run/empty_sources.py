@@ -3,7 +3,7 @@
 Such a run would end well: every document is accounted for. So it fails, unless the recipe allows it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import FailureParams
@@ -22,9 +22,11 @@ def may_be_empty(failures: FailureParams, source: str) -> bool:
     return allowed if isinstance(allowed, bool) else source in allowed
 
 
-def check_sources(funnel: Sequence[Mapping[str, Any]], failures: FailureParams) -> None:
-    """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it."""
-    last: dict[str, Mapping[str, Any]] = {row["source"]: row for row in funnel}
+def check_sources(funnel: Sequence[Mapping[str, Any]], failures: FailureParams, off: Collection[str] = ()) -> None:
+    """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it. off: names
+    of sources that are switched off, of which nothing is expected.
+    """
+    last: dict[str, Mapping[str, Any]] = {row["source"]: row for row in funnel if row["source"] not in off}
     lost = [source for source, row in last.items() if not row["kept"]["documents"]]
     if problems := [_describe(funnel, source) for source in lost if not may_be_empty(failures, source)]:
         raise RefineError(

@@ -140,12 +140,16 @@ class Refinement:
         if self.reuse:
             take_over(self.work, self.reuse, self.recipe, self.identity, self.tasks, self.say)
         clean = self._phase("clean", self._clean)
-        check_sources(self._funnel([clean]), self.recipe.failures)
+        self._check_sources(clean)
         dedup = self._phase("dedup", lambda: self._dedup(clean))
-        check_sources(self._funnel([clean, dedup]), self.recipe.failures)
+        self._check_sources(clean, dedup)
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
-        check_sources(self._funnel([clean, dedup, shards]), self.recipe.failures)
+        self._check_sources(clean, dedup, shards)
         return self._publish([clean, dedup, shards])
+
+    def _check_sources(self, *phases: Phase) -> None:
+        off = [source.name for source in self.recipe.sources if not source.enabled]
+        check_sources(self._funnel(phases), self.recipe.failures, off)
 
     def _probe(self) -> None:
         """Raises RecipeError, a line a source, where the first files of a source hold no document."""

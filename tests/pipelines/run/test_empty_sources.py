@@ -54,6 +54,10 @@ def test_an_empty_source_fails_the_run(counts: list[Count], words: str) -> None:
         check_sources(rows, FailureParams(allow_empty=("a",)))
 
 
+def test_nothing_is_expected_of_a_source_that_is_switched_off() -> None:
+    check_sources(funnel(*A), FailureParams(), off=["b"])
+
+
 def test_sources_of_which_something_is_kept_pass() -> None:
     check_sources(funnel(*A, *stage("read", "b", 1, empty=1000)), FailureParams())
 

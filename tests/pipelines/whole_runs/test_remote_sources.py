@@ -3,7 +3,7 @@
 import gzip
 import io
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,8 +144,11 @@ def test_the_same_bytes_whatever_the_workers_and_parts(unbroken: Path, servers: 
 def test_an_outage_costs_a_wave_and_no_document(unbroken: Path, servers: Servers, tmp_path: Path) -> None:
     """The store of large files refuses in the middle of the run; the same command goes on where it stopped."""
     refused = {name: data for name, data in servers.hub.store.files.items() if "SlimPajama" in name}
+    asked = len(servers.hub.store.requests)
+    servers.refine(tmp_path / "c", "--workers", 1, "--dry-run")
+    planning = Counter(name for name, _, _ in servers.hub.store.requests[asked:])
     for name in refused:
-        servers.hub.store.scripts[name] = servers.hub.store.script.__class__(["405"] * 99)
+        servers.hub.store.scripts[name] = deque([""] * planning[name] + ["405"] * 99)
     text = servers.refine(tmp_path / "c", "--workers", 1, "--set", "run.wave_files=3", check=False)
     assert "status 405" in text
     assert not (tmp_path / "c" / "manifest.json").exists()
