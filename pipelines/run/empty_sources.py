@@ -23,8 +23,8 @@ def may_be_empty(failures: FailureParams, source: str) -> bool:
 
 
 def check_sources(funnel: Sequence[Mapping[str, Any]], failures: FailureParams, off: Collection[str] = ()) -> None:
-    """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it. off: names
-    of sources that are switched off, of which nothing is expected.
+    """Raises RefineError where nothing is left of a source. funnel: of the phases so far, every source in it. off:
+    names of sources that are switched off, of which nothing is expected.
     """
     last: dict[str, Mapping[str, Any]] = {row["source"]: row for row in funnel if row["source"] not in off}
     lost = [source for source, row in last.items() if not row["kept"]["documents"]]
