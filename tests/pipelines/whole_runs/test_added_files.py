@@ -14,6 +14,7 @@ from refinery.loader.format.manifest import seal, unseal
 from refinery.pipelines.commands.command_line import execute
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, rows
+from tests.sampling import sampled
 
 Fresh = Callable[[str], dict[str, str]]
 
@@ -155,18 +156,23 @@ def test_a_killed_take_over_goes_on(
 
 @pytest.mark.parametrize(
     ("setting", "waves"),
-    [
-        ("shards.seed=5", 2),  # nothing of phase 1
-        ("near_dup={threshold: 0.9}", 2),
-        ("rank.prefer=newest", 0),
-        ("limits.max_meta_bytes=5000", 0),
-        ("line_dup=on", 0),
-        ("sources.s.priority=3", 0),
-        ("sources.s.domain=other", 0),
-        ("sources.s.text_field=url", 0),
-        ("run.part_bytes=1000", 2),  # how parts are cut decides nothing
-        ("sources.s.cap=1000", 0),
-    ],
+    sampled(
+        "settings of a run that reuses another",
+        [
+            ("shards.seed=5", 2),  # nothing of phase 1
+            ("near_dup={threshold: 0.9}", 2),
+            ("rank.prefer=newest", 0),
+            ("limits.max_meta_bytes=5000", 0),
+            ("line_dup=on", 0),
+            ("sources.s.priority=3", 0),
+            ("sources.s.domain=other", 0),
+            ("sources.s.text_field=url", 0),
+            ("run.part_bytes=1000", 2),  # how parts are cut decides nothing
+            ("sources.s.cap=1000", 0),
+        ],
+        4,
+        lambda cell: cell[1:],
+    ),
 )
 def test_what_decides_phase_1_must_be_the_same(
     small: Path, files: Path, old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], setting: str, waves: int
@@ -224,7 +230,7 @@ def test_where_order_decides_places_must_be_the_same(
         assert done.code == 0 and waves in done.out, done.err
 
 
-@pytest.mark.parametrize("root", ["https://192.0.2.1/work", "", 7])
+@pytest.mark.parametrize("root", sampled("forged roots", ["https://192.0.2.1/work", "", 7], 1))
 def test_a_forged_root_leads_nowhere(
     small: Path, files: Path, old: Path, forks: ForkServer, tmp_path: Path, root: Any
 ) -> None:
