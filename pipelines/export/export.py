@@ -7,6 +7,7 @@ from typing import Any
 from refinery.pipelines.export.options import TOKENS, ExportOptions
 from refinery.pipelines.export.place import open_corpus
 from refinery.pipelines.export.texts import TextExport
+from refinery.pipelines.run.prefix import location
 from refinery.pipelines.runners.runner import Runner
 
 
@@ -34,6 +35,8 @@ def export_corpus(
         if runner.remote and not place.startswith("gs://"):
             raise ValueError(f"{place}: given with --runner {runner.name}, whose workers need gs://bucket/prefix")
     corpus = open_corpus(str(prefix))
+    if location(str(output)).startswith(f"{corpus.root}/"):
+        raise ValueError(f"--output: {output} given, which is inside the corpus; name a place of its own")
     if options.format == TOKENS:
         from refinery.pipelines.export.token_export import TokenExport
 

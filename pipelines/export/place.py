@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
 from refinery.pipelines.recipe.recipe import FailureParams
+from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.prefix import location
@@ -94,6 +96,10 @@ class Place:
             names = [key for key in sorted(self.identity) if theirs.get(key) != self.identity[key]]
             both = "; ".join(f"{name} is {theirs.get(name)} there, {self.identity[name]} here" for name in names)
             raise RefineError(f"{self.output} holds another export and stays as it is: {both}. Choose another --output")
+
+    def at_work(self) -> AbstractContextManager[None]:
+        """A lease on the place: a second command on this machine is told of the first. Raises RefineError as that."""
+        return at_work(self.work_store, self.runner.remote, self.say)
 
     def jobs(self, fingerprint: str) -> PhaseJobs:
         """What runs the jobs of a fingerprint: launched once, found again, believed only if the report is theirs."""

@@ -42,6 +42,7 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from refinery.transforms.write.shards import SHARD_MEMORY, sort_batches
 from refinery.transforms.write.shuffle import ShuffleToShards, shard_key
+from refinery.transforms.write.targets import TARGET, slice_of
 
 COLUMNS = ("id", "source", "origin", "tokens")  # the text, in UTF-8, crosses the shuffle where tokens do in a run
 
@@ -49,33 +50,52 @@ COLUMNS = ("id", "source", "origin", "tokens")  # the text, in UTF-8, crosses th
 @dataclass
 class RecomputedTexts:
     """The texts of a shard in its order. Those that encode to nothing were dropped by the encoder, and are passed over.
-    table: of `sort_batches`.
+    So are those beyond the target of their source: all of them have later slices than the ones that are kept.
+
+    table: of `sort_batches`. targets: sources that have one.
     """
 
     table: pa.Table
     tokenizer: Tokenizer
+    targets: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         self.rows = zip(*(self.table[name].to_pylist() for name in COLUMNS), strict=True)
+        self.last_kept: dict[str, int] = {}  # source -> slice
+        self.first_cut: dict[str, tuple[int, bytes]] = {}  # source -> slice, id
 
     def text(self, id_: bytes, source: str, origin: str, ids: npt.NDArray[Any]) -> str:
         for found, its_source, its_origin, data in self.rows:
             if (found, its_source, its_origin) == (id_, source, origin):
+                if source in self.targets:
+                    self.last_kept[source] = max(slice_of(id_), self.last_kept.get(source, 0))
                 return str(data.decode())
-            self._pass_over(found, data.decode())
+            self._pass_over(found, its_source, data.decode())
         raise TextDiffers(f"document {id_.hex()} of the corpus is not among those of its work files")
 
     def finish(self) -> None:
-        for found, _, _, data in self.rows:
-            self._pass_over(found, data.decode())
+        for found, source, _, data in self.rows:
+            self._pass_over(found, source, data.decode())
+        for source, (cut, id_) in self.first_cut.items():
+            if cut <= self.last_kept.get(source, -1):
+                raise self._lost(id_)
 
-    def _pass_over(self, id_: bytes, text: str) -> None:
+    def _pass_over(self, found: bytes, source: str, text: str) -> None:
+        cut = slice_of(found), found
+        if source in self.first_cut and cut >= self.first_cut[source]:
+            return
         try:
             empty = not len(self.tokenizer.encode(text))
         except ValueError:  # a dead letter of the encoder
             empty = True
-        if not empty:
-            raise TextDiffers(f"document {id_.hex()} of the work files is not in the corpus")
+        if empty:
+            return
+        if source not in self.targets:
+            raise self._lost(found)
+        self.first_cut[source] = cut
+
+    def _lost(self, id_: bytes) -> TextDiffers:
+        return TextDiffers(f"document {id_.hex()} of the work files is not in the corpus")
 
 
 def as_bytes(doc: Document) -> EncodedDocument:
@@ -94,9 +114,11 @@ def _lines(tasks: TaskList) -> dict[bytes, bytes]:
     return found
 
 
-def write_recomputed(key: bytes, batches: Iterable[bytes], tasks: TaskList, job: TextJob) -> bytes:
+def write_recomputed(
+    key: bytes, batches: Iterable[bytes], tasks: TaskList, job: TextJob, targets: frozenset[str]
+) -> bytes:
     """`export_shard` with the texts in `batches`."""
-    texts = partial(RecomputedTexts, sort_batches(batches), load_tokenizer(job.corpus.tokenizer))
+    texts = partial(RecomputedTexts, sort_batches(batches), load_tokenizer(job.corpus.tokenizer), targets)
     return export_shard(_lines(tasks)[key], job, texts)
 
 
@@ -118,10 +140,10 @@ class ExportRecomputed(beam.PTransform):
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
         docs = begin.pipeline | ReadKeptDocuments(self.pairs)  # Document
         for stage, params in self.recipe.active("shards"):
-            if stage.output is not EncodedDocument:
+            if stage.output is not EncodedDocument and stage is not TARGET:
                 docs = docs | stage(params, self.recipe.rejects)  # Document
         domains = {name: facts.domain for name, facts in self.recipe.source_facts().items()}
-        write = partial(write_recomputed, tasks=self.tasks, job=self.job)
+        write = partial(write_recomputed, tasks=self.tasks, job=self.job, targets=frozenset(self.recipe.targets()))
         shards = (
             docs
             | "as bytes" >> beam.Map(as_bytes).with_output_types(EncodedDocument)

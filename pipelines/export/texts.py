@@ -51,8 +51,8 @@ class TextExport:
         place.claim()
         done = place.manifest()
         if done is None:
-            report = self._run_job(job, transform)
-            done = self._publish(job, report["shards"])
+            with place.at_work():
+                done = place.manifest() or self._publish(job, self._run_job(job, transform)["shards"])
         else:
             self.say(f"{self.output} is complete already; nothing to do")
         place.tidy(listed_files(done), self._parts() if self.options.single_file else ())

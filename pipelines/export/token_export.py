@@ -59,24 +59,39 @@ class TokenExport:
         identity = {"options": self.options.plain(), "tokenizer": self.tokenizer}
         self.place = place = Place(self.output, identity, self.runner, manifest.name, self.say)
         place.claim()
-        before = place.manifest()
-        checkpoint = self._checkpoint(before)
-        if checkpoint is None:
-            assert before is not None  # noqa: S101 - else there is something to do
+        after = self._held()
+        if after is None:
+            with place.at_work():
+                after = self._held() or self._add()
+        else:
             self.say(f"{self.output} holds {manifest.name} already; nothing to do")
-            self._tidy(before)
-            return before
+        self._tidy(after)
+        return after
+
+    def _held(self) -> dict[str, Any] | None:
+        """The manifest, if the export has this corpus and adds no other one."""
+        found = read_checkpoint(self.place.store)
+        before = self.place.manifest()
+        if before is None or (found is not None and found.state != "complete"):
+            return None
+        ours = self.corpus.plain()
+        has_it = any(all(corpus[key] == value for key, value in ours.items()) for corpus in before["corpora"])
+        return before if has_it else None
+
+    def _add(self) -> dict[str, Any]:
+        """The manifest that has this corpus, from wherever its adding stands."""
+        place, before = self.place, self.place.manifest()
+        checkpoint = self._checkpoint(before)
         if checkpoint.state == "counting":
             checkpoint = self._count(checkpoint, before or EMPTY)
         after = before if before is not None and len(before["corpora"]) > checkpoint.sequence else None
         if after is None:
             after = self._publish(checkpoint, before or EMPTY, self._write(checkpoint, before or EMPTY))
         write_checkpoint(place.store, replace(checkpoint, state="complete"))
-        self._tidy(after)
         return after
 
-    def _checkpoint(self, before: Mapping[str, Any] | None) -> Checkpoint | None:
-        """Where this corpus stands, or is to begin; None if the export holds it."""
+    def _checkpoint(self, before: Mapping[str, Any] | None) -> Checkpoint:
+        """Where this corpus stands, or is to begin."""
         ours = self.corpus.plain()
         found = read_checkpoint(self.place.store)
         if found is not None and found.state != "complete":
@@ -87,8 +102,6 @@ class TokenExport:
                 )
             return found
         corpora = before["corpora"] if before else []
-        if any(all(corpus[key] == value for key, value in ours.items()) for corpus in corpora):
-            return None
         if corpora and not self.append:
             names = ", ".join(corpus["name"] for corpus in corpora)
             raise RefineError(f"{self.output} holds an export of {names}; --append adds this corpus to it")

@@ -71,7 +71,8 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
 
 
 def parse_json(data: bytes) -> Any:
-    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, big integers) Python's reader takes.
+    """The value in `data`, or None. What orjson refuses (NaN, lone surrogates, big integers) Python's reader takes, in
+    UTF-8 alone: left to itself it guesses UTF-16, of which lines are cut in the middle of characters.
 
     Nesting beyond MAX_DEPTH is refused here, so that nothing later depends on how much of the stack is left.
     """
@@ -79,7 +80,7 @@ def parse_json(data: bytes) -> Any:
         value = orjson.loads(data)
     except orjson.JSONDecodeError:
         try:
-            value = json.loads(data)
+            value = json.loads(data.decode("utf-8", "surrogatepass").removeprefix("\ufeff"))
         except (ValueError, RecursionError):
             return None
     return value if is_shallow(value) else None

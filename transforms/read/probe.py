@@ -5,7 +5,10 @@ letters: the counts reconcile, and the corpus is empty. So each source's own rea
 the run is planned, and what is wrong is said in one line.
 """
 
+import codecs
+import csv
 import difflib
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,6 +21,7 @@ from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
+from refinery.transforms.read.delimited import DELIMITERS
 from refinery.transforms.read.jsonl import BOM, parse_json
 from refinery.transforms.read.parquet import DOCUMENT_COLUMNS
 from refinery.transforms.read.plan import LimitParams, ReadTask
@@ -54,6 +58,10 @@ KINDS = {
     b"ARROW1": "an Arrow file",
     b"\x7fELF": "a program",
 }
+
+
+# Format -> how its files begin.
+STARTS = {"parquet": b"PAR1", "documents": b"PAR1", "warc": b"WARC/", "wet": b"WARC/", "arc": b"filedesc:"}
 
 
 def probe_sources(tasks: Sequence[ReadTask], limits: LimitParams) -> dict[str, str]:
@@ -108,9 +116,7 @@ def _explain(task: ReadTask, seen: Counter[str]) -> str:
     if not seen:
         return f"{task.path} holds no record"
     with open_source(task.path) as source:
-        line = {"jsonl": _explain_json, "parquet": _explain_parquet, "documents": _explain_parquet}.get(
-            task.format, _explain_other
-        )(task, source)
+        line = EXPLAIN.get(task.format, _explain_other)(task, source)
     if line:
         return line
     total = sum(seen.values())
@@ -121,6 +127,8 @@ def _explain(task: ReadTask, seen: Counter[str]) -> str:
 
 def _explain_json(task: ReadTask, source: ByteSource) -> str:
     head = first_bytes(source)
+    if is_utf16(head):
+        return _explain_other(task, source)
     first = next((line for line in head.split(b"\n") if line.strip()), b"")
     value = parse_json(first)
     if isinstance(value, dict):
@@ -162,8 +170,42 @@ def _values(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def _explain_delimited(task: ReadTask, source: ByteSource) -> str:
+    head = first_bytes(source)
+    if (kind := kind_of(source)) != "plain text":
+        return f"{task.path} is not {_named(task.format)}: it looks like {kind}"
+    text = head.decode("utf-8", "replace")
+    delimiter = DELIMITERS[task.format]
+    header = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row), [])
+    twice = [name for name, times in Counter(header).items() if times > 1]
+    if twice:
+        return f"{task.path}: the header has the column {safe(twice[0][:60])!r} twice"
+    if task.text_field in header:
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(head, len(head) < HEAD)
+        except UnicodeDecodeError:
+            return f"{task.path} is not in UTF-8: `iconv -f LATIN1 -t UTF-8`, or from what it is in, makes that of it"
+        return ""
+    other = next((d for d in (",", "\t", ";", "|") if d != delimiter and header and d in header[0]), "")
+    between = f"; columns are parted by {delimiter!r}, these look like {other!r}" if other and len(header) == 1 else ""
+    near = "" if between else _nearest(task, header)
+    return f"{_field(task)} is not in the header, which has {_listed(header)}{between}{near}"
+
+
 def _explain_other(task: ReadTask, source: ByteSource) -> str:
-    return f"{task.path} is not {_named(task.format)}: it looks like {kind_of(source)}"
+    kind = kind_of(source)
+    if KINDS.get(STARTS.get(task.format, b""), "-") == kind:
+        return f"{task.path} is damaged, or was cut off: it begins like {kind}, and cannot be read"
+    return f"{task.path} is not {_named(task.format)}: it looks like {kind}"
+
+
+EXPLAIN = {
+    "jsonl": _explain_json,
+    "parquet": _explain_parquet,
+    "documents": _explain_parquet,
+    "csv": _explain_delimited,
+    "tsv": _explain_delimited,
+}
 
 
 def _field(task: ReadTask) -> str:
@@ -208,12 +250,20 @@ def first_bytes(source: ByteSource) -> bytes:
     return data[:HEAD].removeprefix(BOM)
 
 
+def is_utf16(data: bytes) -> bool:
+    """Whether these first bytes begin with UTF-16's mark, or every other one, as a rule, is zero."""
+    zeros = [data[:512][start::2].count(0) for start in (0, 1)]
+    return data[:2] in (b"\xff\xfe", b"\xfe\xff") or (not min(zeros) and max(zeros) * 3 > len(data[:512]))
+
+
 def kind_of(source: ByteSource) -> str:
     """What a file is by its first bytes."""
     raw, data = source.head(0, 16), first_bytes(source)
     for start, name in KINDS.items():
         if raw.startswith(start) or data.startswith(start):
             return name
+    if is_utf16(data):
+        return "text in UTF-16, UTF-8 is needed: `iconv -f UTF-16 -t UTF-8` makes that of it"
     text = data.lstrip()[:512]
     if not text:
         return "a damaged or empty compressed file"

@@ -21,7 +21,10 @@ def recorded_run(prefix: str) -> dict[str, Any]:
     store = open_store(prefix)
     if store.size(RUN) is None:
         raise ValueError(f"{prefix}: there is no {RUN}; name the prefix of a run")
-    return unseal(store.read(RUN), store.url(RUN))
+    run = unseal(store.read(RUN), store.url(RUN))
+    if "recipe" not in run:
+        raise ValueError(f"{prefix}: an export, no run; name the prefix of the corpus that it was made of")
+    return run
 
 
 def with_tokenizer(run: Mapping[str, Any], tokenizer: Mapping[str, Any]) -> Recipe:

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT
+from refinery.pipelines.export.options import WORK
 from refinery.pipelines.export.status import export_status
+from refinery.pipelines.run.at_work import at_work
 from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.fork_server import ForkServer
@@ -99,3 +102,21 @@ def test_the_same_bytes_with_two_workers_and_in_a_bucket(
             assert checked.code == 0 and "all checks passed" in checked.out
             told = forks.run("status", f"gs://bucket/out-{number}", environment=gcs.environment)
             assert told.code == 0 and "complete" in told.out
+
+
+@pytest.mark.parametrize("kind", ["one file", "tokens"])
+def test_a_second_command_is_told_of_the_first(
+    kind: str, corpora: list[Path], forks: ForkServer, tmp_path: Path
+) -> None:
+    """This process is the first command; at its end it would remove what the second one works with."""
+    words = start(kind, corpora, tmp_path / "out")
+    if kind == "one file":  # begun, and not finished
+        export(corpora[0], tmp_path / "out", "jsonl", single_file=True)
+        (tmp_path / "out" / MANIFEST).unlink()
+    with at_work(LocalStore(str(tmp_path / "out" / WORK)), False, print):
+        done = forks.run(*words)
+        assert done.code == 1 and "another command is at work here since " in done.err, done.err
+    done = forks.run(*words)
+    assert done.code == 0, done.err
+    assert verify_export(str(tmp_path / "out")).failures == []
+    assert not [name for name in files_of(tmp_path / "out") if name.startswith(WORK)]

@@ -13,6 +13,7 @@ from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.recompute import RecomputedTexts
 from refinery.pipelines.export.rows import TextDiffers
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.write.targets import slice_of
 from tests.pipelines.export.exporting import corpus_shards, export, read_jsonl
 from tests.pipelines.inputs import refine
 from tests.pipelines.small_runs import make_small_inputs, text_of
@@ -38,7 +39,9 @@ def make(folder: Path) -> None:
     (folder / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     recipe: dict[str, Any] = yaml.safe_load((folder / "recipe.yaml").read_text())
     recipe |= {"pii": True, "exact_dup": False, "shards": {"validation": 0.3, "target_bytes": 400}}
-    for name, tokenizer in (("lossless", "tokenizer.json"), ("lossy", "lossy.model")):
+    for name, tokenizer in (("lossless", "tokenizer.json"), ("lossy", "lossy.model"), ("target", "lossy.model")):
+        if name == "target":
+            recipe["sources"][0]["target"] = 200
         recipe["tokenizer"] = {"path": str(folder / tokenizer)}
         (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
         refine(folder, folder / name, "--workers", 0)
@@ -58,6 +61,11 @@ def texts(out: Path) -> list[tuple[str, ...]]:
     ]
 
 
+def texts_of(corpus: Path, out: Path) -> list[tuple[str, ...]]:
+    export(corpus, out, "jsonl", compression="none")
+    return texts(out)
+
+
 def test_both_ways_give_the_same_text(corpora: Path, tmp_path: Path) -> None:
     """Decoded where nothing is lost, made again where something is; redacted, in the order of the shards."""
     for name in ("lossless", "lossy"):
@@ -74,6 +82,34 @@ def test_both_ways_give_the_same_text(corpora: Path, tmp_path: Path) -> None:
         assert tokenizer.encode(text).tolist() == [
             t for t in tokens if t not in (tokenizer.bos_id(), tokenizer.eos_id())
         ]
+
+
+def test_documents_beyond_a_target_are_passed_over(corpora: Path, tmp_path: Path) -> None:
+    everything, kept = (
+        sorted((d["id"], d["origin"]) for _, documents in corpus_shards(corpora / name) for d in documents)
+        for name in ("lossy", "target")
+    )
+    assert 0 < len(kept) < len(everything)
+    export(corpora / "target", tmp_path / "out", "jsonl", compression="none")
+    assert verify_export(str(tmp_path / "out")).failures == []
+    found = texts(tmp_path / "out")
+    assert sorted((bytes.fromhex(id_), origin) for id_, origin, _ in found) == kept
+    assert set(found) < set(texts_of(corpora / "lossy", tmp_path / "all"))
+
+
+def test_a_document_within_the_target_is_missed() -> None:
+    """Whatever is cut has a later slice than all that is kept; one that has not was lost."""
+    ids = sorted((bytes([k]) * 16 for k in range(4)), key=slice_of)
+    columns = {"id": ids, "source": ["s"] * 4, "origin": ["o"] * 4, "tokens": [b"text", b" ", b"text", b"text"]}
+    for kept, lost in ((ids[:1], False), ([], False), (ids[2:3], True), (ids[3:], True)):
+        found = RecomputedTexts(pa.table(columns), Words(), frozenset({"s"}))  # type: ignore[arg-type]
+        for id_ in kept:
+            found.text(id_, "s", "o", [])
+        if lost:
+            with pytest.raises(TextDiffers, match=f"{ids[0].hex()} of the work files is not in the corpus"):
+                found.finish()
+        else:
+            found.finish()
 
 
 def test_without_the_work_files_it_says_what_is_missing(corpora: Path, tmp_path: Path) -> None:

@@ -191,3 +191,13 @@ def test_a_place_that_holds_something_else_stays_as_it_is(corpus: Path, tmp_path
     assert unseal(before[MANIFEST], "")["kind"] == "refinery-export"
     export(corpus, tmp_path / "out", "jsonl")  # once more: nothing to do
     assert files_of(tmp_path / "out") == before
+
+
+def test_an_export_inside_its_corpus_is_refused(tmp_path: Path) -> None:
+    """The corpus' own commands remove what they do not know in there."""
+    corpus = build_corpus(tmp_path / "corpus", {("train", "web"): [["a page"]]})
+    before = files_of(corpus)
+    for inside in ("corpus/sub", "corpus/work/documents", "elsewhere/../corpus/train/x"):
+        with pytest.raises(ValueError, match="which is inside the corpus"):
+            export(corpus, tmp_path / inside, "jsonl")
+    assert files_of(corpus) == before

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import refinery.transforms.read.jsonl as read_jsonl
 from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.core.per_document import Damaged, Skipped
-from refinery.transforms.read.jsonl import field_of, scalar_of
+from refinery.transforms.read.jsonl import field_of, parse_json, scalar_of
 from refinery.transforms.read.sources import LimitParams, read_task
 from tests.transforms.read_fixtures import COMPRESSORS, offset_of, read, summary, task_for
 
@@ -210,3 +210,9 @@ def test_the_forms_of_dolma_and_datatrove_are_recognised(
     )
     assert isinstance(named, RawDocument)
     assert (named.url, dict(named.meta)) == ("", {"record_id": "x"})
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_other_encodings_are_not_guessed(coding: str) -> None:
+    """Lines of UTF-16 end in the middle of a character, so what Python's reader guesses is right by chance alone."""
+    assert parse_json('{"text": "x", "n": 1}'.encode(coding)) is None

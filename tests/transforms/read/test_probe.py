@@ -63,6 +63,18 @@ def parquet(folder: Path, table: dict[str, list[Any]]) -> bytes:
         ("a.warc", b"\x89PNG\r\n" + bytes(99), {}, "a PNG image"),
         ("a.parquet", GOOD, {}, "is not Parquet: it looks like JSON"),
         ("a.gz", gzip.compress(b"WARC/1.0\r\n", mtime=0), {"format": "jsonl"}, "it looks like a WARC file"),
+        ("a.jsonl", GOOD.decode().encode("utf-16"), {}, "text in UTF-16, UTF-8 is needed: `iconv -f UTF-16"),
+        ("a.jsonl", GOOD.decode().encode("utf-16-be"), {}, "text in UTF-16"),
+        ("a.csv", "text,n\nx,1\n".encode("utf-16"), {}, "text in UTF-16"),
+        ("a.csv", b"", {}, "is empty"),
+        ("a.csv", b"text,n\n", {}, "holds no record"),
+        ("a.csv", b"body,n\nx,1\n", {}, "is not in the header, which has body, n; did you mean body?"),
+        ("a.csv", b"text;n\nx;1\n", {}, "columns are parted by ',', these look like ';'"),
+        ("a.tsv", b"text,n\nx,1\n", {}, r"columns are parted by '\t', these look like ','"),
+        ("a.csv", b"text,text\nx,1\n", {}, "the header has the column 'text' twice"),
+        ("a.csv", b"text,n\nGr\xfc\xdfe,1\n", {}, "is not in UTF-8: `iconv"),
+        ("a.csv", b"text,n\nx\n", {}, "the first record is no document: BadRow 1"),
+        ("a.parquet", b"PAR1" + bytes(99) + b"PAR1", {}, "is damaged, or was cut off: it begins like a Parquet file"),
     ],
 )
 def test_what_a_file_is(tmp_path: Path, name: str, data: bytes, keys: dict[str, Any], words: str) -> None:

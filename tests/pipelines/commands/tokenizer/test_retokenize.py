@@ -4,7 +4,12 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
+from refinery.loader.format.manifest import seal
+from refinery.pipelines.commands.tokenizer.retokenize import recorded_run
 from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.export.options import RUN_KIND
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, digests, folder_files, make_small_inputs, text_of
 
@@ -63,3 +68,9 @@ def test_changed_files_of_the_recipe_are_named(tmp_path: Path) -> None:
     (inputs / "blocked.txt").write_text("a.example\n")
     said = again(tmp_path / "first", tmp_path / "x", other_tokenizer(tmp_path), check=False)
     assert "clean cannot be taken over: it was made by another version of the code, its libraries or its files" in said
+
+
+def test_an_export_is_no_run(tmp_path: Path) -> None:
+    (tmp_path / "_run.json").write_bytes(seal({"schema_version": 1, "kind": RUN_KIND}))
+    with pytest.raises(ValueError, match="an export, no run; name the prefix of the corpus"):
+        recorded_run(str(tmp_path))
