@@ -1,6 +1,5 @@
 """A tokenizer from its file: a Hugging Face tokenizer.json, a SentencePiece .model or a tiktoken rank file."""
 
-import json
 import re
 from functools import lru_cache
 
@@ -9,7 +8,7 @@ from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.sentencepiece_model import SentencePieceTokenizer
 from refinery.transforms.tokenize.tiktoken_file import tokenizer_json
 from refinery.transforms.tokenize.tokenizer import Tokenizer
-from refinery.transforms.tokenize.tokenizer_json import load_tokenizer_json
+from refinery.transforms.tokenize.tokenizer_json import load_spec, load_tokenizer_json
 
 LIKE_AN_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 
@@ -42,7 +41,7 @@ def load_tokenizer_bytes(data: bytes, path: str) -> Tokenizer:
         if name.endswith(".json"):
             return load_tokenizer_json(data)
         if name.endswith(".tiktoken"):
-            return load_tokenizer_json(json.dumps(tokenizer_json(data, path)).encode())
+            return load_spec(tokenizer_json(data, path))
         if name.endswith(".model"):
             return SentencePieceTokenizer(data)
     except ValueError as error:
