@@ -2,7 +2,8 @@
 
 import gc
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -83,10 +84,18 @@ def load_tokenizer_json(data: bytes) -> Tokenizer:
 
     Raises ValueError for bytes that are none.
     """
-    collecting = gc.isenabled()
-    gc.disable()  # half the time otherwise: a million small objects are made, and none of them is garbage
-    try:
+    with no_collection():
         return load_spec(parse(data))
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """No search for reference cycles: a file makes a million small objects, none of them garbage, and looking through
+    them again and again takes as long as all the rest."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collecting:
             gc.enable()
