@@ -42,7 +42,7 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
     token is enough; a file in which that does not hold is refused.
 
     Raises ValueError for bytes that are no rank file, for a name that is not in `ENCODINGS`, and for ranks that no
-    merges give. Cost: 10 to 20 s for 200,000 tokens: convert it once where that matters.
+    merges give. Cost: 2 s for 200,000 tokens.
     """
     name = path.rpartition("/")[2].removesuffix(".tiktoken")
     if name not in ENCODINGS:
@@ -102,17 +102,62 @@ def read_ranks(data: bytes) -> dict[bytes, int]:
 
 def pairs(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
     """The two parts that each longer token is joined from, in order of rank. Raises ValueError for one that its own
-    bytes do not lead to."""
+    bytes do not lead to. Cost: 1 s for 200,000 tokens.
+
+    Two tokens stay two tokens, up to a rank, if no merge of lower rank crosses the border between them. Which merges
+    could is known from how each of them was joined, from the outside in: see `_apart`.
+    """
     found = []
+    single = max(ranks[bytes([byte])] for byte in range(256))
+    ordered = all(rank > single for token, rank in ranks.items() if len(token) > 1)
+    left_of: dict[int, int] = {}
+    right_of: dict[int, int] = {}
+    joint: dict[tuple[int, int], int] = {}
+    get = ranks.get
     for token, rank in ranks.items():
         if len(token) == 1:
             continue
-        splits = [i for i in range(1, len(token)) if ranks.get(token[:i], rank) < rank > ranks.get(token[i:], rank)]
-        parts = (token[: splits[0]], token[splits[0] :]) if len(splits) == 1 else _parts(token, rank, ranks)
-        if len(parts) != 2:
-            raise ValueError(f"no merges lead to the token {token!r} of rank {rank}")
+        parts: Sequence[bytes] | None = None
+        for i in range(1, len(token)) if ordered else ():
+            left = get(token[:i], rank)
+            if left < rank and (right := get(token[i:], rank)) < rank and _apart(left, right, left_of, right_of, joint):
+                left_of[rank], right_of[rank], joint[left, right] = left, right, rank
+                parts = (token[:i], token[i:])
+                break
+        if parts is None:
+            parts = () if ordered else _parts(token, rank, ranks)
+            if len(parts) != 2:
+                raise ValueError(f"no merges lead to the token {token!r} of rank {rank}")
         found.append((parts[0], parts[1]))
     return found
+
+
+def _apart(
+    left: int,
+    right: int,
+    left_of: Mapping[int, int],
+    right_of: Mapping[int, int],
+    joint: Mapping[tuple[int, int], int],
+) -> bool:
+    """Whether the bytes of both tokens, one behind the other, become these two: undo the merges next to the border,
+    latest first, and look whether what met there would have been joined before. Same as encoding both together, whose
+    cost is that of all merges (is_valid_token_pair in github/rust-gems, crate bpe)."""
+    limit = 1 << 62
+    while True:
+        if joint.get((left, right), limit) < limit:
+            return False
+        if left > right:
+            limit, left = left, right_of.get(left, left)
+            if left == limit:  # a single byte
+                limit, right = right + 1, left_of.get(right, right)
+                if right + 1 == limit:
+                    return True
+        else:
+            limit, right = right + 1, left_of.get(right, right)
+            if right + 1 == limit:
+                limit, left = left, right_of.get(left, left)
+                if left == limit:
+                    return True
 
 
 def _parts(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> Sequence[bytes]:

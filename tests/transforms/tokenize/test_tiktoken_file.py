@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-from refinery.transforms.tokenize.tiktoken_file import ENCODINGS, pairs, read_ranks
+from refinery.transforms.tokenize.tiktoken_file import ENCODINGS, _parts, pairs, read_ranks
 from tests.shared import shared
 from tests.transforms.tokenize.test_byte_level_bpe import UNITS
 
@@ -111,6 +111,17 @@ def test_what_is_no_rank_file(tmp_path: Path, data: bytes, name: str, message: s
     (tmp_path / name).write_bytes(data)
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         load_tokenizer(str(tmp_path / name))
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=9), min_size=1, max_size=60), st.booleans())
+def test_pairs_are_those_of_encoding_each_token(words: list[str], bytes_last: bool) -> None:
+    """Tokens that lower ranks join from two, in any order of rank; single bytes first, as published, or last."""
+    ranks = {bytes([i]): 1000 * bytes_last + i for i in range(256)}
+    for word in map(str.encode, words):
+        if word not in ranks and len(_parts(word, rank := len(ranks) - 256 * bytes_last + 1, ranks)) == 2:
+            ranks[word] = rank
+    ranks = dict(sorted(ranks.items(), key=lambda item: item[1]))
+    assert pairs(ranks) == [tuple(_parts(word, rank, ranks)) for word, rank in ranks.items() if len(word) > 1]
 
 
 def test_pairs_are_those_that_lower_ranks_lead_to() -> None:
