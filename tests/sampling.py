@@ -15,7 +15,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
+Test = TypeVar("Test", bound=Callable[..., object])
 
 ROOT = Path(__file__).parents[1]
 SEED = "REFINERY_TEST_SEED"
@@ -84,6 +87,14 @@ def spread(sequence: str, points: Sequence[T], keep: int) -> list[T]:
 def examples(count: int) -> int:
     """How many examples Hypothesis tries where `test-all` tries `count`: a third, at least 10. The seed varies them."""
     return count if ALL else max(min(count, 10), math.ceil(count / 3))
+
+
+def every_other_commit(test: Test) -> Test:
+    """For a test that takes seconds of its own, such as one that installs a package: half of the commits run it."""
+    turn = random.Random(f"{seed()} {test.__module__}.{test.__name__}").random() < 0.5
+    chosen[f"every other commit: {test.__name__}"] = int(ALL or turn), 1
+    marked: Test = pytest.mark.skipif(not (ALL or turn), reason="every other commit, and test-all, runs it")(test)
+    return marked
 
 
 def skip_syncs() -> None:

@@ -30,6 +30,7 @@ from tests.fake_dataflow import Call, FakeDataflow, FakeJob, fake_dataflow, run_
 from tests.fake_gcs import FakeGcs, Fault, fake_gcs
 from tests.pipelines.inputs import COMMAND, ROOT
 from tests.pipelines.job_launcher import Killed, by_state
+from tests.sampling import every_other_commit
 
 PREFIX, WORK = "gs://corpus/web", "gs://staging/work"
 PHASES = ("clean", "dedup", "shards")
@@ -207,6 +208,7 @@ def test_killed_between_phases(
     check(finished, gcs, dataflow)
 
 
+@every_other_commit
 def test_a_job_that_fails_and_one_that_leaves_no_report(
     dataflow: FakeDataflow,
     run: Callable[..., int],

@@ -27,6 +27,7 @@ from refinery.pipelines.runners.same_code import CheckWorkers, StaleWorker, own_
 from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
+from tests.sampling import every_other_commit
 
 # Of loader/ only what writes and reads the format, and headers that all kernels share; the rest is for training.
 STORAGE = {"errors", "format", "native", "storage"}
@@ -151,6 +152,7 @@ sys.exit("refinery.loader.stream.stream is there")
 """
 
 
+@every_other_commit
 def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pip compiles and installs it into an empty folder, without a network; an interpreter that sees nothing else of
     the project then loads the functions of all three phases, and the user's own modules."""

@@ -25,6 +25,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, band_hashes
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.sampling import every_other_commit
 
 IDENTICAL, NEAR_COPIES, TEMPLATED, WINDOWS = 3000, 400, 700, 300
 IN_SOURCE = {"threshold": 0.8, "bands": 28, "rows": 4}
@@ -131,6 +132,7 @@ def test_the_input_is_trouble(corpus: Path) -> None:
     assert verify(str(corpus)).failures == []
 
 
+@every_other_commit
 def test_same_bytes_with_two_workers_another_hash_seed_and_star_rounds(corpus: Path, folder: Path, tmp_path: Path):
     cut = ["run.wave_files=100", "run.part_bytes=100000", "run.components=stars"]
     settings = [word for setting in cut for word in ("--set", setting)]
@@ -143,6 +145,7 @@ def test_same_bytes_on_the_direct_runner(corpus: Path, folder: Path, tmp_path: P
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@every_other_commit
 def test_same_bytes_with_replayed_bundles_many_partitions_and_small_parts(
     corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipelines.inputs import corpus_bytes, refine
+from tests.sampling import sampled
 
 VARIANTS = {
     "two workers, other hash seed": (["--workers", 2], 1),
@@ -15,7 +16,7 @@ VARIANTS = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", sampled("ways to run", VARIANTS, 3))
 def test_same_bytes(corpus: Path, inputs: Path, tmp_path: Path, variant: str) -> None:
     arguments, hash_seed = VARIANTS[variant]
     refine(inputs, tmp_path / "out", *arguments, hash_seed=hash_seed)

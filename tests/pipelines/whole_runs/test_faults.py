@@ -19,7 +19,7 @@ from refinery.loader.errors import FormatError
 from refinery.loader.stream.stream import TokenStream
 from tests.fork_server import ForkServer, Outcome
 from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
-from tests.sampling import sampled
+from tests.sampling import every_other_commit, sampled
 
 Faults = list[tuple[str, dict[str, Any]]]
 Record = Callable[[str, object], None]
@@ -404,6 +404,7 @@ def test_a_document_takes_more_memory_than_there_is(
     record_property("fault cell", "a document takes more memory than there is")
 
 
+@every_other_commit
 def test_memory_runs_out(
     small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:

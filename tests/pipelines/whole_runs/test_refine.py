@@ -15,6 +15,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
+from tests.sampling import every_other_commit
 
 
 def test_every_stage_had_something_to_do_and_the_counts_reconcile(corpus: Path) -> None:
@@ -221,6 +222,7 @@ def test_a_proxy_for_the_network_is_not_for_the_workers(small: Path, tmp_path: P
     refine(small, tmp_path / "out", "--workers", 2, environment=proxies)
 
 
+@every_other_commit
 def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) -> None:
     (tmp_path / "orjson.py").write_text("import pathlib; pathlib.Path('executed').touch()")
     command = [Path(sys.executable).parent / "refinery", "refine", small / "recipe.yaml", "--output", "out"]
