@@ -110,6 +110,13 @@ def others_at_work(store: Store) -> list[Lease]:
     return sorted((lease for lease in newest.values() if lease.is_valid), key=lambda o: (o.started, o.id))
 
 
+def remove_stale_leases(store: Store) -> None:
+    """Remove the leases of commands that are gone. Cost: as `read_leases`."""
+    for name, lease in read_leases(store).items():
+        if not lease.is_valid:
+            _remove(store, name)
+
+
 @contextlib.contextmanager
 def at_work(store: Store, shared: bool, say: Callable[[str], None]) -> Iterator[None]:
     """Hold a lease in the work location `store` while the context lasts.
@@ -132,9 +139,7 @@ def at_work(store: Store, shared: bool, say: Callable[[str], None]) -> Iterator[
 
 
 def _tell_of_others(store: Store, own: Lease, shared: bool, say: Callable[[str], None]) -> None:
-    for name, lease in read_leases(store).items():
-        if not lease.is_valid:
-            _remove(store, name)
+    remove_stale_leases(store)
     for lease in others_at_work(store):
         # Of two that start at once each may see the other: the first one goes on.
         if lease.id == own.id or (own.started, own.id) < (lease.started, lease.id):

@@ -22,7 +22,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.at_work import at_work
+from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
@@ -344,5 +344,6 @@ class Refinement:
             remove_orphans(self.work_store, merged, ("dead_letters", "rejects"))
         self.store.sweep()
         self.work_store.sweep()
+        remove_stale_leases(self.work_store)
         if self.discard_work:
             remove_work(self.work_store)
