@@ -94,7 +94,7 @@ TOLERATED: dict[str, tuple[Faults, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that runs tolerate", TOLERATED, 5))
+@pytest.mark.parametrize("cell", sampled("faults that runs tolerate", TOLERATED, 4))
 def test_tolerated(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -166,7 +166,7 @@ FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 7))
+@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 5))
 def test_failed_and_started_again(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -275,7 +275,7 @@ BETWEEN: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 7))
+@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 5))
 def test_between_phases(
     cell: str,
     small: Path,

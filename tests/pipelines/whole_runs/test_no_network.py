@@ -15,6 +15,7 @@ import yaml
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from tests.pipelines.inputs import ROOT, run
+from tests.sampling import sampled
 from tests.transforms.read_fixtures import http, warc_record
 from tests.transforms.tokenizer_files import byte_level_spec, write
 
@@ -84,7 +85,9 @@ def test_the_watch_sees_what_must_not_happen(watch: Path, tmp_path: Path) -> Non
     assert {kind for kind, _ in kinds[3:]} == {"exec"}
 
 
-@pytest.mark.parametrize(("engine", "workers"), [("resiliparse", 1), ("trafilatura", 0)])
+@pytest.mark.parametrize(
+    ("engine", "workers"), sampled("engines without a network", [("resiliparse", 1), ("trafilatura", 0)], 1)
+)
 def test_documents_reach_nothing(watch: Path, tmp_path: Path, engine: str, workers: int) -> None:
     pages = [template.replace("TEXT", f"{PROSE} {name} {i}") for i, (name, template) in enumerate(HOSTILE.items())]
     records = [

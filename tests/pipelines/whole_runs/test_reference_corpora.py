@@ -12,6 +12,7 @@ import yaml
 
 from refinery.loader.stream.corpus import Corpus
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.sampling import every_other_commit
 
 
 def write_texts(path: Path, texts: list[str]) -> None:
@@ -92,6 +93,7 @@ def test_published_documents_win_and_are_not_written_again(folder):
     assert corpus_bytes(folder / "again") == corpus_bytes(folder / "new")
 
 
+@every_other_commit
 def test_signatures_are_needed_only_until_phase_2_is_done(folder):
     shutil.copytree(folder / "old", folder / "short")
     settings = ["--set", f"reference_corpora=[{{prefix: {folder / 'short'}}}]", "--quiet"]
