@@ -1,11 +1,20 @@
 """One listed file against its checksums, and the failures of any check: shared by the checks of corpora and exports."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from refinery.loader.format.block_checksums import BlockHasher
 from refinery.loader.format.manifest import FileEntry
 from refinery.loader.storage.store import CHUNK, Hasher, Store
+from refinery.transforms.core.safe_text import safe
+
+
+def verdict_lines(failures: Sequence[str]) -> list[str]:
+    """Every failure, and the verdict. Names in a damaged manifest or in a bucket can hold anything, terminal codes
+    included, so they are escaped.
+    """
+    found = len(failures)
+    return [*map(safe, failures), f"{found} failure{'s' if found > 1 else ''}" if found else "all checks passed"]
 
 
 def collect(what: str, check: Iterable[str]) -> list[str]:

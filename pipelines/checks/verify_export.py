@@ -20,7 +20,7 @@ from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_version, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.options import KIND, TOKENS, WORK
@@ -49,14 +49,11 @@ class ExportReport:
 
     def summary_lines(self) -> list[str]:
         """For the terminal: what was read, one line per failure, and the verdict."""
-        found = len(self.failures)
-        escaped = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in failure) for failure in self.failures)
         return [
             f"{self.location}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s, encoded "
             f"{self.encoded:,} documents again",
-            *escaped,
-            f"{found} failure{'s' if found > 1 else ''}" if found else "all checks passed",
+            *verdict_lines(self.failures),
         ]
 
 

@@ -36,7 +36,7 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.commands.verify_files import (
     FOLDERS,
     RECORDS,
@@ -83,11 +83,7 @@ class Report:
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
-        found = len(self.failures)
-        verdict = f"{found} failure{'s' if found > 1 else ''}" if found else "all checks passed"
-        # Names in a damaged manifest or in a bucket can hold anything, terminal codes included.
-        escaped = ("".join(c if c.isprintable() else ascii(c)[1:-1] for c in failure) for failure in self.failures)
-        return [*lines, *escaped, verdict]
+        return [*lines, *verdict_lines(self.failures)]
 
 
 def verify(

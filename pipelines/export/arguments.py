@@ -1,7 +1,6 @@
 """`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,11 +20,14 @@ Any flag that is not listed here goes to Beam. Interrupted? Run the same command
 
 
 class Tools(NamedTuple):
-    """What the command line lends: print a line; check Beam's flags; refuse flags of commands that run no job."""
+    """What the command line lends: print a line; check Beam's flags; refuse flags of commands that run no job; the
+    arguments of those that do.
+    """
 
     say: Callable[[str], None]
     check_beam_flags: Callable[[Sequence[str]], None]
     refuse_flags: Callable[[Sequence[str]], None]
+    add_runner_arguments: Callable[[argparse.ArgumentParser], None]
 
 
 def add_export_commands(commands: Any, tools: Tools) -> None:
@@ -55,14 +57,7 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
     export.add_argument(
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
-    export.add_argument(
-        "--runner", default="local", help="local (default), DirectRunner, DataflowRunner, FlinkRunner, …"
-    )
-    export.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes of the local runner"
-    )
-    export.add_argument("--quiet", action="store_true", help="no progress line")
-    export.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
+    tools.add_runner_arguments(export)
 
     def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
         from refinery.pipelines.export.export import export_corpus
