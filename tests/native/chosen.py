@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 SEED = np.uint64(0x243F6A8885A308D3)
 WORD_PRIME, LINE_PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+KEY_PRIME = np.uint64(0xC2B2AE3D27D4EB4F)
 LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz", np.uint8)
 SHIFTS = [np.uint64(shift) for shift in range(65)]
 
@@ -52,7 +53,7 @@ def mix_of_merges(pair: Hashes) -> Hashes:
 
 
 def pieces_in_one_slot(count: int) -> list[str]:
-    """Words of six letters that share one of the 2^17 slots of the cache of pieces, as " word"."""
+    """Words of six letters that share one of the 2^18 sets of slots for short pieces, as " word"."""
     found: list[str] = []
     for head in itertools.product(map(chr, LETTERS), repeat=2):
         start = int.from_bytes((" " + "".join(head)).encode(), "little")
@@ -61,9 +62,9 @@ def pieces_in_one_slot(count: int) -> list[str]:
         for place in range(4):
             word |= (tails // np.uint64(26**place) % np.uint64(26) + np.uint64(97)) << SHIFTS[24 + 8 * place]
         with np.errstate(over="ignore"):
-            hashes = (word ^ np.uint64(7 << 56)) * WORD_PRIME  # " word" is one word and the length
+            hashes = (word ^ np.uint64(7 << 56) * KEY_PRIME) * WORD_PRIME  # " word" is one word, the other its length
             hashes = (hashes ^ hashes >> SHIFTS[32]) * LINE_PRIME
-        for i in np.flatnonzero(hashes >> SHIFTS[47] == 0):
+        for i in np.flatnonzero(hashes >> SHIFTS[46] == 0):
             found.append(int(word[i]).to_bytes(8, "little")[:7].decode())
         if len(found) >= count:
             return found[:count]

@@ -58,7 +58,7 @@ def encoder(pairs: list[tuple[int, int]]) -> bpe.Encoder:
 def test_merges_of_one_slot_cost_what_others_do() -> None:
     pairs = chosen.pairs_in_one_slot(4000, 12, chosen.mix_of_merges, 2000)
     assert len(pairs) == 2000
-    assert encoder(pairs).work()[1] < 4 * len(pairs) < chosen.steps_of_one_slot(len(pairs)) // 100
+    assert encoder(pairs).work()[1] < 8 * len(pairs) < chosen.steps_of_one_slot(len(pairs)) // 100
 
 
 def test_pieces_of_one_slot_cost_at_most_their_merges() -> None:
@@ -66,7 +66,7 @@ def test_pieces_of_one_slot_cost_at_most_their_merges() -> None:
     assert len(set(pieces)) == 8
     many, one = encoder([(97, 98)]), encoder([(97, 98)])
     assert many.encode("".join(pieces * 100)) == b"".join(one.encode(piece) or b"" for piece in pieces) * 100
-    merged, steps = many.work()
+    merged, steps, _ = many.work()
     assert merged == 800  # none is found again in the cache: as if each were new
     assert steps < 7 * merged
 

@@ -1,15 +1,16 @@
 /* Byte-level byte-pair encoding: text in, token ids out.
  *
- * The text's UTF-8 bytes are cut into pieces by a hand-written splitter that matches one of the published regular
- * expressions (include/bpe_split.h), and each piece is merged lowest rank first, leftmost first (Sennrich et al. 2016;
- * the order of Hugging Face tokenizers; include/bpe_merge.h). Pieces of natural text repeat, so the ids of short pieces
- * are kept in a direct-mapped cache that compares the whole piece: it changes the speed and never the result.
+ * The text's UTF-8 bytes are cut into pieces as one of the published regular expressions says: 64 bytes of ASCII at once
+ * (include/bpe_blocks.h), or one piece after the other (include/bpe_split.h). Each piece is merged lowest rank first,
+ * leftmost first (Sennrich et al. 2016; the order of Hugging Face tokenizers; include/bpe_merge.h). Pieces of natural
+ * text repeat, so the ids of short ones are kept in two tables of fixed size that compare the whole piece: they change
+ * the speed and never the result.
  *
- * Cost: linear in the text; a piece of n bytes costs O(n log n). Pieces chosen to meet in one slot of the cache are
- * merged each time, which costs what as many different pieces do; its hash is fixed. Memory: 16 MiB of cache, 1.1 MiB of
- * classes and 16 bytes per hash slot of merges for an encoder; while encoding, 4 bytes per token, and about 28 bytes
- * per byte of the longest piece. Safety: arguments are checked at entry; an encoder is used with the interpreter's lock
- * held and calls no Python code while it encodes, so threads may share one. */
+ * Cost: linear in the text; a piece of n bytes costs O(n log n). Pieces chosen to meet in one slot of a table are merged
+ * each time, which costs what as many different pieces do; its hash is fixed. Memory: 24 MiB of slots, 1.6 MiB of
+ * classes and merges of bytes, 25 to 50 bytes per merge for an encoder; while encoding, 4 bytes per token, and about 28
+ * bytes per byte of the longest piece. Safety: arguments are checked at entry; an encoder is used with the interpreter's
+ * lock held and calls no Python code while it encodes, so threads may share one. */
 #include "kernel.h"
 
 #include "large_pages.h"
@@ -17,24 +18,43 @@
 #include "bpe_merge.h"
 #include "bpe_split.h"
 
-enum { CODE_POINTS = 0x110000, CACHE_BITS = 17, KEY_BYTES = 31, CACHED_IDS = 7, BLOCK = 64, WAYS = 2 };
+#include "bpe_blocks.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+
+enum { CODE_POINTS = 0x110000, SHORT_BYTES = 15, SHORT_IDS = 3, LONG_BYTES = 31, LONG_IDS = 7, QUEUE = 128 };
+enum { SHORT_BITS = 18, LONG_BITS = 16, ROOM = QUEUE * (SHORT_IDS + 1), MORE_IDS = 255 }; /* sets; ids behind those written so far */
+
+/* A key is up to 15 or 31 bytes of a piece, zero padded; its last byte is their number, 0 in an empty slot. */
+typedef struct {
+    uint64_t key[2];
+    uint32_t ids[SHORT_IDS], count;
+} Short;
 
 typedef struct {
-    uint64_t key[4]; /* up to 31 bytes of the piece, zero padded; the last byte is its length, 0 in an empty slot */
-    uint32_t ids[CACHED_IDS];
-    uint32_t count;
-} Slot;
+    uint64_t key[4];
+    uint32_t ids[LONG_IDS], count;
+} Long;
+
+/* Two slots each, the first filled last; the short ones in one cache line. */
+typedef struct {
+    Short slots[2];
+} ShortSet;
+typedef struct {
+    Long slots[2];
+} LongSet;
 
 typedef struct {
     PyObject_HEAD
     Merges merges;
     uint8_t *classes; /* one per code point */
-    Slot *slots; /* sets of WAYS, each slot in a cache line of its own; the first of a set was used or filled last */
+    ShortSet *shorts;
+    LongSet *longs;
     PyObject *whole; /* own dict of pieces that are tokens as they stand, bytes to int, or NULL */
     uint32_t *out;
     size_t count, capacity;
-    size_t misses; /* pieces that were not in the cache, for tests */
-    int pattern;
+    size_t misses, single; /* pieces that were in neither cache; those that were cut one by one; for tests */
+    int pattern, plain; /* plain: blocks of ASCII may be cut at once */
 } Encoder;
 
 /* ---- one piece -------------------------------------------------------------------------------------------------- */
@@ -76,94 +96,139 @@ static int encode_piece(Encoder *self, const uint8_t *piece, size_t n) {
     return 0;
 }
 
-/* Read from 32 - n on: what keeps n of 32 bytes. */
-static const uint8_t keep[64] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-                                 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+/* ---- the caches ------------------------------------------------------------------------------------------------- */
 
-/* The piece's bytes and its length in the last byte. */
-static inline void load_key(uint64_t key[4], const uint8_t *piece, size_t n, const uint8_t *end) {
-    uint64_t word[4] = {0, 0, 0, 0}, mask[4];
-    if (end - piece >= 32)
-        memcpy(word, piece, 32);
-    else
-        memcpy(word, piece, n);
-    memcpy(mask, keep + 32 - n, 32);
-    key[0] = word[0] & mask[0];
-    key[1] = word[1] & mask[1];
-    key[2] = word[2] & mask[2];
-    key[3] = (word[3] & mask[3]) | (uint64_t)n << 56;
+static inline uint64_t mixed(uint64_t hash) {
+    hash *= 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32;
+    return hash * 0xD6E8FEB86659FD93ULL;
 }
 
-/* Pieces are looked up in blocks, so that the slots of a whole block travel from memory at the same time. */
+static inline Long *long_slots(const Encoder *self, const uint64_t key[4]) {
+    uint64_t hash = key[0] ^ key[1] * 0xC2B2AE3D27D4EB4FULL ^ key[2] * 0x165667B19E3779F9ULL ^ key[3];
+    return self->longs[mixed(hash) >> (64 - LONG_BITS)].slots;
+}
+
+/* Pieces wait in a queue, so that the slots of many travel from memory at the same time. */
 typedef struct {
     const uint8_t *start;
     size_t n;
-    Slot *slot;
-    uint64_t key[4];
+    ShortSet *set; /* NULL for a longer piece */
+    uint64_t key[2];
 } Piece;
 
-static inline Slot *slot_of(const Encoder *self, const uint64_t key[4]) {
-    uint64_t hash = (key[0] ^ (key[1] * 0xC2B2AE3D27D4EB4FULL) ^ (key[2] * 0x165667B19E3779F9ULL) ^ key[3]);
-    hash *= 0x9E3779B97F4A7C15ULL;
-    hash ^= hash >> 32;
-    hash *= 0xD6E8FEB86659FD93ULL;
-    return &self->slots[WAYS * (hash >> (64 - CACHE_BITS))];
-}
-
-static inline int has_key(const Slot *slot, const uint64_t key[4]) {
-    return !((slot->key[0] ^ key[0]) | (slot->key[1] ^ key[1]) | (slot->key[2] ^ key[2]) | (slot->key[3] ^ key[3]));
-}
-
-static inline int emit(Encoder *self, const Piece *piece) {
-    if (piece->n + CACHED_IDS > self->capacity - self->count && reserve(self, piece->n + CACHED_IDS)) return -1;
-    Slot *slot = piece->slot;
-    const uint64_t *key = piece->key;
-    if (!slot) return encode_piece(self, piece->start, piece->n);
-    if (!has_key(slot, key)) {
-        Slot *other = slot + 1, kept = *slot;
-        if (!has_key(other, key)) {
-            size_t before = self->count;
-            self->misses++;
-            if (encode_piece(self, piece->start, piece->n)) return -1;
-            if (self->count - before > CACHED_IDS) return 0;
-            *other = kept;
-            memcpy(slot->key, key, sizeof slot->key);
-            slot->count = (uint32_t)(self->count - before);
-            memcpy(slot->ids, self->out + before, slot->count * sizeof(uint32_t));
+/* The ids of a piece that no short slot holds, from the long ones, or merged; they are kept where they fit. `kept`: its
+ * short slot says that it has more ids. Behind the ids there is ROOM again. */
+static int encode_other(Encoder *self, const Piece *piece, int kept) {
+    size_t before = self->count, n = piece->n;
+    if (reserve(self, n + LONG_IDS + ROOM)) return -1;
+    uint64_t key[4] = {0, 0, 0, 0};
+    Long *slots = NULL;
+    if (n <= LONG_BYTES && (kept || !piece->set)) {
+        memcpy(key, piece->start, n);
+        key[3] |= (uint64_t)n << 56;
+        slots = long_slots(self, key);
+        for (int way = 0; way < 2; way++) {
+            if (memcmp(slots[way].key, key, sizeof key)) continue;
+            memcpy(self->out + before, slots[way].ids, sizeof slots[way].ids);
+            self->count += slots[way].count;
             return 0;
         }
-        *slot = *other;
-        *other = kept;
     }
-    memcpy(self->out + self->count, slot->ids, sizeof slot->ids);
-    self->count += slot->count;
-    return 0;
+    self->misses++;
+    if (encode_piece(self, piece->start, n)) return -1;
+    size_t count = self->count - before;
+    const uint32_t *ids = self->out + before;
+    if (slots && count <= LONG_IDS) {
+        slots[1] = slots[0];
+        memcpy(slots[0].key, key, sizeof key);
+        memcpy(slots[0].ids, ids, count * sizeof *ids);
+        slots[0].count = (uint32_t)count;
+    } else if (piece->set && !kept) {
+        Short *shorts = piece->set->slots;
+        shorts[1] = shorts[0];
+        shorts[0] = (Short){{piece->key[0], piece->key[1]}, {0}, count <= SHORT_IDS ? (uint32_t)count : MORE_IDS};
+        memcpy(shorts[0].ids, ids, (count < SHORT_IDS ? count : SHORT_IDS) * sizeof *ids);
+    }
+    return reserve(self, ROOM);
+}
+
+/* What keeps n of 16 bytes, read from 16 - n on. */
+static const uint8_t keep[32] = {255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+
+/* `readable`: 16 bytes can be read at the start, whatever n is. */
+INLINE void enqueue(const Encoder *self, Piece *piece, const uint8_t *start, size_t n, int readable) {
+    piece->start = start;
+    piece->n = n;
+    piece->set = NULL;
+    if (n > SHORT_BYTES) return;
+    uint64_t word[2] = {0, 0}, mask[2];
+    memcpy(mask, keep + 16 - n, 16);
+    memcpy(word, start, readable ? 16 : n);
+    piece->key[0] = word[0] & mask[0];
+    piece->key[1] = (word[1] & mask[1]) | (uint64_t)n << 56;
+    uint64_t hash = mixed(piece->key[0] ^ piece->key[1] * 0xC2B2AE3D27D4EB4FULL);
+    piece->set = &self->shorts[hash >> (64 - SHORT_BITS)];
+    __builtin_prefetch(piece->set);
+}
+
+/* The ids of `count` pieces, behind those so far. There is ROOM, and again afterwards. */
+static int encode_queue(Encoder *self, const Piece *queue, size_t count) {
+    uint32_t *out = self->out + self->count;
+    for (const Piece *piece = queue; piece < queue + count; piece++) {
+        int kept = 0;
+        if (piece->set) {
+            const Short *slots = piece->set->slots; /* no branch says which one it is: nothing could foresee that */
+            uint64_t first = (slots[0].key[0] ^ piece->key[0]) | (slots[0].key[1] ^ piece->key[1]);
+            uint64_t second = (slots[1].key[0] ^ piece->key[0]) | (slots[1].key[1] ^ piece->key[1]);
+            const Short *slot = &slots[first != 0];
+            uint32_t ids = slot->count;
+            if (LIKELY(((first == 0) | (second == 0)) & (ids != MORE_IDS))) {
+                memcpy(out, slot->ids, sizeof slot->ids + sizeof slot->count); /* what is too much is overwritten */
+                out += ids;
+                continue;
+            }
+            kept = !first || !second;
+        }
+        self->count = (size_t)(out - self->out);
+        if (encode_other(self, piece, kept)) return -1;
+        out = self->out + self->count;
+    }
+    self->count = (size_t)(out - self->out);
+    return reserve(self, ROOM);
 }
 
 INLINE int encode_all(Encoder *self, const uint8_t *p, const uint8_t *end, unsigned *all_seen, int pattern) {
     const uint8_t *classes = self->classes;
     unsigned seen = 0; /* by itself, so that it can stay in a register */
-    Piece block[BLOCK];
+    Piece queue[QUEUE];
+    size_t waiting = 0;
+    if (reserve(self, ROOM)) return -1;
     while (p < end) {
-        size_t pieces = 0;
-        for (; pieces < BLOCK && p < end; pieces++) {
-            Piece *piece = &block[pieces];
-            const uint8_t *stop = next_piece(classes, p, end, &seen, pattern);
-            piece->start = p;
-            piece->n = (size_t)(stop - p);
-            piece->slot = NULL;
-            if (piece->n <= KEY_BYTES) {
-                load_key(piece->key, p, piece->n, end);
-                piece->slot = slot_of(self, piece->key);
-                __builtin_prefetch(piece->slot);
-            }
-            p = stop;
+        if (waiting > QUEUE - BLOCK_BYTES) {
+            if (encode_queue(self, queue, waiting)) return -1;
+            waiting = 0;
         }
-        for (size_t i = 0; i < pieces; i++)
-            if (emit(self, &block[i])) return -1;
+        if (self->plain && p[0] < 0x80 && end - p >= BLOCK_BYTES + BEHIND_BLOCK && p[1] < 0x80) {
+            uint64_t starts = piece_starts(p, pattern) & ~1ULL;
+            if (starts) {
+                size_t from = 0;
+                do {
+                    size_t to = (size_t)__builtin_ctzll(starts);
+                    enqueue(self, &queue[waiting++], p + from, to - from, 1);
+                    from = to;
+                } while ((starts &= starts - 1));
+                p += from;
+                continue;
+            }
+        }
+        const uint8_t *stop = next_piece(classes, p, end, &seen, pattern);
+        enqueue(self, &queue[waiting++], p, (size_t)(stop - p), end - p >= 16);
+        self->single++;
+        p = stop;
     }
     *all_seen = seen;
-    return 0;
+    return encode_queue(self, queue, waiting);
 }
 
 /* One copy of the loop per pattern, so that each is compiled with its splitter inside. */
@@ -239,13 +304,15 @@ static PyObject *check_whole(PyObject *whole) {
 static int fill(Encoder *self, const Py_buffer *byte_ids, const Py_buffer *merges, const Py_buffer *classes,
                 PyObject *whole) {
     self->classes = PyMem_RawMalloc(CODE_POINTS);
-    self->slots = take_pages(((size_t)WAYS << CACHE_BITS) * sizeof(Slot));
-    if (!self->classes || !self->slots
+    self->shorts = take_pages(sizeof(ShortSet) << SHORT_BITS);
+    self->longs = take_pages(sizeof(LongSet) << LONG_BITS);
+    if (!self->classes || !self->shorts || !self->longs
         || fill_merges(&self->merges, byte_ids->buf, merges->buf, (size_t)merges->len / 12)) {
         PyErr_NoMemory();
         return -1;
     }
     memcpy(self->classes, classes->buf, CODE_POINTS);
+    self->plain = is_plain_ascii(self->classes, self->pattern);
     return whole != Py_None && !(self->whole = check_whole(whole)) ? -1 : 0;
 }
 
@@ -294,21 +361,22 @@ static PyObject *Encoder_merge(Encoder *self, PyObject *arg) {
     PyObject *whole = self->whole, *result = NULL;
     self->whole = NULL;
     self->count = 0;
-    if (!reserve(self, (size_t)size + CACHED_IDS) && !encode_piece(self, (const uint8_t *)piece, (size_t)size))
+    if (!reserve(self, (size_t)size) && !encode_piece(self, (const uint8_t *)piece, (size_t)size))
         result = PyBytes_FromStringAndSize((const char *)self->out, (Py_ssize_t)(self->count * sizeof(uint32_t)));
     self->whole = whole;
     return result;
 }
 
 static PyObject *Encoder_work(Encoder *self, PyObject *Py_UNUSED(none)) {
-    return Py_BuildValue("nn", (Py_ssize_t)self->misses, (Py_ssize_t)self->merges.steps);
+    return Py_BuildValue("nnn", (Py_ssize_t)self->misses, (Py_ssize_t)self->merges.steps, (Py_ssize_t)self->single);
 }
 
 static void Encoder_dealloc(Encoder *self) {
     PyTypeObject *type = Py_TYPE(self);
-    free_pages(self->merges.slots, (self->merges.mask + 1) * sizeof(Merge));
+    free_merges(&self->merges);
     PyMem_RawFree(self->classes);
-    free_pages(self->slots, ((size_t)WAYS << CACHE_BITS) * sizeof(Slot));
+    free_pages(self->shorts, sizeof(ShortSet) << SHORT_BITS);
+    free_pages(self->longs, sizeof(LongSet) << LONG_BITS);
     PyMem_RawFree(self->out);
     Py_XDECREF(self->whole);
     type->tp_free(self);

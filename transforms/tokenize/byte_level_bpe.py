@@ -92,7 +92,7 @@ class ByteLevelTokenizer:
     piece that is a token is taken as it stands, before any merge. normalize: None, or NFC by the reference library,
     applied only to text with a character that NFC might touch. Lossless without it.
 
-    Cost: 0.2 to 0.6 s to make; about 100 MB/s of English prose; memory about 20 MB, 50 to 150 bytes per merge and the
+    Cost: 0.2 to 0.6 s to make; about 250 MB/s of English prose; memory about 27 MB, 25 to 50 bytes per merge and the
     vocabulary.
     """
 
@@ -194,7 +194,7 @@ def _pattern(pre_tokenizer: Mapping[str, Any] | None) -> str | None:
         return None
     if len(steps) == 1:
         return "gpt2" if last.get("use_regex", True) else None
-    if last.get("use_regex", True) or not all(_isolates(step) for step in steps[:-1]):
+    if last.get("use_regex", True) or not all(_isolates(step, alone=len(steps) == 2) for step in steps[:-1]):
         return None
     patterns = tuple(escaped(step["pattern"].get("Regex", "")) for step in steps[:-1])
     if patterns == DEEPSEEK:
@@ -207,8 +207,10 @@ def escaped(pattern: str) -> str:
     return pattern.replace("\r", r"\r").replace("\n", r"\n")
 
 
-def _isolates(step: Mapping[str, Any]) -> bool:
-    return step["type"] == "Split" and step.get("behavior") == "Isolated" and not step.get("invert")
+def _isolates(step: Mapping[str, Any], alone: bool) -> bool:
+    """Whether each match is a piece. Without another split what no match holds may be removed: there is nothing."""
+    way = (step.get("behavior"), bool(step.get("invert")))
+    return step["type"] == "Split" and (way == ("Isolated", False) or (alone and way == ("Removed", True)))
 
 
 @lru_cache(maxsize=1)
