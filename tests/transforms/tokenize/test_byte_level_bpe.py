@@ -184,7 +184,7 @@ def test_millions_of_characters_in_one_piece() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "x" * 8, "x" * 16, "x" * 24])
 def test_the_cache_compares_whole_pieces(prefix: str) -> None:
-    """10,000 pieces of at most 7 ids that differ in one part of the cache's key, in 131,072 slots for long pieces: hundreds collide."""
+    """10,000 pieces of at most 7 ids that differ in one part of the key, in 131,072 slots: hundreds collide."""
     text = "".join(f" {prefix}{i * 7919 % 10_000:04}" for i in range(10_000))
     text = text.translate({ord("0") + i: letter for i, letter in enumerate("abcdefghij")})  # digits would split
     fast, reference = both(merges=[("x", "x"), ("xx", "xx"), ("xxxx", "xxxx"), ("xxxxxxxx", "xxxxxxxx"), ("b", "c")])
@@ -221,7 +221,7 @@ def test_anything_else_is_left_to_the_reference(name: str) -> None:
 
 
 def test_what_no_match_holds_may_be_removed_as_there_is_none() -> None:
-    """So are the expressions of some published copies written. Not where splits follow each other: they do leave text."""
+    """So do some published copies say it. Not where splits follow each other: each leaves text to the next."""
     for name in ("llama3", "o200k", "deepseek"):
         *splits, last = PRE_TOKENIZERS[name]["pretokenizers"]
         removing = [{**split, "behavior": "Removed", "invert": True} for split in splits]
