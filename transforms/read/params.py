@@ -50,6 +50,9 @@ class SourceParams(Params):
     content: Content = "auto"
     """`html`: the text is HTML still to be extracted; `text`: it is not; `auto`: by media type in archives, HTML in
     files that end in `.html`, else text"""
+    keep_truncated: bool = False
+    """what a cut archive (plain, gzip, Zstandard) holds of its last page becomes a document with meta `truncated`, and
+    what is missing stays a dead letter"""
     text_field: Annotated[str, Field(min_length=1)] = "text"
     """field that holds the text; `a.b` is field b of object a, unless there is a field `a.b`"""
     url_field: str = "url"

@@ -54,6 +54,7 @@ class ReadTask:
     carried_meta: tuple[str, ...] = ()
     version: str = ""
     unit: str = "file"
+    keep_truncated: bool = False
 
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
@@ -113,6 +114,7 @@ def plan_source(source: SourceParams, split_bytes: int, notes: Sequence[Note] = 
             sample=source.sample,
             seed=source.seed,
             content=source.content,
+            keep_truncated=source.keep_truncated,
             text_field=source.text_field,
             url_field=source.url_field,
             date_field=source.date_field,

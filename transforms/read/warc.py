@@ -1,72 +1,25 @@
-"""Web archives: WARC, WET and ARC, plain or compressed, one record per member or not.
-
-The framing is our own. FastWARC 2.0.1 ends a file at its first damaged record, takes a truncated file for a complete
-one, knows no ARC, and has no offsets for files that are compressed as a whole; it serves the tests as an oracle, and
-reads LZ4. Decompression, not framing, is what reading costs (about 1 GB/s of decompressed bytes per core).
-
-A record counts only if it ends where its length says and, compressed alone, if its checksum is right. After damage the
-next record is looked for from the damaged one's first byte on, so a wrong length hides no other record.
-"""
+"""Pages out of web archives. How records are found in the bytes: warc_records.py."""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from refinery.transforms.core.document import RawDocument, Scalar
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.read.byte_source import ByteSource, MemberStream
-from refinery.transforms.read.http_message import (
-    MAX_HEADER,
-    NoPage,
-    Payload,
-    charset_of,
-    http_page,
-    parse_headers,
-    typed_page,
-)
+from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.http_message import NoPage, Payload, charset_of, http_page, typed_page
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.warc_records import HASHED, Damage, Record, read_records
 
-MAX_LINE = 1 << 13  # longest ARC header line
-TAIL = 16  # bytes looked at behind a record
-HASHED = 1 << 16  # bytes of a damaged record that make its hash
-SEARCHED = 1 << 16  # bytes searched at once for the next record
-
-_WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
-_NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
-_NEXT_ARC = re.compile(rb"\n([a-z][a-z0-9+.-]{1,15}:[^\n]{8,%d})(?=\n)" % MAX_LINE)
-_BLANK_LINE = re.compile(rb"\n\r?\n")
-_NEWLINE = re.compile(rb"\n")
-_ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
-_ARC_DATE = re.compile(rb"\d{8,17}")
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record. `offset`: where it begins (see `_Archive.offset_of`). `block` is None if longer than the limit."""
-
-    offset: int
-    is_arc: bool
-    headers: Mapping[str, str]
-    length: int
-    block: bytes | None
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """A record, or a stretch between records, that cannot be read."""
-
-    offset: int
-    error: str
-    data: bytes
-    size: int
+_EMPTY_LINES = re.compile(rb"\A[\r\n]+(?=HTTP/)")  # to be ignored before a status line, as RFC 9112 (2.2) has it
 
 
 def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterator[RawDocument | Skipped | Damaged]:
     """Every record of an archive, as a page, a reason why it is none, or damage; up to `task.cap` pages.
 
     origin and position use the record's byte offset in the file, or in the decompressed file if that is not
-    compressed record by record. Memory: three times limits.max_decompressed_bytes at most.
+    compressed record by record. With `task.keep_truncated` the last record of a file that ends in its middle may be a
+    page, too, with meta `truncated`; its damage follows. Memory: three times limits.max_decompressed_bytes at most.
     """
     taken = 0
     for record in read_records(source, limits.max_decompressed_bytes, is_arc=task.format == "arc"):
@@ -74,9 +27,13 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
             return
         origin = task.origin(record.offset)
         if isinstance(record, Damage):
+            if task.keep_truncated and record.begun and task.samples(origin):
+                page = page_of(record.begun, limits) if is_content(record.begun, url_of(record.begun)) else None
+                if isinstance(page, Payload):
+                    yield document_of(record.begun, page, task, {"truncated": True})
             yield Damaged(record.error, origin, record.data, record.size)
             continue
-        url = printable(record.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">"))
+        url = url_of(record)
         if not is_content(record, url):
             yield Skipped("record-type", origin, record.length, url)
         elif not task.samples(origin):
@@ -85,14 +42,24 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
             page = page_of(record, limits)
             if isinstance(page, Payload):
                 taken += 1
-                is_html = page.is_html if task.content == "auto" else task.content == "html"
-                meta = meta_of(record.headers)
-                position = task.position(record.offset)
-                yield RawDocument(page.body, is_html, page.charset, url, task.source, origin, position, meta)
+                yield document_of(record, page, task, {})
             elif page.error:
                 yield Damaged(page.error, origin, (record.block or b"")[:HASHED], record.length)
             else:
                 yield Skipped(page.reason, origin, record.length, url)
+
+
+def document_of(record: Record, page: Payload, task: ReadTask, notes: Mapping[str, Scalar]) -> RawDocument:
+    """The page of a record, with the record's date and identity and `notes` as meta."""
+    is_html = page.is_html if task.content == "auto" else task.content == "html"
+    position, meta = task.position(record.offset), {**meta_of(record.headers), **notes}
+    url = url_of(record)
+    return RawDocument(page.body, is_html, page.charset, url, task.source, task.origin(record.offset), position, meta)
+
+
+def url_of(record: Record) -> str:
+    """The address that a record is about, "" if it names none."""
+    return printable(record.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">"))
 
 
 def is_content(record: Record, url: str) -> bool:
@@ -114,8 +81,9 @@ def page_of(record: Record, limits: LimitParams) -> Payload | NoPage:
     if headers["warc-type"].lower() == "conversion":
         return typed_page(record.block, kind or "text/plain", charset_of(kind) or "utf-8", limits.max_record_bytes)
     is_http = kind.lower().startswith("application/http") if not record.is_arc else False
-    if is_http or (headers["warc-type"].lower() == "response" and record.block.startswith(b"HTTP/")):
-        return http_page(record.block, identified, limits.max_record_bytes, limits.max_decompressed_bytes)
+    response = _EMPTY_LINES.sub(b"", record.block, count=1)
+    if is_http or (headers["warc-type"].lower() == "response" and response.startswith(b"HTTP/")):
+        return http_page(response, identified, limits.max_record_bytes, limits.max_decompressed_bytes)
     return typed_page(record.block, identified.strip() or kind, charset_of(kind), limits.max_record_bytes)
 
 
@@ -123,250 +91,3 @@ def meta_of(headers: Mapping[str, str]) -> dict[str, Scalar]:
     """Date and identity as the archive gives them."""
     names = (("date", "warc-date"), ("record_id", "warc-record-id"))
     return {key: printable(headers[name]) for key, name in names if headers.get(name)}
-
-
-def read_records(source: ByteSource, limit: int, is_arc: bool) -> Iterator[Record | Damage]:
-    """All records and damages of an archive, in order. Blocks longer than `limit` bytes are not held.
-
-    is_arc: what the file's name says, for when its first bytes do not say it.
-    """
-    return iter(_Archive(MemberStream(source), limit, is_arc))
-
-
-class _Archive:
-    """Frames records in a stream of members. `data` holds decompressed bytes from offset `base` on."""
-
-    def __init__(self, stream: MemberStream, limit: int, is_arc: bool) -> None:
-        self.stream = stream
-        self.limit = limit
-        self.data = bytearray()
-        self.base = 0
-        self.position = 0
-        self.is_whole: bool | None = None if stream.magic else True  # one member for all records; None: not known yet
-        self.is_arc = is_arc
-        self.in_member = (-1, 0)  # of the member last looked at: file offset, records begun in it so far
-        self.examined = 0  # how far the bytes of the record at hand were looked at
-        self.rescanned = 0  # bytes looked at more than once
-
-    def __iter__(self) -> Iterator[Record | Damage]:
-        self.need(MAX_LINE)
-        if looks_like_head(bytes(self.data[:MAX_LINE])):
-            self.is_arc = not self.data.startswith(b"WARC/")
-        while True:
-            self.skip_newlines()
-            start = self.position
-            if not self.need(1) and not self.stream.broken:
-                return
-            offset = self.offset_of(start)
-            record = self.record(start, offset)
-            if isinstance(record, Record):
-                self.release(self.position)
-                yield record
-                continue
-            at = max(start - self.base, 0)  # of a record too long to be held only the end is left
-            held = bytes(self.data[at : at + HASHED])
-            found = self.resync(start)
-            size = (self.position if found else self.base + len(self.data)) - start
-            yield Damage(offset, record, held, max(size, len(held)))
-            if not found:
-                return
-
-    def record(self, start: int, offset: int) -> Record | str:
-        """The record at decompressed offset `start`, or what is wrong with it. Moves `position` behind it."""
-        head = self.header(start)
-        if isinstance(head, str):
-            return head
-        headers, length, is_arc = head
-        block_start = self.position
-        end = block_start + length
-        is_held = length <= self.limit
-        if not (self.need(length) if is_held else self.skip_to(end)):
-            self.examined = min(end, self.base + len(self.data))
-            return self.stream.broken or "Truncated"
-        block = bytes(self.data[block_start - self.base : end - self.base]) if is_held else None
-        self.position = self.examined = end
-        if error := self.check_end(start, end, is_arc):
-            return error
-        return Record(offset, is_arc, headers, length, block)
-
-    def header(self, start: int) -> tuple[Mapping[str, str], int, bool] | str:
-        """Header fields, block length, whether it is ARC; or what is wrong. Moves `position` to the block."""
-        self.need(8)
-        at = start - self.base
-        self.examined = min(start + MAX_HEADER, self.base + len(self.data))
-        if self.data.startswith(b"WARC/", at):
-            end = self.find(_BLANK_LINE, start, MAX_HEADER)
-            if end < 0:
-                return self.stream.broken or ("BadHeader" if self.need(MAX_HEADER) else "Truncated")
-            at = start - self.base
-            if not _WARC_HEAD.match(self.data, at):
-                return "BadHeader"
-            headers = parse_headers(bytes(self.data[at : end - self.base]))
-            length = headers.get("content-length", "")
-        else:
-            end = self.find(_NEWLINE, start, MAX_LINE)
-            line = bytes(self.data[start - self.base : max(end, start) - self.base])
-            arc = parse_arc_line(line)
-            if not arc:
-                return "BadHeader" if end >= 0 or not self.stream.broken else self.stream.broken
-            headers, length = arc, arc["content-length"]
-        if not (length.isascii() and length.isdigit() and len(length) <= 15):
-            return "BadHeader"
-        self.position = self.examined = end
-        return headers, int(length), not self.data.startswith(b"WARC/", start - self.base)
-
-    def check_end(self, start: int, end: int, is_arc: bool) -> str:
-        """What is wrong with the end of the record that lies at `start` to `end`; "" if nothing. Learns `is_whole`."""
-        complete = self.need(TAIL)
-        tail = bytes(self.data[end - self.base : end - self.base + TAIL])
-        newlines = len(tail) - len(tail.lstrip(b"\r\n"))
-        next_marks = [mark for mark, _ in self.stream.marks if mark > start]
-        if self.stream.broken and not complete and not next_marks and not self.is_whole:
-            return self.stream.broken  # its own member is: the checksum did not match, or never came
-        at_end = not complete and newlines == len(tail)
-        if self.is_whole is None:
-            self.is_whole = not (at_end or any(end <= mark <= end + newlines for mark in next_marks))
-        if at_end or tail[newlines:].startswith(b"WARC/") or tail.startswith((b"\r\n\r\n", b"\n\n")):
-            return ""
-        if any(end <= mark <= end + newlines for mark in next_marks) or (is_arc and newlines):
-            return ""
-        return "BadLength"
-
-    def resync(self, start: int) -> bool:
-        """Move `position` to where the next record may begin, behind `start`; False if there is no such place.
-
-        Bytes that are held are searched again from `start` on, as long as that stays linear in the file's size.
-        """
-        at = max(start + 1, self.base)
-        if self.rescanned > 4 * self.stream.total + (64 << 20):
-            at = max(at, self.examined)
-        while True:
-            found = self.next_head(at)
-            for mark, _ in self.stream.marks:
-                is_nearer = at <= mark and (found < 0 or mark < found)
-                if is_nearer and (self.is_whole is False or self.has_head(mark)):
-                    found = mark
-                    break
-            if found >= 0:
-                self.rescanned += max(0, self.examined - found)
-                self.release(found)
-                return True
-            at = max(at, self.base + len(self.data) - MAX_LINE - 32)
-            self.release(max(at - 1, self.base))
-            if not self.fill():
-                break
-            self.need(SEARCHED)  # not byte by byte, if that is what the members hold
-        self.release(self.base + len(self.data))
-        return self.stream.recover(looks_like_head)
-
-    def next_head(self, at: int) -> int:
-        """Decompressed offset from `at` on of the next header among the bytes held, -1 if there is none.
-
-        A WARC header may stand in the middle of a line: a crawler that crashed has appended to half a record.
-        """
-        if not self.is_arc:
-            head = _NEXT_WARC.search(self.data, at - self.base)
-            return self.base + head.start() if head else -1
-        for line in _NEXT_ARC.finditer(self.data, max(at - 1 - self.base, 0)):
-            if parse_arc_line(line[1]):
-                return self.base + line.start() + 1
-        return -1
-
-    def has_head(self, at: int) -> bool:
-        return looks_like_head(bytes(self.data[at - self.base : at - self.base + MAX_LINE]))
-
-    def offset_of(self, start: int) -> int:
-        """What names the record at decompressed offset `start`: its offset in the file if it begins a member.
-
-        If records are not compressed one by one, its decompressed offset. A later record of a member in a file that
-        otherwise has one record per member: the member's offset plus the number of records before it.
-        """
-        marks = self.stream.marks
-        while len(marks) > 1 and marks[1][0] <= start:
-            marks.popleft()
-        if self.is_whole or not marks:
-            return start
-        member = marks[0][1]
-        self.in_member = (member, self.in_member[1] + 1 if self.in_member[0] == member else 0)
-        return member + self.in_member[1]
-
-    def skip_newlines(self) -> None:
-        while self.need(1):
-            self.release(self.position)
-            rest = len(self.data.lstrip(b"\r\n")) if self.data[0] in b"\r\n" else len(self.data)
-            self.position += len(self.data) - rest
-            if rest:
-                return
-
-    def need(self, size: int) -> bool:
-        """Hold `size` bytes from `position` on; False if the stream ends or breaks before."""
-        while self.base + len(self.data) < self.position + size:
-            if not self.fill():
-                return False
-        return True
-
-    def fill(self) -> bool:
-        data = self.stream.read()
-        self.data += data
-        return bool(data)
-
-    def find(self, pattern: re.Pattern[bytes], start: int, size: int) -> int:
-        """Decompressed offset behind the first match of `pattern` in `size` bytes from `start` on, -1 if none."""
-        at = start
-        while True:
-            found = pattern.search(self.data, at - self.base, start - self.base + size)
-            if found:
-                return self.base + found.end()
-            held = self.base + len(self.data)
-            if held >= start + size or not self.fill():
-                return -1
-            at = max(start, held - 2)
-
-    def skip_to(self, end: int) -> bool:
-        """Let go of everything before `end`; False if that is not in the file, or not in the record's own member."""
-        if not self.stream.magic and end > self.stream.source.size():
-            return False
-        while self.base + len(self.data) < end:
-            if self.is_whole is False and self.stream.marks[-1][0] >= self.position:
-                return False
-            self.base += len(self.data)
-            self.data.clear()
-            if not self.fill():
-                return False
-        self.release(end)
-        return True
-
-    def release(self, position: int) -> None:
-        """Go on from `position` and forget what is before it."""
-        del self.data[: position - self.base]
-        self.base = self.position = position
-
-
-def looks_like_head(data: bytes) -> bool:
-    """Whether `data` begins with the first line of a WARC or ARC record."""
-    return bool(_WARC_HEAD.match(data)) or bool(parse_arc_line(data[: data.find(b"\n") + 1]))
-
-
-def parse_arc_line(line: bytes) -> dict[str, str] | None:
-    """An ARC record's header line as WARC fields, None if it is none.
-
-    Version 1: URL IP-address date content-type length; version 2 has further fields before the length (Internet
-    Archive, ARC file format). URLs may hold spaces, so the fields are found by the address and the date.
-    """
-    words = line.rstrip(b"\r\n").split(b" ")
-    for at in range(1, len(words) - 2):
-        if _ARC_DATE.fullmatch(words[at + 1]) and _ARC_ADDRESS.fullmatch(words[at]) and words[-1].isdigit():
-            url = b" ".join(words[:at])
-            if not re.match(rb"[a-z][a-z0-9+.-]{1,15}:", url, re.IGNORECASE):
-                return None
-            date = words[at + 1].decode()
-            fields = {
-                "warc-type": "response",
-                "warc-target-uri": url.decode("utf-8", "replace"),
-                "content-type": b" ".join(words[at + 2 : -1]).decode("utf-8", "replace"),
-                "content-length": words[-1].decode(),
-            }
-            if len(date) >= 14:
-                fields["warc-date"] = f"{date[:4]}-{date[4:6]}-{date[6:8]}T{date[8:10]}:{date[10:12]}:{date[12:14]}Z"
-            return fields
-    return None

@@ -50,6 +50,10 @@ def path(tmp_path: Path) -> Path:
         (warc_record(http(b" \r\n\t")), "empty"),
         (warc_record(b""), "empty"),
         (warc_record(b"no HTTP at all"), "!BadHttp"),
+        (warc_record(b"\r\n" + http()), "html"),
+        (warc_record(b"\n\n" + http(status="404 Not Found")), "http-status"),
+        (warc_record(b"\n no HTTP at all"), "!BadHttp"),
+        (arc_record(b"\n" + http()), "html"),
         (warc_record(HTML, "resource", extra=["Content-Type: text/html"]), "html"),
         (warc_record(HTML, "resource"), "html"),
         (warc_record(b"{}", "resource", extra=["Content-Type: application/json"]), "content-type"),
@@ -338,6 +342,48 @@ def test_damage_in_arc_files_costs_one_record_each(path: Path) -> None:
     assert summary(read(path, b"".join(records))) == ["html", "!BadLength", "html", "!BadHeader", "html"]
     for cut in range(len(records[0])):
         assert summary(read(path, records[0] + records[2] + records[4][:cut]))[:2] == ["html", "html"]
+
+
+def test_arc_records_without_the_newline_between_them(path: Path) -> None:
+    """Each length leads to the next header, so nothing is doubtful."""
+    records = [arc_record(http(), f"http://a.example/{at}").removesuffix(b"\n") for at in range(3)]
+    assert summary(read(path, b"".join(records), "arc")) == ["html"] * 3
+    assert summary(read(path, gzip.compress(b"".join(records)), "arc")) == ["html"] * 3
+    short = arc_record(http(), length="20").removesuffix(b"\n")
+    assert summary(read(path, records[0] + short + b"\n" + records[2], "arc")) == ["html", "!BadLength", "html"]
+
+
+# What a cut file holds of its last record
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_a_cut_page_is_kept_if_the_source_says_so(path: Path, ending: str) -> None:
+    long = (
+        b"<p>" + bytes(random.Random(5).choices(range(97, 123), k=400_000)) + b"</p>"
+    )  # blocks of Zstandard are whole or lost
+    data = COMPRESSORS[ending](page(0)) + (whole := COMPRESSORS[ending](page(1, long)))[: len(whole) * 3 // 4]
+    assert summary(read(path, data)) == ["html", "!Truncated"]
+    first, second, damage = read(path, data, keep_truncated=True)
+    assert isinstance(first, RawDocument) and isinstance(second, RawDocument) and isinstance(damage, Damaged)
+    assert "truncated" not in first.meta and second.meta["truncated"] is True
+    assert second.origin == damage.origin and long.startswith(bytes(second.content)) and len(second.content) > 1000
+    assert damage.error == "Truncated"
+
+
+@pytest.mark.parametrize("record", [warc_record(b"x" * 500, "warcinfo"), warc_record(http(status="404 No"))])
+def test_of_a_cut_record_that_is_no_page_nothing_is_kept(path: Path, record: bytes) -> None:
+    assert summary(read(path, page(0) + record[:-100], keep_truncated=True)) == ["html", "!Truncated"]
+
+
+def test_of_a_cut_lz4_frame_nothing_is_kept(path: Path) -> None:
+    """Its library gives out no part of one."""
+    data = COMPRESSORS[".lz4"](page(0)) + COMPRESSORS[".lz4"](page(1, HTML * 9000))[:-50]
+    assert summary(read(path, data, keep_truncated=True)) == ["html", "!Truncated"]
+
+
+def test_a_length_that_lies_is_no_cut_file_while_records_follow(path: Path) -> None:
+    data = page(0) + warc_record(http(), length="100000") + page(2)
+    assert summary(read(path, data, keep_truncated=True)) == ["html", "!Truncated", "html"]
 
 
 # Sample and cap
