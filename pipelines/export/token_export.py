@@ -18,7 +18,15 @@ from refinery.pipelines.export.options import KIND, ExportOptions
 from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
-from refinery.pipelines.export.token_job import CountRegions, TokenJob, WriteRegions, leftover_file, task_lines
+from refinery.pipelines.export.token_job import (
+    EachRegion,
+    TokenJob,
+    Work,
+    count_region,
+    leftover_file,
+    task_lines,
+    write_region,
+)
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport
@@ -177,7 +185,7 @@ class TokenExport:
             for plan in checkpoint.splits
             for region in range(plan.regions)
         ]
-        found = self._run(checkpoint, "count", 2 * checkpoint.sequence, tasks, CountRegions)
+        found = self._run(checkpoint, "count", 2 * checkpoint.sequence, tasks, count_region)
         tokens = {(record["split"], record["index"]): record["tokens"] for record in found}
         splits = tuple(
             replace(plan, tokens=tuple(tokens[plan.split, region] for region in range(plan.regions)))
@@ -193,16 +201,16 @@ class TokenExport:
             regions = [self._region(plan, region, before) for region in range(plan.regions)]
             left = next((part for part in before["leftover"] if part["split"] == plan.split), None)
             tasks += cut_shards(plan, self.options.shard_tokens, regions, left)
-        return self._run(checkpoint, "write", 2 * checkpoint.sequence + 1, tasks, WriteRegions)
+        return self._run(checkpoint, "write", 2 * checkpoint.sequence + 1, tasks, write_region)
 
     def _run(
-        self, checkpoint: Checkpoint, step: str, number: int, tasks: Sequence[dict[str, Any]], transform: Any
+        self, checkpoint: Checkpoint, step: str, number: int, tasks: Sequence[dict[str, Any]], work: Work
     ) -> list[dict[str, Any]]:
         place, job = self.place, self._job(checkpoint)
         report = f"{step}-{checkpoint.sequence:05d}.json"
 
         def build(pipeline: beam.Pipeline) -> None:
-            pipeline | transform(write_task_list(place.work, "lists", task_lines(tasks)), job)
+            pipeline | EachRegion(write_task_list(place.work, "lists", task_lines(tasks)), work, job)
             pipeline | WriteReport(place.work, report, {"fingerprint": job.fingerprint})
 
         found = place.run_job(job.fingerprint, report, f"export, {step}", build, number, len(tasks))

@@ -90,3 +90,5 @@ def test_a_stream_seeks() -> None:
         assert stream.read() == LINES[4][-4:]
         stream.seek(3)
         assert stream.read(5) == LINES[4][3:8]
+        with pytest.raises(ValueError, match="position -1 given, 0 or more is allowed"):
+            stream.seek(-len(LINES[4]) - 1, 2)

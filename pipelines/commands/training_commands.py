@@ -19,7 +19,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
   refinery train-tokenizer my.yaml --output larger.json --continue-from tokenizer.json --vocab-size 60000"""
 
 
-def add_tokenizer_commands(commands: Any) -> None:
+def add_training_commands(commands: Any) -> None:
     """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
@@ -89,9 +89,9 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     if args.sample_bytes < 1:
         raise ValueError(f"--sample-bytes: {args.sample_bytes} given, 1 or more is allowed")
     with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
-        from refinery.pipelines.commands.sample import parse_shares, sample_texts
-        from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
         from refinery.pipelines.recipe.load_recipe import load_recipe
+        from refinery.pipelines.training.sample import parse_shares, sample_texts
+        from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
 
         special = tuple(args.special_token)
         params = TrainTokenizerParams(args.vocab_size, args.seed, special_tokens=special, base=args.continue_from)
@@ -106,9 +106,9 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
-    from refinery.pipelines.commands.new_file import check_new
-    from refinery.pipelines.commands.sample import read_texts
-    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+    from refinery.pipelines.training.new_file import check_new
+    from refinery.pipelines.training.sample import read_texts
+    from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
 
     refuse_flags(flags)
     params = TrainQualityParams(seed=args.seed)
@@ -130,7 +130,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
     check_beam_flags(flags)
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
     with runner.open():
-        from refinery.pipelines.commands.tokenizer.retokenize import Retokenization, recorded_run, with_tokenizer
+        from refinery.pipelines.commands.retokenize import Retokenization, recorded_run, with_tokenizer
         from refinery.pipelines.run.api import runner_flags
 
         recorded = recorded_run(args.prefix)
@@ -147,7 +147,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_blend(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print weights and paths in one line, for $(refinery blend PREFIX)."""
-    from refinery.pipelines.commands.tokenizer.blend import blend, parse_weights
+    from refinery.pipelines.commands.blend import blend, parse_weights
 
     refuse_flags(flags)
     say(" ".join(blend(args.prefix, args.split, parse_weights(args.weight))))

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.pipelines.commands.tokenizer.report import measure
-from refinery.pipelines.commands.train_tokenizer import (
+from refinery.pipelines.training.train_tokenizer import (
     END_OF_TEXT,
     TokenizerMetrics,
     TrainTokenizerParams,
@@ -18,6 +17,7 @@ from refinery.pipelines.commands.train_tokenizer import (
     sentences,
     train_tokenizer,
 )
+from refinery.pipelines.training.vocabulary_report import measure
 from refinery.transforms.tokenize.encode import TokenizerParams, check_tokenizer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
@@ -52,7 +52,7 @@ def test_same_bytes_in_any_order_and_process(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_bytes() == expected
     again = tmp_path / f"again{name[-6:]}"
     script = (
-        "from refinery.pipelines.commands.train_tokenizer import *; "
+        "from refinery.pipelines.training.train_tokenizer import *; "
         f"train_tokenizer({texts!r}, {str(again)!r}, TrainTokenizerParams(vocab_size=400, held_out=0.2))"
     )
     environment = {"PYTHONHASHSEED": "5", "RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
