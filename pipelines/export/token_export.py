@@ -90,6 +90,7 @@ class TokenExport:
         """The manifest that has this corpus, from wherever its adding stands."""
         place, before = self.place, self.place.manifest()
         checkpoint = self._checkpoint(before)
+        self._check_files(before or EMPTY)
         if checkpoint.state == "counting":
             checkpoint = self._count(checkpoint, before or EMPTY)
         after = before if before is not None and len(before["corpora"]) > checkpoint.sequence else None
@@ -129,6 +130,23 @@ class TokenExport:
         checkpoint = Checkpoint("counting", len(corpora), ours, tuple(splits))
         write_checkpoint(self.place.store, checkpoint)
         return checkpoint
+
+    def _check_files(self, before: Mapping[str, Any]) -> None:
+        """Raises RefineError for files that the jobs read of what the export holds, and that are not there as they were
+        written."""
+        store = self.place.store
+        files = [
+            (part["file"], f"{part['tokens']:,} tokens of {part['split']} that wait") for part in before["leftover"]
+        ]
+        files += [(part["file"], f"the ids of {part['rows']:,} documents") for part in before["provenance"]]
+        for file, what in files:
+            found = store.size(file["path"])
+            if found != file["size"]:
+                is_there = "is missing" if found is None else f"has {found} bytes, {file['size']} expected"
+                raise RefineError(
+                    f"{store.url(file['path'])} {is_there}: it holds {what}, without which no corpus can be added. Put "
+                    "it back from a copy of the export, or export all corpora again to another --output"
+                )
 
     @property
     def _seed(self) -> int:

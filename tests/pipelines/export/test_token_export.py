@@ -19,6 +19,7 @@ from refinery.pipelines.export.checkpoint import CHECKPOINT, SplitPlan
 from refinery.pipelines.export.regions import overlapping
 from refinery.pipelines.export.status import export_status, text_lines
 from refinery.pipelines.export.token_export import cut_shards
+from refinery.pipelines.run.errors import RefineError
 from tests.corpus_factory import SEED, build_corpus, edit_manifest, hash64
 from tests.pipelines.export.exporting import corpus_shards, export, files_of, read_pt
 
@@ -124,6 +125,23 @@ def test_corpora_one_after_the_other(corpora: list[Path], tmp_path: Path) -> Non
     assert files_of(out) == before
     lines = "\n".join(text_lines(export_status(str(out))))
     assert "torch, complete" in lines and "left over for the next corpus, train" in lines
+
+
+@pytest.mark.parametrize("name", ["leftover/train-00000.pt", "provenance/train/00000-00000-of-00003.parquet"])
+def test_a_file_that_the_next_corpus_needs_is_not_there(corpora: list[Path], tmp_path: Path, name: str) -> None:
+    """Said before any job; with the file put back, the same command goes on."""
+    out = tmp_path / "out"
+    export(corpora[0], out, "torch", shard_tokens=SIZE)
+    data = (out / name).read_bytes()
+    for harm, message in ((None, "is missing"), (data[:-1], f"has {len(data) - 1} bytes, {len(data)} expected")):
+        (out / name).unlink(missing_ok=True)
+        if harm is not None:
+            (out / name).write_bytes(harm)
+        with pytest.raises(RefineError, match=f"{name} {message}: it holds .* Put it back from a copy of the export"):
+            export(corpora[1], out, "torch", shard_tokens=SIZE, append=True)
+    (out / name).write_bytes(data)
+    export(corpora[1], out, "torch", shard_tokens=SIZE, append=True)
+    check(out, corpora[:2])
 
 
 def with_ids(root: Path, ids: Sequence[bytes], seed: int) -> Path:
