@@ -139,7 +139,7 @@ class Place:
         """
         known = {*listed, MANIFEST, RUN}
         for name in self.store.list():
-            if name.startswith(f"{WORK}/") or (name in superseded and name not in known):
+            if name not in known and (name.startswith(f"{WORK}/") or name in superseded):
                 try:
                     self.store.delete(name)
                 except StorageError as error:

@@ -11,10 +11,10 @@ from typing import Any
 
 import apache_beam as beam
 
-from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal
-from refinery.loader.storage.store import checksums
+from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal, unseal
+from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPlan, read_checkpoint, write_checkpoint
-from refinery.pipelines.export.options import KIND, ExportOptions
+from refinery.pipelines.export.options import KIND, WORK, ExportOptions
 from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
@@ -105,10 +105,7 @@ class TokenExport:
         found = read_checkpoint(self.place.store)
         if found is not None and found.state != "complete":
             if dict(found.corpus) != ours:
-                other = f"{found.corpus['name']} (fingerprint {found.corpus['fingerprint']:.12}…)"
-                raise RefineError(
-                    f"{self.output}: the corpus {other} is being written there; run its command to the end first"
-                )
+                raise self._being_written(found.corpus)
             return found
         corpora = before["corpora"] if before else []
         if corpora and not self.append:
@@ -128,8 +125,30 @@ class TokenExport:
                 waiting = (left["tokens"], left["file"]["path"]) if left else (0, "")
                 splits.append(SplitPlan(split, region_count(entries), shards, *waiting))
         checkpoint = Checkpoint("counting", len(corpora), ours, tuple(splits))
-        write_checkpoint(self.place.store, checkpoint)
-        return checkpoint
+        if (started := self._claim(checkpoint, before)) is None:
+            write_checkpoint(self.place.store, checkpoint)
+        return started or checkpoint
+
+    def _claim(self, checkpoint: Checkpoint, before: Mapping[str, Any] | None) -> Checkpoint | None:
+        """Take the next number of a corpus in the export for this one: of two commands that add different corpora, on
+        machines that do not know of each other, the file that is created exclusively lets one go on. Returns what
+        another command for this very corpus has written meanwhile. Raises RefineError for one who comes late.
+        """
+        place, name = self.place, claim_name(checkpoint.sequence)
+        try:
+            place.work_store.create(name, seal(dict(checkpoint.corpus)))
+        except StorageConflict:
+            raise self._being_written(unseal(place.work_store.read(name), place.work_store.url(name))) from None
+        if place.manifest() != before:  # the other one has finished, and tidied its claim away
+            raise RefineError(f"{self.output}: a corpus was added by another command just now; run this one again")
+        found = read_checkpoint(place.store)
+        return found if found is not None and found.state != "complete" else None
+
+    def _being_written(self, corpus: Mapping[str, Any]) -> RefineError:
+        other = f"{corpus['name']} (fingerprint {corpus['fingerprint']:.12}…)"
+        return RefineError(
+            f"{self.output}: the corpus {other} is being written there; run its command to the end first"
+        )
 
     def _check_files(self, before: Mapping[str, Any]) -> None:
         """Raises RefineError for files that the jobs read of what the export holds, and that are not there as they were
@@ -304,7 +323,13 @@ class TokenExport:
 
     def _tidy(self, manifest: Mapping[str, Any]) -> None:
         old = {leftover_file(split, number) for split in SPLITS for number in range(len(manifest["corpora"]))}
-        self.place.tidy([*listed_files(manifest), CHECKPOINT], old)
+        next_claim = f"{WORK}/{claim_name(len(manifest['corpora']))}"  # of a command that has just begun elsewhere
+        self.place.tidy([*listed_files(manifest), CHECKPOINT, next_claim], old)
+
+
+def claim_name(sequence: int) -> str:
+    """Where it is said which corpus is the one of that number, in the work location."""
+    return f"adding/{sequence:05d}.json"
 
 
 def cut_shards(
