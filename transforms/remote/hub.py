@@ -33,6 +33,7 @@ DATA = re.compile(r".*\.(parquet|jsonl|ndjson|json|csv|tsv|txt|warc|wet)(\.(gz|z
 SPLIT_WORD = r"(?:^|.*[^a-zA-Z0-9])({})(?:[^a-zA-Z0-9].*)?"
 CARD = "README.md"
 ASKING = FetchParams(deadline=180, max_delay=60, hedge_after=0)  # a hub that is asked too often says when to come back
+REACHING = FetchParams(deadline=20, max_delay=5, hedge_after=0)  # one that gives no answer at all
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,17 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
 
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN", "").strip() or False)
 
-    def once(until: float) -> T:
+    def reached(until: float) -> T:
         try:
             return call(api)
+        except HfHubHTTPError:
+            raise
+        except HTTPError as error:  # no answer
+            raise Transient(f"{type(error).__name__}: {error}") from None
+
+    def once(until: float) -> T:
+        try:
+            return retrying(reached, what, (0, None), REACHING, ReadCounters())
         except GatedRepoError:
             raise ValueError(f"{name} is gated: ask for access on its page, then set HF_TOKEN") from None
         except RepositoryNotFoundError:
@@ -96,11 +105,10 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
                 raise Permanent(failed) from None
             after = error.response.headers.get("Retry-After", "") if error.response is not None else ""
             raise Transient(failed, float(after) if after.isdecimal() else 0.0) from None
-        except HTTPError as error:  # no answer
-            raise Transient(f"{type(error).__name__}: {error}") from None
 
+    what = f"{endpoint()}: {name}"
     try:
-        return retrying(once, f"{endpoint()}: {name}", (0, None), ASKING, ReadCounters())
+        return retrying(once, what, (0, None), ASKING, ReadCounters())
     except FetchError as error:
         raise StorageError(f"{name}: {endpoint()} cannot be asked: {error.cause}") from None
 

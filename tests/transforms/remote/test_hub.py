@@ -3,12 +3,14 @@
 import hashlib
 import io
 import json
+import socket
 import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.store import StorageError
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
@@ -147,6 +149,16 @@ def test_mistakes_say_what_to_do(hub: FakeHub) -> None:
     hub.token = "hf_given"  # noqa: S105
     with pytest.raises(ValueError, match="is gated: ask for access on its page, then set HF_TOKEN"):
         list_hub("hf://datasets/org/set")
+
+
+def test_a_hub_that_gives_no_answer_is_given_up_soon(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.transforms.remote.hub.REACHING", FetchParams(deadline=0.5, hedge_after=0))
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", url)
+    with pytest.raises(StorageError, match=f"org/set: {url} cannot be asked: ConnectError: ") as caught:
+        list_hub("hf://datasets/org/set")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_token_goes_to_the_hub_alone_and_into_no_task(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
