@@ -28,7 +28,12 @@ def add_training_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_recipe_arguments(tokenizer)
-    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
+    tokenizer.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="tokenizer.json, or a SentencePiece .model; folders on its way are made",
+    )
     tokenizer.add_argument("--vocab-size", type=int, default=32_000, help="entries, special tokens included")
     tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
     tokenizer.add_argument(
@@ -54,7 +59,9 @@ def add_training_commands(commands: Any) -> None:
     quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
     quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
     quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
-    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
+    quality.add_argument(
+        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+    )
     quality.add_argument("--seed", type=int, default=1)
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")

@@ -132,7 +132,8 @@ class Place:
         return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
 
     def tidy(self, listed: Iterable[str], superseded: Collection[str] = ()) -> None:
-        """Remove what attempts left: the work files, temporary ones, and `superseded` files of this export's own.
+        """Remove what attempts left: the work files and their folders, temporary ones, and `superseded` files of this
+        export's own.
 
         After the manifest, and by every later command. Raises RefineError for a file of somebody else, which stays: an
         export that is uploaded or synchronised as a folder must hold nothing but itself.
@@ -148,6 +149,7 @@ class Place:
             elif name not in known:
                 raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
         self.store.sweep()
+        self.store.prune(WORK)
 
 
 def sum_sources(counts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:

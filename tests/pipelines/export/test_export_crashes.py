@@ -82,6 +82,7 @@ def test_killed_and_started_again(
         assert again.code == 0, f"point {point}: {again.err}"
         assert files_of(out) == finished, point
     assert verify_export(str(whole)).failures == []
+    assert not (whole / WORK).exists()  # not even as empty folders
     record_property("crash point", len(points))
 
 

@@ -12,6 +12,7 @@ from refinery.pipelines.training.train_tokenizer import (
     END_OF_TEXT,
     TokenizerMetrics,
     TrainTokenizerParams,
+    check_training,
     cut_runs,
     hold_out,
     sentences,
@@ -179,6 +180,20 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     train_tokenizer(some_texts(), str(path), LEARN, overwrite=True)
     assert load_tokenizer(str(path)).token_id(END_OF_TEXT) == 0
+
+
+def test_no_folder_is_taken_for_a_file(tmp_path: Path) -> None:
+    """Said before anything is sampled. Folders that are not there yet are made."""
+    (tmp_path / "f.json").mkdir()
+    (tmp_path / "t.json").write_text("mine")
+    for path, message in (
+        (tmp_path / "f.json", "f.json is a folder"),
+        (tmp_path / "t.json/x.json", "t.json is a file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_training(str(path), LEARN)
+    train_tokenizer(some_texts(), str(tmp_path / "new" / "folders" / "t.json"), LEARN)
+    assert (tmp_path / "new" / "folders" / "t.json").exists()
 
 
 def test_what_each_source_gave(tmp_path: Path) -> None:
