@@ -19,8 +19,8 @@ import yaml
 
 from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, ReadCounters, Transient, retrying
 from refinery.loader.storage.http_store import HttpStore
-from refinery.loader.storage.store import StorageError
-from refinery.transforms.remote.globs import fixed_folder, glob_regex, is_glob
+from refinery.loader.storage.store import StorageError, check_name
+from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.remote.web import PLANNING, READING, Sha256Stream, buffered
 
 T = TypeVar("T")
@@ -84,6 +84,9 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
             raise
         except HTTPError as error:  # no answer
             raise Transient(f"{type(error).__name__}: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # of the library, over an answer
+            said = " ".join(str(error).split())[:200]
+            raise StorageError(f"{name}: {endpoint()} gives an answer that cannot be read: {said}") from None
 
     def once(until: float) -> T:
         try:
@@ -134,8 +137,8 @@ def list_files(address: Address, folder: str) -> Files:
             address.name, folder or None, recursive=True, revision=address.revision, repo_type="dataset"
         )
         return {
-            entry.path: (entry.size, f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git:{entry.blob_id}")
-            for entry in tree
+            check_name(entry.path): (entry.size, f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git:{entry.blob_id}")
+            for entry in bounded(tree)
             if hasattr(entry, "blob_id")
         }
 

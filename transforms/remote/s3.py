@@ -19,7 +19,7 @@ from obstore.store import S3Store
 from refinery.loader.storage.fetch import without_secrets
 from refinery.loader.storage.remote_store import PiecesStream
 from refinery.loader.storage.store import StorageError
-from refinery.transforms.remote.globs import fixed_folder, glob_regex, is_glob
+from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.remote.web import buffered
 
 T = TypeVar("T")
@@ -109,7 +109,8 @@ def list_s3(pattern: str) -> list[tuple[str, int, str]]:
         folder, wanted = fixed_folder(key), glob_regex(key)
 
         def every() -> list[Any]:
-            return [one for chunk in store.list(folder or None) for one in chunk if wanted.fullmatch(one["path"])]
+            listed = (one for chunk in store.list(folder or None) for one in chunk)
+            return [one for one in bounded(listed) if wanted.fullmatch(one["path"])]
 
         found = asking(pattern, every)
         # Consoles make empty objects "folder/", which obstore lists as "folder".
