@@ -117,7 +117,13 @@ def files_in(place: str) -> list[Found]:
             raise ValueError(
                 f"line {number}: {path[:80]!r} given, hf://, s3://, https:// or a relative path is allowed"
             )
-        files.append(Found(path) if "://" in path else Found(os.path.normpath(path), os.path.getsize(path)))
+        if "://" in path:
+            files.append(Found(path))
+            continue
+        try:
+            files.append(Found(os.path.normpath(path), os.path.getsize(path)))
+        except (FileNotFoundError, ValueError):  # or a NUL in it
+            raise ValueError(f"line {number}: {path[:200]!r} is not there") from None
     return files
 
 

@@ -20,6 +20,7 @@ import yaml
 from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, ReadCounters, Transient, retrying
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import StorageError, check_name
+from refinery.transforms.core.safe_text import safe
 from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.remote.web import PLANNING, READING, Sha256Stream, buffered
 
@@ -85,7 +86,7 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
         except HTTPError as error:  # no answer
             raise Transient(f"{type(error).__name__}: {error}") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # of the library, over an answer
-            said = " ".join(str(error).split())[:200]
+            said = safe(" ".join(str(error).split())[:200])
             raise StorageError(f"{name}: {endpoint()} gives an answer that cannot be read: {said}") from None
 
     def once(until: float) -> T:

@@ -19,6 +19,7 @@ from obstore.store import S3Store
 from refinery.loader.storage.fetch import without_secrets
 from refinery.loader.storage.remote_store import PiecesStream
 from refinery.loader.storage.store import StorageError
+from refinery.transforms.core.safe_text import safe
 from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.remote.web import buffered
 
@@ -82,7 +83,7 @@ def asking(path: str, call: Callable[[], T]) -> T:
     except (PermissionDeniedError, UnauthenticatedError):
         raise StorageError(f"{path}: {_denied()}", 403) from None
     except BaseError as error:
-        text = without_secrets(" ".join(str(error).split()).partition(" Debug source:")[0])
+        text = safe(without_secrets(" ".join(str(error).split()).partition(" Debug source:")[0]))
         if "status code: 403" in text:  # of a listing
             raise StorageError(f"{path}: {_denied()}", 403) from None
         hint = "; set AWS_REGION to the bucket's" if "301" in text or "Redirect" in text else ""
