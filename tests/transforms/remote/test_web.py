@@ -108,7 +108,7 @@ def test_a_local_list_says_which_line_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "0.jsonl").write_bytes(LINES)
     for name in ("1.jsonl", "a\0b.jsonl"):
         (tmp_path / "list.txt").write_text(f"0.jsonl\n{name}\n")
-        with pytest.raises(ValueError, match="line 2: '.*jsonl' is not there"):
+        with pytest.raises(ValueError, match=r"line 2: '.*jsonl' is not there"):
             plan_sources([source(path_lists=(str(tmp_path / "list.txt"),))])
 
 
