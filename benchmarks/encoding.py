@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sentencepiece
 
-from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.tokenize.byte_level_bpe import PATTERNS, recognise, token_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tiktoken_file import tokenizer_json as from_ranks

@@ -1,19 +1,19 @@
-"""Runs: `from refinery.pipelines import refine`.
+"""Runs: `from refinery.pipelines import dry_run, refine`.
 
-The name is loaded when it is asked for, so that importing a module of this package does not load Beam.
+The names are loaded when they are asked for, so that importing a module of this package does not load Beam.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from refinery.pipelines.run.api import refine
+    from refinery.pipelines.run.api import dry_run, refine
 
-__all__ = ["refine"]
+__all__ = ["dry_run", "refine"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "refine":
-        from refinery.pipelines.run.api import refine
+    if name in __all__:
+        from refinery.pipelines.run import api
 
-        return refine
+        return getattr(api, name)
     raise AttributeError(f"module 'refinery.pipelines' has no attribute {name!r}")

@@ -157,15 +157,6 @@ def serve(folder: Path) -> None:
     os.dup2(2, 1)
     import google.cloud.storage  # noqa: F401 - here and below: what a run imports late
 
-    import refinery.loader.storage.gcs_store
-    import refinery.pipelines.commands.inspection
-    import refinery.pipelines.commands.sample
-    import refinery.pipelines.commands.trace_documents
-    import refinery.pipelines.commands.train_quality
-    import refinery.pipelines.commands.train_tokenizer
-    import refinery.pipelines.commands.verify
-    import refinery.pipelines.run.refine
-    import refinery.pipelines.runners.worker  # noqa: F401
     import tests.faults  # noqa: F401
     from refinery.pipelines.commands.command_line import execute
     from tests.beam_memory import remember_what_never_changes

@@ -180,7 +180,7 @@ def encode_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
 
 
 def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
-    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+    from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
 
     texts = list({classifier_text(doc.text, 10_000): doc.text for doc in documents() if len(doc.text) > 200}.values())
     train_quality(texts[::2], texts[1::2], str(folder / "quality.bin"), TrainQualityParams(epochs=2))

@@ -40,7 +40,7 @@ HARMLESS = {
     ("tests/pipelines/dataflow/test_dataflow_options.py", "Basic Auth Credentials"): 1,
     ("tests/pipelines/dataflow/test_hostile_cloud.py", "Secret Keyword"): 1,
     ("tests/pipelines/export/test_verify_export.py", "Hex High Entropy String"): 1,
-    ("tests/pipelines/run/test_params.py", "Hex High Entropy String"): 1,
+    ("tests/pipelines/run/test_written_params.py", "Hex High Entropy String"): 1,
     ("tests/pipelines/whole_runs/test_remote_sources.py", "Secret Keyword"): 1,
     ("tests/transforms/remote/test_hub.py", "Secret Keyword"): 1,
     ("tests/transforms/remote/test_web.py", "Basic Auth Credentials"): 1,

@@ -81,16 +81,16 @@ class RemoteStore(Store):
         return response
 
 
-class RangeStream(io.RawIOBase):
-    """A seekable stream of one version of an object of `size` bytes; wrap it in io.BufferedReader.
+class PiecesStream(io.RawIOBase):
+    """A seekable stream of `size` bytes that are asked for in pieces; wrap it in io.BufferedReader."""
 
-    version: "" for that of the first response.
-    """
-
-    def __init__(self, store: RemoteStore, name: str, size: int, version: str) -> None:
+    def __init__(self, size: int) -> None:
         super().__init__()
-        self._store, self._name, self._size, self._version = store, name, size, version
-        self._position = 0
+        self._size, self._position = size, 0
+
+    def piece(self, start: int, stop: int) -> bytes | bytearray:
+        """Bytes [start, stop), up to REQUEST_BYTES of them and at least one; fewer only where the object has ended."""
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
@@ -113,12 +113,23 @@ class RangeStream(io.RawIOBase):
         stop = min(self._position + min(len(view), REQUEST_BYTES), self._size)
         if stop <= self._position:
             return 0
-        piece = self._store.range(self._name, self._position, stop, self._version)
-        if piece.size not in (None, self._size):
-            where = self._store.url(self._name)
-            raise StorageError(f"{where}: {piece.size} bytes found, {self._size} expected: the object has changed")
-        self._version = self._version or piece.version
-        data = piece.data
+        data = self.piece(self._position, stop)
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
+
+
+class RangeStream(PiecesStream):
+    """One version of an object of `size` bytes. version: "" for that of the first response."""
+
+    def __init__(self, store: RemoteStore, name: str, size: int, version: str) -> None:
+        super().__init__(size)
+        self._store, self._name, self._version = store, name, version
+
+    def piece(self, start: int, stop: int) -> bytes | bytearray:
+        found = self._store.range(self._name, start, stop, self._version)
+        if found.size not in (None, self._size):
+            where = self._store.url(self._name)
+            raise StorageError(f"{where}: {found.size} bytes found, {self._size} expected: the object has changed")
+        self._version = self._version or found.version
+        return found.data

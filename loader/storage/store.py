@@ -184,6 +184,10 @@ class Store(ABC):
         """Remove temporary files of killed writers; returns how many. Object stores have none."""
         return 0
 
+    def prune(self, folder: str) -> None:
+        """Remove the folders of `folder` that are empty, itself too. Object stores have none."""
+        check_name(folder)
+
 
 def conflict(url: str, found: tuple[int, str], given: tuple[int, str]) -> StorageConflict:
     """The error for an object at `url` with other bytes than those to be published; found, given: size and crc32c."""
@@ -255,6 +259,11 @@ class LocalStore(Store):
     def delete(self, name: str) -> None:
         self.local_path(name).unlink(missing_ok=True)
 
+    def prune(self, folder: str) -> None:
+        for base, _, _ in os.walk(self.local_path(folder), topdown=False):
+            with contextlib.suppress(OSError):  # not empty, or somebody else's to remove
+                os.rmdir(base)
+
     def sweep(self) -> int:
         found = 0
         for base, _, files in os.walk(self._folder, onerror=_raise_unless_missing):
@@ -288,7 +297,11 @@ def _temporary(final: Path, source: bytes | Path) -> Iterator[Path]:
 
 def _new_file(path: Path) -> BinaryIO:
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.open("xb")
+    try:
+        return path.open("xb")
+    except FileNotFoundError:  # another process has pruned the folder since
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
 
 
 def _remove_abandoned(temporary: Path) -> int:

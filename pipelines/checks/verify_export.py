@@ -22,8 +22,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.checks.read_back import read_documents
-from refinery.pipelines.export.checkpoint import CHECKPOINT
-from refinery.pipelines.export.options import KIND, TOKENS, WORK
+from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
+from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
 from refinery.pipelines.export.place import file_entries, sum_sources
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -101,8 +101,14 @@ def _check(report: ExportReport) -> Iterator[str]:
     report.bytes = sum(entry.size for entry in entries)
     listed = {entry.path for entry in entries}
     yield from (f"{path}: listed twice in {MANIFEST}" for path in sorted(listed) if _times(entries, path) > 1)
-    unlisted = {name for name in store.list() if not name.startswith(f"{WORK}/")} - listed - {MANIFEST, RUN, CHECKPOINT}
-    yield from (f"{path}: not listed in {MANIFEST}" for path in sorted(unlisted))
+    is_tokens = manifest["options"]["format"] == TOKENS
+    records = {RUN, CHECKPOINT} if is_tokens else {RUN}
+    names = {name for name in store.list() if not name.startswith(f"{WORK}/")}
+    yield from (f"{path}: not listed in {MANIFEST}" for path in sorted(names - listed - records - {MANIFEST}))
+    if RUN in names:
+        yield from collect(RUN, _check_run(store, manifest))
+    if is_tokens:
+        yield from collect(CHECKPOINT, _check_checkpoint(store, manifest))
     with ThreadPoolExecutor(THREADS) as pool:
         damaged: set[str] = set()
         for entry, failures in zip(
@@ -111,7 +117,7 @@ def _check(report: ExportReport) -> Iterator[str]:
             yield from failures
             if failures:
                 damaged.add(entry.path)
-    if manifest["options"]["format"] == TOKENS:
+    if is_tokens:
         from refinery.pipelines.checks.verify_tokens import check_token_shards
 
         yield from check_token_shards(store, manifest, damaged)
@@ -119,6 +125,39 @@ def _check(report: ExportReport) -> Iterator[str]:
         return
     yield from _check_texts(store, manifest, damaged, report)
     yield from check_totals(manifest, sum_sources([shard["sources"] for shard in shards]))
+
+
+def _check_run(store: Store, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """_run.json is of this export: another one would refuse the command that goes on here."""
+    try:
+        run = unseal(store.read(RUN), RUN)
+    except FormatError as error:
+        yield str(error)
+        return
+    if run.get("kind") != RUN_KIND:
+        yield f"{RUN}: kind {run.get('kind')!r} found, {RUN_KIND!r} expected"
+    elif run.get("options") != manifest["options"]:
+        yield f"{RUN}: options {run.get('options')} found, {manifest['options']} expected from {MANIFEST}"
+
+
+def _check_checkpoint(store: Store, manifest: Mapping[str, Any]) -> Iterator[str]:
+    """checkpoint.json is readable, and tells of the last corpus in the manifest, completely added."""
+    try:
+        found = read_checkpoint(store)
+    except FormatError as error:
+        yield str(error)
+        return
+    if found is None:
+        return
+    last = manifest["corpora"][-1]
+    if found.state != "complete":
+        name = found.corpus["name"]
+        yield f"{CHECKPOINT}: the corpus {name} is being added ({found.state}); run its command to the end first"
+    elif (found.sequence, found.corpus["fingerprint"]) != (len(manifest["corpora"]) - 1, last["fingerprint"]):
+        yield (
+            f"{CHECKPOINT}: corpus {found.sequence}, {found.corpus['name']}, found; the last one in {MANIFEST}, "
+            f"{len(manifest['corpora']) - 1}, {last['name']}, expected"
+        )
 
 
 def _times(entries: Sequence[FileEntry], path: str) -> int:

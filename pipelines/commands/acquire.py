@@ -7,13 +7,16 @@ its ETag is one. Then it takes its name, and acquired.jsonl its size, ETag and S
 
 import argparse
 import fcntl
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +31,8 @@ SERVER = "https://data.commoncrawl.org"
 LEDGER = "acquired.jsonl"
 PIECE = 8 << 20
 SNAPSHOT = re.compile(r"CC-MAIN-\d{4}-\d{2}|CC-NEWS/\d{4}/\d{2}")
+CRAWL_FILE = re.compile(r"crawl-data/[\w./+=-]+\.gz", re.ASCII)
+MOST_ZIPPED = 64 << 20  # bytes of a list of files, compressed; the largest ones have 300 kB
 # The crawl's server asks those who come too often to wait; so we wait, and for long.
 PATIENCE = FetchParams(deadline=900, first_delay=1.0, max_delay=60, hedge_after=0)
 
@@ -103,15 +108,16 @@ class Download:
 
     def choose(self, listing: str, files: int, seed: int) -> list[str]:
         """That many of the files that a list at the server names; all of them if it names fewer."""
-        import gzip
-        import zlib
-
+        where = self.store.url(listing)
         try:
-            lines = gzip.decompress(self.store.read(listing)).decode().split()
+            lines = dict.fromkeys(unzip_list(self.store.read(listing, 0, MOST_ZIPPED)).decode().split())
         except FileNotFoundError:
-            raise ValueError(f"--snapshot: {self.store.url(listing)} is not there: no such crawl") from None
+            raise ValueError(f"--snapshot: {where} is not there: no such crawl") from None
         except (EOFError, zlib.error, UnicodeDecodeError) as error:
-            raise StorageError(f"{self.store.url(listing)}: no gzip of names: {error}") from None
+            raise StorageError(f"{where}: no gzip of names: {error}") from None
+        for line in lines:  # each will be a file below the folder
+            if not CRAWL_FILE.fullmatch(line) or not {"", ".", ".."}.isdisjoint(line.split("/")):
+                raise StorageError(f"{where}: it lists {line[:200]!a}, which is no file of a crawl")
         # Like `max_files` of a source that names the same list, so both mean the same files.
         root = f"{self.store.root}/"
         chosen = choose_files((Found(root + line) for line in lines), files, seed)
@@ -200,6 +206,20 @@ class Download:
             out.write((b"\n" if torn else b"") + json.dumps(entry, sort_keys=True).encode() + b"\n")
             out.flush()
             os.fsync(out.fileno())
+
+
+def unzip_list(data: bytes) -> bytes:
+    """A gzip file in memory, decompressed. Raises EOFError, zlib.error and, beyond MAX_LIST_BYTES, StorageError."""
+    from refinery.transforms.read.find_files import MAX_LIST_BYTES  # loads Beam
+
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+        try:
+            found = stream.read(MAX_LIST_BYTES + 1)
+        except gzip.BadGzipFile as error:
+            raise EOFError(str(error)) from None
+    if len(found) > MAX_LIST_BYTES:
+        raise StorageError(f"the list of files has more than {MAX_LIST_BYTES:,} bytes")
+    return found
 
 
 def read_ledger(path: Path) -> dict[str, dict[str, Any]]:

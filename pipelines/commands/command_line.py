@@ -16,13 +16,12 @@ from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.commands.acquire import acquire, add_acquire
 from refinery.pipelines.commands.arguments import (
     add_recipe_arguments,
-    add_runner_arguments,
     check_beam_flags,
     refuse_flags,
     say,
 )
-from refinery.pipelines.commands.tokenizer_commands import add_tokenizer_commands
-from refinery.pipelines.export.arguments import Tools, add_export_commands
+from refinery.pipelines.commands.export_commands import add_export_commands
+from refinery.pipelines.commands.training_commands import add_training_commands
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -135,8 +134,8 @@ def build_parser() -> argparse.ArgumentParser:
     stages.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
     stages.set_defaults(run=run_stages)
 
-    add_export_commands(commands, Tools(say, check_beam_flags, refuse_flags, add_runner_arguments))
-    add_tokenizer_commands(commands)
+    add_export_commands(commands)
+    add_training_commands(commands)
     return parser
 
 

@@ -23,6 +23,7 @@ from refinery.pipelines.commands.lookup import (
     input_files,
 )
 from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
 REJECTS = ("stage", "reason", "source", "url", "origin")
 DEAD = ("stage", "error", "source", "origin", "sha256", "size")
@@ -81,7 +82,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Dropped by a rule, and in the sample of rejects."""
+    """Dropped by a rule, and in the sample of rejects; or cut at the target of its source."""
 
     doc: Doc
     stage: str
@@ -101,10 +102,14 @@ class Dead:
 
 @dataclass(frozen=True)
 class Passed:
-    """Kept by deduplication, dropped by a later stage, not listed: rejects/ has this share (rate) of the dropped."""
+    """Kept by deduplication, dropped by a later stage, not listed: rejects/ has this share (rate) of the dropped.
+
+    over_target: whether documents of its source were cut at the source's target, which rejects/ never lists.
+    """
 
     doc: Doc
     rate: float | None
+    over_target: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,13 +158,14 @@ class Missing:
 
     rate: share of dropped documents that rejects/ lists (None: unknown). dead: number of dead letters, which have no
     URL. file_read: for an origin, whether its file was among the inputs. work: whether cleaned documents were searched,
-    too.
+    too. over_target: as of Passed, of any source.
     """
 
     rate: float | None
     dead: int
     file_read: bool | None
     work: bool
+    over_target: bool = False
 
 
 Answer = Kept | Removed | Rejected | Dead | Passed | Missing
@@ -202,6 +208,11 @@ class _Tracer:
         rejects = self.manifest.recipe.get("rejects")
         rate = rejects.get("rate") if isinstance(rejects, dict) else None
         self.rate: float | None = rate if isinstance(rate, (int, float)) else None
+        self.cut = frozenset(
+            row["source"]
+            for row in self.manifest.funnel
+            if row["stage"] == TARGET_STAGE and row["dropped"].get(OVER_TARGET)
+        )
         self.kept: dict[str, list[Kept]] = {}  # by id: every document found so far
         self.moved: dict[str, Row] = {}  # by id: its removal in favour of another id, or of another corpus
         self.lost: dict[str, End] = {}  # by id: kept documents that are not in the corpus
@@ -237,7 +248,7 @@ class _Tracer:
         ]
         records = _name_documents(records, unfinished)
         seen = {(r.doc.source, r.doc.origin) for r in records}
-        records += [Passed(doc, self.rate) for doc in unfinished if (doc.source, doc.origin) not in seen]
+        records += [self._passed(doc) for doc in unfinished if (doc.source, doc.origin) not in seen]
         for record in records:
             self.lost.setdefault(record.doc.id, record)
 
@@ -310,7 +321,7 @@ class _Tracer:
         elif id_ in self.kept:
             end = self.kept[id_][0]
         else:
-            end = self.lost.get(id_, Passed(Doc(id_), self.rate))
+            end = self.lost.get(id_, Passed(Doc(id_), self.rate, bool(self.cut)))
         kept = [*(_doc(after) for after in rows[1:]), end.doc]
         steps = (
             Step(r["reason"], r["scope"], _round(r["similarity"]) or 0.0, doc)
@@ -331,6 +342,13 @@ class _Tracer:
         reached = {one.doc for many in self.kept.values() for one in many}
         return [doc for doc in found if doc not in reached]
 
+    def _passed(self, doc: Doc) -> Passed | Rejected:
+        """What became of a document that was dropped after deduplication and is not listed. Where all that rules drop
+        is listed, only the target is left."""
+        if doc.source in self.cut and self.rate == 1:
+            return Rejected(doc, TARGET_STAGE, OVER_TARGET)
+        return Passed(doc, self.rate, doc.source in self.cut)
+
     def _sort_out(self, queries: Iterable[Query], answers: Sequence[Answer]) -> Iterable[tuple[Query, Answer]]:
         """The answers to each query, and a Missing for each without any."""
         by_value: dict[tuple[str, str], list[Answer]] = {}
@@ -350,7 +368,7 @@ class _Tracer:
                 file_read = query.value.rpartition("@")[0] in paths if query.field == "origin" else None
                 if file_read is False and earlier:
                     file_read = None
-                yield query, Missing(self.rate, dead, file_read, self.phases is not None)
+                yield query, Missing(self.rate, dead, file_read, self.phases is not None, bool(self.cut))
 
 
 def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Record]:

@@ -21,6 +21,7 @@ from refinery.pipelines.commands.trace_documents import (
     Step,
     Trace,
 )
+from refinery.transforms.core.rejects import OVER_TARGET
 from refinery.transforms.core.safe_text import safe
 
 NAMES = {
@@ -119,14 +120,16 @@ def _outcome(answer: Answer | End) -> str:
             f"failed in {safe(answer.stage)}: {safe(answer.error)} ({answer.size} bytes, sha256 {safe(answer.sha256)})"
         )
     if isinstance(answer, Passed):
-        return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer.rate)}"
+        return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer)}"
     if isinstance(answer, Elsewhere):
         return f"in the corpus {safe(answer.prefix)}; trace --id {answer.doc.id} there"
     return "the documents kept instead form a cycle: the corpus is damaged, see refinery verify"
 
 
-def _unlisted(rate: float | None) -> str:
-    return "" if rate is None else f"; which one is not listed (rejects.rate is {rate:g})"
+def _unlisted(answer: Passed) -> str:
+    facts = [] if answer.rate is None else [f"rejects.rate is {answer.rate:g}"]
+    facts += [f"{OVER_TARGET}, what is beyond the target of its source, never is"] if answer.over_target else []
+    return f"; which one is not listed ({'; '.join(facts)})" if facts else ""
 
 
 def _scores(answer: Kept) -> str:
@@ -161,6 +164,8 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
             reasons.append(
                 f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped page is"
             )
+        if answer.over_target:
+            reasons.append(f"it was beyond the target of its source ({OVER_TARGET}), which is never listed")
         if field == "url" and answer.dead:
             reasons.append(f"it failed: {answer.dead} dead letters have no URL, only an origin")
         if field == "url":

@@ -148,6 +148,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
             yield from collect("ids", _check_ids(every))
         yield from collect("totals", _check_totals(manifest, every))
+        yield from collect("targets", _check_targets(manifest, every) if plan else ())
         yield from collect("funnel", _check_funnel(manifest, plan))
         removals = RemovalFacts()
         later = [stage.name for stage in manifest.stages if stage.phase == "shards"]
@@ -280,6 +281,17 @@ def _check_totals(manifest: Manifest, every: list[ShardFacts]) -> Iterator[str]:
     for key, found in sums.items():
         if manifest.totals[key] != found:
             yield f"{MANIFEST}: totals.{key} is {manifest.totals[key]}, {found} expected from the shards"
+
+
+def _check_targets(manifest: Manifest, every: list[ShardFacts]) -> Iterator[str]:
+    """No source has more tokens than its target. A shard whose provenance is unreadable is reported already."""
+    tokens: Counter[str] = Counter()
+    for facts in every:
+        tokens.update(facts.sources or {})
+    for source in manifest.recipe["sources"]:
+        target = source.get("target")
+        if target is not None and (found := tokens[source["name"]]) > target:
+            yield f"source {source['name']}: {found} tokens found, at most its target of {target} expected"
 
 
 def _check_funnel(manifest: Manifest, plan: Plan | None) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The checks of one shard: files, index, every token, provenance, and a sample of decoded documents."""
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,8 @@ INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two 
 class ShardFacts:
     """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
 
-    ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest.
+    ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest. sources: tokens
+    of each, by provenance.
     """
 
     shard: ShardEntry
@@ -45,6 +47,7 @@ class ShardFacts:
     documents: int = 0
     tokens: int = 0
     decoded: int = 0
+    sources: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,7 @@ def _check_provenance(
     facts.documents = len(text_bytes)
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
     facts.text_bytes = int(text_bytes.sum())
+    facts.sources = check.tokens
     if facts.documents != shard.documents:
         yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
     if (text_bytes < 0).any():
@@ -264,16 +268,23 @@ class RowCheck:
         self.plan = plan
         self.rows = 0  # rows seen
         self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
+        self.tokens: Counter[str] = Counter()  # by source
         self.faults = Faults()
 
     def watch(self, batch: pa.RecordBatch) -> None:
         if not len(batch):
             return
         self._content(batch)
+        self._count(batch)
         if self.plan:
             self._sources(batch, self.plan)
             self._place(batch, self.plan)
         self.rows += len(batch)
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        table = pa.table({name: batch.column(name) for name in ("source", "token_count")})
+        for row in table.group_by("source", use_threads=False).aggregate([("token_count", "sum")]).to_pylist():
+            self.tokens[row["source"]] += row["token_count_sum"]
 
     def _add(self, kind: str, wrong: npt.NDArray[np.bool_]) -> None:
         if wrong.any():

@@ -30,7 +30,7 @@ WHOLE = ("refinery/pipelines", "refinery/transforms")
 # The command line itself, and what it reads as a training node does.
 LAUNCHER = (
     "refinery/pipelines/commands/command_line.py",
-    "refinery/pipelines/export/arguments.py",
+    "refinery/pipelines/commands/export_commands.py",
     "refinery/pipelines/export/distribution.py",
 )
 SOURCES = ("*.py", "*.c", "*.h")

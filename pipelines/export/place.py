@@ -27,6 +27,21 @@ def digest(payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
+def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
+    """What differs in the sections of two identities, a line for each fact.
+
+    >>> differences({"options": {"dtype": "int64"}}, {"options": {"dtype": "int32"}})
+    ["dtype of options is 'int64' there, 'int32' here"]
+    """
+    found = []
+    for section in sorted(ours):
+        there, here = theirs.get(section) or {}, ours[section]
+        names = [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]
+        names = ["format"] if "format" in names else names  # others follow from it
+        found += [f"{name} of {section} is {there.get(name)!r} there, {here.get(name)!r} here" for name in names]
+    return found
+
+
 @dataclass(frozen=True)
 class SourceCorpus:
     """The corpus that is exported: its location, its manifest, and the sha256 of that."""
@@ -93,8 +108,7 @@ class Place:
         if theirs.get("kind") != RUN_KIND:
             raise RefineError(f"{self.output} holds a corpus, no export; choose another --output")
         if theirs["fingerprint"] != self.fingerprint:
-            names = [key for key in sorted(self.identity) if theirs.get(key) != self.identity[key]]
-            both = "; ".join(f"{name} is {theirs.get(name)} there, {self.identity[name]} here" for name in names)
+            both = "; ".join(differences(theirs, self.identity))
             raise RefineError(f"{self.output} holds another export and stays as it is: {both}. Choose another --output")
 
     def at_work(self) -> AbstractContextManager[None]:
@@ -132,14 +146,15 @@ class Place:
         return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
 
     def tidy(self, listed: Iterable[str], superseded: Collection[str] = ()) -> None:
-        """Remove what attempts left: the work files, temporary ones, and `superseded` files of this export's own.
+        """Remove what attempts left: the work files and their folders, temporary ones, and `superseded` files of this
+        export's own.
 
         After the manifest, and by every later command. Raises RefineError for a file of somebody else, which stays: an
         export that is uploaded or synchronised as a folder must hold nothing but itself.
         """
         known = {*listed, MANIFEST, RUN}
         for name in self.store.list():
-            if name.startswith(f"{WORK}/") or (name in superseded and name not in known):
+            if name not in known and (name.startswith(f"{WORK}/") or name in superseded):
                 try:
                     self.store.delete(name)
                 except StorageError as error:
@@ -148,6 +163,8 @@ class Place:
             elif name not in known:
                 raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
         self.store.sweep()
+        for folder in sorted({WORK, *(name.partition("/")[0] for name in superseded if "/" in name)}):
+            self.store.prune(folder)
 
 
 def sum_sources(counts: Sequence[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:

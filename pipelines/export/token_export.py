@@ -11,14 +11,22 @@ from typing import Any
 
 import apache_beam as beam
 
-from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal
-from refinery.loader.storage.store import checksums
+from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, ShardEntry, seal, unseal
+from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPlan, read_checkpoint, write_checkpoint
-from refinery.pipelines.export.options import KIND, ExportOptions
+from refinery.pipelines.export.options import KIND, WORK, ExportOptions
 from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
-from refinery.pipelines.export.token_job import CountRegions, TokenJob, WriteRegions, leftover_file, task_lines
+from refinery.pipelines.export.token_job import (
+    EachRegion,
+    TokenJob,
+    Work,
+    count_region,
+    leftover_file,
+    task_lines,
+    write_region,
+)
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport
@@ -82,6 +90,7 @@ class TokenExport:
         """The manifest that has this corpus, from wherever its adding stands."""
         place, before = self.place, self.place.manifest()
         checkpoint = self._checkpoint(before)
+        self._check_files(before or EMPTY)
         if checkpoint.state == "counting":
             checkpoint = self._count(checkpoint, before or EMPTY)
         after = before if before is not None and len(before["corpora"]) > checkpoint.sequence else None
@@ -96,10 +105,7 @@ class TokenExport:
         found = read_checkpoint(self.place.store)
         if found is not None and found.state != "complete":
             if dict(found.corpus) != ours:
-                other = f"{found.corpus['name']} (fingerprint {found.corpus['fingerprint']:.12}…)"
-                raise RefineError(
-                    f"{self.output}: the corpus {other} is being written there; run its command to the end first"
-                )
+                raise self._being_written(found.corpus)
             return found
         corpora = before["corpora"] if before else []
         if corpora and not self.append:
@@ -119,8 +125,47 @@ class TokenExport:
                 waiting = (left["tokens"], left["file"]["path"]) if left else (0, "")
                 splits.append(SplitPlan(split, region_count(entries), shards, *waiting))
         checkpoint = Checkpoint("counting", len(corpora), ours, tuple(splits))
-        write_checkpoint(self.place.store, checkpoint)
-        return checkpoint
+        if (started := self._claim(checkpoint, before)) is None:
+            write_checkpoint(self.place.store, checkpoint)
+        return started or checkpoint
+
+    def _claim(self, checkpoint: Checkpoint, before: Mapping[str, Any] | None) -> Checkpoint | None:
+        """Take the next number of a corpus in the export for this one: of two commands that add different corpora, on
+        machines that do not know of each other, the file that is created exclusively lets one go on. Returns what
+        another command for this very corpus has written meanwhile. Raises RefineError for one who comes late.
+        """
+        place, name = self.place, claim_name(checkpoint.sequence)
+        try:
+            place.work_store.create(name, seal(dict(checkpoint.corpus)))
+        except StorageConflict:
+            raise self._being_written(unseal(place.work_store.read(name), place.work_store.url(name))) from None
+        if place.manifest() != before:  # the other one has finished, and tidied its claim away
+            raise RefineError(f"{self.output}: a corpus was added by another command just now; run this one again")
+        found = read_checkpoint(place.store)
+        return found if found is not None and found.state != "complete" else None
+
+    def _being_written(self, corpus: Mapping[str, Any]) -> RefineError:
+        other = f"{corpus['name']} (fingerprint {corpus['fingerprint']:.12}…)"
+        return RefineError(
+            f"{self.output}: the corpus {other} is being written there; run its command to the end first"
+        )
+
+    def _check_files(self, before: Mapping[str, Any]) -> None:
+        """Raises RefineError for files that the jobs read of what the export holds, and that are not there as they were
+        written."""
+        store = self.place.store
+        files = [
+            (part["file"], f"{part['tokens']:,} tokens of {part['split']} that wait") for part in before["leftover"]
+        ]
+        files += [(part["file"], f"the ids of {part['rows']:,} documents") for part in before["provenance"]]
+        for file, what in files:
+            found = store.size(file["path"])
+            if found != file["size"]:
+                is_there = "is missing" if found is None else f"has {found} bytes, {file['size']} expected"
+                raise RefineError(
+                    f"{store.url(file['path'])} {is_there}: it holds {what}, without which no corpus can be added. Put "
+                    "it back from a copy of the export, or export all corpora again to another --output"
+                )
 
     @property
     def _seed(self) -> int:
@@ -177,7 +222,7 @@ class TokenExport:
             for plan in checkpoint.splits
             for region in range(plan.regions)
         ]
-        found = self._run(checkpoint, "count", 2 * checkpoint.sequence, tasks, CountRegions)
+        found = self._run(checkpoint, "count", 2 * checkpoint.sequence, tasks, count_region)
         tokens = {(record["split"], record["index"]): record["tokens"] for record in found}
         splits = tuple(
             replace(plan, tokens=tuple(tokens[plan.split, region] for region in range(plan.regions)))
@@ -193,16 +238,16 @@ class TokenExport:
             regions = [self._region(plan, region, before) for region in range(plan.regions)]
             left = next((part for part in before["leftover"] if part["split"] == plan.split), None)
             tasks += cut_shards(plan, self.options.shard_tokens, regions, left)
-        return self._run(checkpoint, "write", 2 * checkpoint.sequence + 1, tasks, WriteRegions)
+        return self._run(checkpoint, "write", 2 * checkpoint.sequence + 1, tasks, write_region)
 
     def _run(
-        self, checkpoint: Checkpoint, step: str, number: int, tasks: Sequence[dict[str, Any]], transform: Any
+        self, checkpoint: Checkpoint, step: str, number: int, tasks: Sequence[dict[str, Any]], work: Work
     ) -> list[dict[str, Any]]:
         place, job = self.place, self._job(checkpoint)
         report = f"{step}-{checkpoint.sequence:05d}.json"
 
         def build(pipeline: beam.Pipeline) -> None:
-            pipeline | transform(write_task_list(place.work, "lists", task_lines(tasks)), job)
+            pipeline | EachRegion(write_task_list(place.work, "lists", task_lines(tasks)), work, job)
             pipeline | WriteReport(place.work, report, {"fingerprint": job.fingerprint})
 
         found = place.run_job(job.fingerprint, report, f"export, {step}", build, number, len(tasks))
@@ -278,7 +323,13 @@ class TokenExport:
 
     def _tidy(self, manifest: Mapping[str, Any]) -> None:
         old = {leftover_file(split, number) for split in SPLITS for number in range(len(manifest["corpora"]))}
-        self.place.tidy([*listed_files(manifest), CHECKPOINT], old)
+        next_claim = f"{WORK}/{claim_name(len(manifest['corpora']))}"  # of a command that has just begun elsewhere
+        self.place.tidy([*listed_files(manifest), CHECKPOINT, next_claim], old)
+
+
+def claim_name(sequence: int) -> str:
+    """Where it is said which corpus is the one of that number, in the work location."""
+    return f"adding/{sequence:05d}.json"
 
 
 def cut_shards(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import apache_beam as beam
 import numpy as np
@@ -219,35 +219,27 @@ def task_lines(tasks: Sequence[dict[str, Any]]) -> list[bytes]:
     return [orjson.dumps(task, option=orjson.OPT_SORT_KEYS) for task in tasks]
 
 
-@dataclass
-class CountRegions(beam.PTransform):
-    """The counts of every region of a list."""
+class Work(Protocol):
+    """What makes a record of a task: `count_region` or `write_region`."""
 
-    tasks: TaskList
-    job: TokenJob
+    __name__: str
 
-    def __post_init__(self) -> None:
-        super().__init__("count")
-
-    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        return _each(begin, self.tasks, partial(count_region, job=self.job))
+    def __call__(self, line: bytes, job: TokenJob) -> bytes: ...
 
 
 @dataclass
-class WriteRegions(beam.PTransform):
-    """The shards that begin in every region of a list."""
+class EachRegion(beam.PTransform):
+    """The records that `work` makes of the regions of a list."""
 
     tasks: TaskList
+    work: Work
     job: TokenJob
 
     def __post_init__(self) -> None:
-        super().__init__("write")
+        super().__init__(self.work.__name__.partition("_")[0])
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        return _each(begin, self.tasks, partial(write_region, job=self.job))
-
-
-def _each(begin: beam.pvalue.PBegin, tasks: TaskList, work: Any) -> beam.PCollection:
-    records = begin | ReadTaskList(tasks) | "each" >> beam.Map(work).with_output_types(bytes)
-    add_side_output(begin.pipeline, records)
-    return records
+        work = beam.Map(partial(self.work, job=self.job)).with_output_types(bytes)
+        records = begin | ReadTaskList(self.tasks) | "each" >> work
+        add_side_output(begin.pipeline, records)
+        return records

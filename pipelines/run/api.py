@@ -1,4 +1,4 @@
-"""`refinery refine` as a function: the same run, from Python."""
+"""`refinery refine` and its --dry-run as functions: the same run, from Python."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -54,6 +54,29 @@ def refine(
         jobs = Runner(runner, workers, options, quiet, traceback, say)
     with jobs.open() as opened:
         return Refinement(made, prefix, opened, work, reuse, discard_work, say).run()
+
+
+def dry_run(
+    recipe: str | PathLike[str] | Mapping[str, Any] | Recipe,
+    output: str | PathLike[str],
+    *,
+    runner: str = "local",
+    flags: Sequence[str] = (),
+    settings: Sequence[str] = (),
+    inputs: Sequence[str] = (),
+    work: str = "",
+    reuse: str = "",
+    say: Callable[[str], None] = print,
+) -> None:
+    """Check all that `refine` checks before it runs; `say` what it would read, take over and run. Nothing is written.
+
+    Parameters and errors are those of `refine`.
+    """
+    prefix = str(output)
+    made = _recipe(recipe, settings, inputs)
+    jobs = Runner(runner, 0, runner_flags(made, runner, flags, prefix, work), quiet=True, say=say)
+    with jobs.open() as opened:
+        Refinement(made, prefix, opened, work, reuse, say=say).dry_run()
 
 
 def runner_flags(recipe: Recipe, runner: str, flags: Sequence[str], prefix: str, work: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import yaml
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, check_funnel, parse_manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 
 OFF = dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii", "near_dup"), False)
 WORDS = [f"word{number}" for number in range(60)]

@@ -14,6 +14,8 @@ from pathlib import Path
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.hub_file import HUB, read_hub_file
 
+REMOTE = ("gs://", "https://", "http://")
+
 
 def read_resource(path: str) -> bytes:
     """The bytes of a local file, of gs://bucket/name or of hf://ORG/NAME@COMMIT/FILE.
@@ -24,6 +26,9 @@ def read_resource(path: str) -> bytes:
         return read_hub_file(path)
     folder, _, name = path.rpartition("/")
     if "://" in path:
+        if not path.startswith(REMOTE):
+            kinds = ", ".join(f"{kind}…" for kind in (*REMOTE[:2], HUB))
+            raise OSError(f"{path}: a local file, {kinds} are allowed: copy it to one of these first")
         return open_store(folder).read(name)
     return Path(path).read_bytes()
 

@@ -11,6 +11,7 @@ from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
 
+MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
 
 
@@ -40,11 +41,18 @@ def find_files(source: SourceParams) -> list[Found]:
                 files.setdefault(file.path, file)
     chosen = choose_files(files.values(), source.max_files, source.seed)
     try:
-        return measure(chosen)
+        measured = measure(chosen)
     except FileNotFoundError as error:
         raise ValueError(f"source {source.name}: paths: {error} is not there") from error
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(f"source {source.name}: paths: {error}") from error
+    for file in measured:
+        if not isinstance(file.size, int) or not 0 <= file.size <= MAX_FILE_BYTES:
+            raise ValueError(
+                f"source {source.name}: paths: {file.path}: its storage says that it has {file.size!r} bytes, "
+                f"0 to {MAX_FILE_BYTES} are allowed"
+            )
+    return measured
 
 
 def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
@@ -109,7 +117,13 @@ def files_in(place: str) -> list[Found]:
             raise ValueError(
                 f"line {number}: {path[:80]!r} given, hf://, s3://, https:// or a relative path is allowed"
             )
-        files.append(Found(path) if "://" in path else Found(os.path.normpath(path), os.path.getsize(path)))
+        if "://" in path:
+            files.append(Found(path))
+            continue
+        try:
+            files.append(Found(os.path.normpath(path), os.path.getsize(path)))
+        except (FileNotFoundError, ValueError):  # or a NUL in it
+            raise ValueError(f"line {number}: {path[:200]!r} is not there") from None
     return files
 
 

@@ -9,6 +9,7 @@ import codecs
 import csv
 import difflib
 import io
+import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -59,6 +60,10 @@ KINDS = {
     b"\x7fELF": "a program",
 }
 
+
+CARRIAGE_RETURNS = "its lines end in carriage returns alone, line feeds are needed: `tr '\\r' '\\n'` makes that of it"
+
+NO_DOCUMENT = "\0"  # stands for what was seen, in a line about it
 
 # Format -> how its files begin.
 STARTS = {"parquet": b"PAR1", "documents": b"PAR1", "warc": b"WARC/", "wet": b"WARC/", "arc": b"filedesc:"}
@@ -117,19 +122,20 @@ def _explain(task: ReadTask, seen: Counter[str]) -> str:
         return f"{task.path} holds no record"
     with open_source(task.path) as source:
         line = EXPLAIN.get(task.format, _explain_other)(task, source)
-    if line:
-        return line
     total = sum(seen.values())
     reasons = ", ".join(f"{reason} {count:,}" for reason, count in seen.most_common(3))
     what = "the first record is no document" if total == 1 else f"none of the first {total:,} records is a document"
-    return f"{task.path}: {what}: {reasons}"
+    return (line or NO_DOCUMENT).replace(NO_DOCUMENT, f"{task.path}: {what}: {reasons}")
 
 
 def _explain_json(task: ReadTask, source: ByteSource) -> str:
     head = first_bytes(source)
     if is_utf16(head):
         return _explain_other(task, source)
-    first = next((line for line in head.split(b"\n") if line.strip()), b"")
+    lines = head.split(b"\n")
+    first = next((line for line in lines if line.strip()), b"")
+    if b"\r" in first.strip() and parse_json(first.strip().split(b"\r")[0]) is not None:
+        return f"{task.path}: {CARRIAGE_RETURNS}"
     value = parse_json(first)
     if isinstance(value, dict):
         if task.text_field in value or "." in task.text_field:
@@ -143,10 +149,26 @@ def _explain_json(task: ReadTask, source: ByteSource) -> str:
         )
     if first.startswith(b"{"):
         several = first.rstrip().endswith((b"{", b",", b"["))
-        return f"{task.path}: a JSON object over several lines, one object a line is needed" if several else ""
+        if several:
+            return f"{task.path}: a JSON object over several lines, one object a line is needed"
+        is_whole = len(lines) > 1 or len(head) < HEAD
+        return f"{NO_DOCUMENT}; the first line is no JSON: {_json_problem(first)}" if is_whole else NO_DOCUMENT
     if value is not None:
         return f"{task.path}: its first line is {json_kind(type(value).__name__)}, one JSON object a line is needed"
     return _explain_other(task, source)
+
+
+def _json_problem(line: bytes) -> str:
+    """What Python's reader says of a line that is no JSON, and where."""
+    try:
+        json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        return f"byte {error.start + 1} is not UTF-8"
+    except json.JSONDecodeError as error:
+        return f"column {error.colno}: {error.msg}"
+    except (ValueError, RecursionError):  # of enormous numbers and depths
+        pass
+    return "nested too deep, or with a number too long"
 
 
 def _explain_parquet(task: ReadTask, source: ByteSource) -> str:
@@ -174,8 +196,12 @@ def _explain_delimited(task: ReadTask, source: ByteSource) -> str:
     head = first_bytes(source)
     if (kind := kind_of(source)) != "plain text":
         return f"{task.path} is not {_named(task.format)}: it looks like {kind}"
+    if b"\r" in head.strip() and b"\n" not in head:
+        return f"{task.path}: {CARRIAGE_RETURNS}"
     text = head.decode("utf-8", "replace")
     delimiter = DELIMITERS[task.format]
+    if problem := _open_quote(text, delimiter, len(head) >= HEAD):
+        return f"{task.path}: {problem}"
     header = next((row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row), [])
     twice = [name for name, times in Counter(header).items() if times > 1]
     if twice:
@@ -185,11 +211,41 @@ def _explain_delimited(task: ReadTask, source: ByteSource) -> str:
             codecs.getincrementaldecoder("utf-8")().decode(head, len(head) < HEAD)
         except UnicodeDecodeError:
             return f"{task.path} is not in UTF-8: `iconv -f LATIN1 -t UTF-8`, or from what it is in, makes that of it"
-        return ""
+        return _wrong_width(task, text, delimiter)
     other = next((d for d in (",", "\t", ";", "|") if d != delimiter and header and d in header[0]), "")
     between = f"; columns are parted by {delimiter!r}, these look like {other!r}" if other and len(header) == 1 else ""
     near = "" if between else _nearest(task, header)
     return f"{_field(task)} is not in the header, which has {_listed(header)}{between}{near}"
+
+
+def _open_quote(text: str, delimiter: str, is_cut: bool) -> str:
+    """Where a quote opens that takes the rest of the file, or of its first MiB, into one field; "" for nowhere."""
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begins, before = 1, csv.field_size_limit(2 * HEAD)
+    try:
+        for row in islice(rows, RECORDS):
+            begins = rows.line_num + 1
+            if is_cut and row and begins > 2:  # a row that goes on behind what was read is none of these
+                return ""
+    except csv.Error as error:
+        if str(error) == "unexpected end of data":  # other quotes out of place are no matter to the reader
+            closed = "is not closed in its first MiB" if is_cut else "is never closed"
+            return f"a quote that opens in the row of line {begins} {closed}"
+    finally:
+        csv.field_size_limit(before)
+    return ""
+
+
+def _wrong_width(task: ReadTask, text: str, delimiter: str) -> str:
+    """The first row that has more or fewer fields than the header; "" for none."""
+    rows = ((reader.line_num, row) for reader in [csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
+            for row in reader if row)  # fmt: skip
+    try:
+        _, header = next(rows)
+        line, row = next((line, row) for line, row in islice(rows, RECORDS) if len(row) != len(header))
+    except (StopIteration, csv.Error):
+        return ""
+    return f"{task.path}: the header has {len(header)} fields, the row that ends in line {line} has {len(row)}"
 
 
 def _explain_other(task: ReadTask, source: ByteSource) -> str:

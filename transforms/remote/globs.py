@@ -1,8 +1,23 @@
 """Patterns of paths, one meaning for every kind of storage that is listed here."""
 
 import re
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from refinery.loader.storage.store import StorageError
+
+T = TypeVar("T")
 
 SPECIAL = "*?[{"
+MOST_LISTED = 2_000_000  # names of one listing; Common Crawl's largest has 100,000
+
+
+def bounded(listing: Iterable[T]) -> Iterator[T]:
+    """The entries of a listing. Raises StorageError beyond MOST_LISTED: a server may invent pages without end."""
+    for number, entry in enumerate(listing):
+        if number >= MOST_LISTED:
+            raise StorageError(f"more than {MOST_LISTED:,} names are listed: name a folder with fewer")
+        yield entry
 
 
 def is_glob(pattern: str) -> bool:

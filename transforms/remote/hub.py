@@ -19,8 +19,9 @@ import yaml
 
 from refinery.loader.storage.fetch import FetchError, FetchParams, Permanent, ReadCounters, Transient, retrying
 from refinery.loader.storage.http_store import HttpStore
-from refinery.loader.storage.store import StorageError
-from refinery.transforms.remote.globs import fixed_folder, glob_regex, is_glob
+from refinery.loader.storage.store import StorageError, check_name
+from refinery.transforms.core.safe_text import safe
+from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
 from refinery.transforms.remote.web import PLANNING, READING, Sha256Stream, buffered
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ DATA = re.compile(r".*\.(parquet|jsonl|ndjson|json|csv|tsv|txt|warc|wet)(\.(gz|z
 SPLIT_WORD = r"(?:^|.*[^a-zA-Z0-9])({})(?:[^a-zA-Z0-9].*)?"
 CARD = "README.md"
 ASKING = FetchParams(deadline=180, max_delay=60, hedge_after=0)  # a hub that is asked too often says when to come back
+REACHING = FetchParams(deadline=20, max_delay=5, hedge_after=0)  # one that gives no answer at all
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,20 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
 
     api = HfApi(endpoint=endpoint(), token=os.environ.get("HF_TOKEN", "").strip() or False)
 
-    def once(until: float) -> T:
+    def reached(until: float) -> T:
         try:
             return call(api)
+        except HfHubHTTPError:
+            raise
+        except HTTPError as error:  # no answer
+            raise Transient(f"{type(error).__name__}: {error}") from None
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # of the library, over an answer
+            said = safe(" ".join(str(error).split())[:200])
+            raise StorageError(f"{name}: {endpoint()} gives an answer that cannot be read: {said}") from None
+
+    def once(until: float) -> T:
+        try:
+            return retrying(reached, what, (0, None), REACHING, ReadCounters())
         except GatedRepoError:
             raise ValueError(f"{name} is gated: ask for access on its page, then set HF_TOKEN") from None
         except RepositoryNotFoundError:
@@ -96,11 +109,10 @@ def asking(name: str, call: Callable[[Any], T]) -> T:
                 raise Permanent(failed) from None
             after = error.response.headers.get("Retry-After", "") if error.response is not None else ""
             raise Transient(failed, float(after) if after.isdecimal() else 0.0) from None
-        except HTTPError as error:  # no answer
-            raise Transient(f"{type(error).__name__}: {error}") from None
 
+    what = f"{endpoint()}: {name}"
     try:
-        return retrying(once, f"{endpoint()}: {name}", (0, None), ASKING, ReadCounters())
+        return retrying(once, what, (0, None), ASKING, ReadCounters())
     except FetchError as error:
         raise StorageError(f"{name}: {endpoint()} cannot be asked: {error.cause}") from None
 
@@ -126,8 +138,8 @@ def list_files(address: Address, folder: str) -> Files:
             address.name, folder or None, recursive=True, revision=address.revision, repo_type="dataset"
         )
         return {
-            entry.path: (entry.size, f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git:{entry.blob_id}")
-            for entry in tree
+            check_name(entry.path): (entry.size, f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git:{entry.blob_id}")
+            for entry in bounded(tree)
             if hasattr(entry, "blob_id")
         }
 

@@ -5,7 +5,6 @@ AWS_SECRET_ACCESS_KEY (AWS_SESSION_TOKEN), or what a container or a web identity
 Without any of them requests are not signed, which public buckets allow.
 """
 
-import io
 import os
 import re
 from collections.abc import Callable
@@ -18,9 +17,11 @@ from obstore.exceptions import BaseError, NotFoundError, PermissionDeniedError, 
 from obstore.store import S3Store
 
 from refinery.loader.storage.fetch import without_secrets
+from refinery.loader.storage.remote_store import PiecesStream
 from refinery.loader.storage.store import StorageError
-from refinery.transforms.remote.globs import fixed_folder, glob_regex, is_glob
-from refinery.transforms.remote.web import BUFFER, buffered
+from refinery.transforms.core.safe_text import safe
+from refinery.transforms.remote.globs import bounded, fixed_folder, glob_regex, is_glob
+from refinery.transforms.remote.web import buffered
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ def asking(path: str, call: Callable[[], T]) -> T:
     except (PermissionDeniedError, UnauthenticatedError):
         raise StorageError(f"{path}: {_denied()}", 403) from None
     except BaseError as error:
-        text = without_secrets(" ".join(str(error).split()).partition(" Debug source:")[0])
+        text = safe(without_secrets(" ".join(str(error).split()).partition(" Debug source:")[0]))
         if "status code: 403" in text:  # of a listing
             raise StorageError(f"{path}: {_denied()}", 403) from None
         hint = "; set AWS_REGION to the bucket's" if "301" in text or "Redirect" in text else ""
@@ -109,7 +110,8 @@ def list_s3(pattern: str) -> list[tuple[str, int, str]]:
         folder, wanted = fixed_folder(key), glob_regex(key)
 
         def every() -> list[Any]:
-            return [one for chunk in store.list(folder or None) for one in chunk if wanted.fullmatch(one["path"])]
+            listed = (one for chunk in store.list(folder or None) for one in chunk)
+            return [one for one in bounded(listed) if wanted.fullmatch(one["path"])]
 
         found = asking(pattern, every)
         # Consoles make empty objects "folder/", which obstore lists as "folder".
@@ -118,41 +120,21 @@ def list_s3(pattern: str) -> list[tuple[str, int, str]]:
     return sorted((f"s3://{bucket}/{one['path']}", one["size"], f"etag:{one['e_tag'] or ''}") for one in found)
 
 
-class _Stream(io.RawIOBase):
-    """One version of an object, in ranges."""
+class ObjectStream(PiecesStream):
+    """One version of an object."""
 
     def __init__(self, path: str, size: int, etag: str) -> None:
-        super().__init__()
-        self._path, self._size, self._etag, self._position = path, size, etag, 0
+        super().__init__(size)
+        self._path, self._etag = path, etag
         bucket, self._key = split_address(path)
         self._store = bucket_store(bucket)
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        view = memoryview(buffer).cast("B")
-        start = self._position
-        stop = min(start + min(len(view), BUFFER), self._size)
-        if stop <= start:
-            return 0
+    def piece(self, start: int, stop: int) -> bytes:
         options: Any = {"range": (start, stop), **({"if_match": self._etag} if self._etag else {})}
         data = asking(self._path, lambda: bytes(self._store.get(self._key, options=options).bytes()))
         if len(data) != stop - start:
             raise StorageError(f"{self._path}: {len(data)} bytes found, {stop - start} expected from {start} on")
-        view[: len(data)] = data
-        self._position = stop
-        return len(data)
+        return data
 
 
 def open_s3(path: str, size: int | None = None, version: str = "") -> BinaryIO:
@@ -162,4 +144,4 @@ def open_s3(path: str, size: int | None = None, version: str = "") -> BinaryIO:
         if not found:
             raise FileNotFoundError(path)
         _, size, version = found[0]
-    return buffered(_Stream(path, size, version.removeprefix("etag:")))
+    return buffered(ObjectStream(path, size, version.removeprefix("etag:")))

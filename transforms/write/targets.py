@@ -22,16 +22,16 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.transforms.core.counters import Counters
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params
+from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
 
 SLICES = 1 << 16
 BYTES_PER_TOKEN = 4  # of text, about: how large the shards of a source with a target are expected to become
-OVER_TARGET = "over-target"
 
 TARGET: Stage[Params] = Stage(
-    name="target",
+    name=TARGET_STAGE,
     version=1,
     summary="Keep a sample of a source's documents, of at most `target` tokens.",
     reasons=(

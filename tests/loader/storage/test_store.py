@@ -233,3 +233,19 @@ def test_only_regular_files_are_opened(tmp_path: Path, link: bool) -> None:
     assert store.size(name) is None
     with pytest.raises(IsADirectoryError):
         open_store(tmp_path.parent).open(tmp_path.name)
+
+
+def test_pruning_removes_empty_folders_alone(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    for name in ("a/b/c/file", "a/d/file"):
+        store.create(name, b"x")
+    store.delete("a/b/c/file")
+    store.prune("a")
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["a", "a/d", "a/d/file"]
+    store.delete("a/d/file")
+    store.prune("a")
+    store.prune("none")
+    assert list(tmp_path.iterdir()) == []
+    for name in ("..", "/", "a/../.."):
+        with pytest.raises(ValueError, match="a relative path"):
+            store.prune(name)

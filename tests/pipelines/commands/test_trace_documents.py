@@ -239,6 +239,26 @@ def test_missing_with_every_dropped_page_listed(corpus: Path) -> None:
     assert "rejects.rate" not in output and "work/ is not there" not in output
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.5])
+def test_beyond_a_target(corpus: Path, rate: float) -> None:
+    """rejects/ never lists it; where that lists all that rules drop, only the target is left."""
+    cut = {"stage": "target", "source": "crawl", "dropped": {"over-target": {"documents": 1, "bytes": 9}}}
+
+    def edit(manifest: dict[str, Any]) -> None:
+        manifest["recipe"]["rejects"] = {"rate": rate}
+        manifest["funnel"].append({**manifest["funnel"][-1], **cut})
+
+    edit_manifest(corpus, edit)
+    add_work(corpus, [LOST], [False])
+    output = "\n".join(text_lines(ask(corpus, url=[LOST["url"], "https://nowhere/"])))
+    assert ("dropped by target: over-target" in output) is (rate == 1)
+    never = (
+        "which one is not listed (rejects.rate is 0.5; over-target, what is beyond the target of its source, never is)"
+    )
+    assert (never in output) is (rate < 1)
+    assert "- it was beyond the target of its source (over-target), which is never listed" in output
+
+
 @pytest.mark.parametrize("rejects", [None, "all", {"rate": "many"}])
 def test_a_recipe_without_a_rate(corpus: Path, rejects: Any) -> None:
     edit_manifest(corpus, lambda manifest: manifest["recipe"].update(rejects=rejects))

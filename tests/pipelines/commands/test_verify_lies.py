@@ -143,6 +143,10 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "domain": (edit_provenance(CODE, set_column("source", ["crawl"])), f"{CODE}.*: 1 rows whose source is of another"),
     "no plan": (recipe_with(shards={}), "recipe: shards.seed, shards.validation and sources with names expected"),
     "no sources": (edited(lambda m: m["recipe"].pop("sources")), "recipe: shards.seed, shards.validation and sources"),
+    "target": (
+        recipe_with(sources=[{**source, "target": 100} for source in RECIPE["sources"]]),
+        "source crawl: 1077 tokens found, at most its target of 100 expected",
+    ),
     "recipe": (recipe_with(pii=None), "_run.json: its recipe is not that of manifest.json; they differ in: pii"),
     "recipe's types": (
         recipe_with(shards={**RECIPE["shards"], "seed": 1.0}),

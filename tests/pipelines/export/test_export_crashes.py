@@ -82,6 +82,7 @@ def test_killed_and_started_again(
         assert again.code == 0, f"point {point}: {again.err}"
         assert files_of(out) == finished, point
     assert verify_export(str(whole)).failures == []
+    assert all(any(path.iterdir()) for path in whole.rglob("*") if path.is_dir())  # nothing is left, no folder either
     record_property("crash point", len(points))
 
 

@@ -10,6 +10,7 @@ import sentencepiece
 import yaml
 
 from refinery.pipelines.checks.verify_export import verify_export
+from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.export.recompute import RecomputedTexts
 from refinery.pipelines.export.rows import TextDiffers
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -92,6 +93,7 @@ def test_documents_beyond_a_target_are_passed_over(corpora: Path, tmp_path: Path
     assert 0 < len(kept) < len(everything)
     export(corpora / "target", tmp_path / "out", "jsonl", compression="none")
     assert verify_export(str(tmp_path / "out")).failures == []
+    assert verify(str(corpora / "target")).failures == []  # its tokens are within the target, too
     found = texts(tmp_path / "out")
     assert sorted((bytes.fromhex(id_), origin) for id_, origin, _ in found) == kept
     assert set(found) < set(texts_of(corpora / "lossy", tmp_path / "all"))

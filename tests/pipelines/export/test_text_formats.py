@@ -176,7 +176,11 @@ def test_a_place_that_holds_something_else_stays_as_it_is(corpus: Path, tmp_path
     export(corpus, tmp_path / "out", "jsonl")
     before = files_of(tmp_path / "out")
     for place, format_, message in (
-        ("out", "parquet", "holds another export and stays as it is: options is"),
+        (
+            "out",
+            "parquet",
+            "holds another export and stays as it is: format of options is 'jsonl' there, 'parquet' here. C",
+        ),
         ("full", "jsonl", "holds notes.txt, no export; choose another --output"),
         ("corpus", "jsonl", "holds a corpus, no export; choose another --output"),
         ("file", "jsonl", "is a file, not a folder"),

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,12 @@ from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unsea
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.verify_export import verify_export
 from refinery.pipelines.export.checkpoint import CHECKPOINT, SplitPlan
+from refinery.pipelines.export.options import WORK
+from refinery.pipelines.export.place import Place
 from refinery.pipelines.export.regions import overlapping
 from refinery.pipelines.export.status import export_status, text_lines
-from refinery.pipelines.export.token_export import cut_shards
+from refinery.pipelines.export.token_export import TokenExport, cut_shards
+from refinery.pipelines.run.errors import RefineError
 from tests.corpus_factory import SEED, build_corpus, edit_manifest, hash64
 from tests.pipelines.export.exporting import corpus_shards, export, files_of, read_pt
 
@@ -124,6 +128,60 @@ def test_corpora_one_after_the_other(corpora: list[Path], tmp_path: Path) -> Non
     assert files_of(out) == before
     lines = "\n".join(text_lines(export_status(str(out))))
     assert "torch, complete" in lines and "left over for the next corpus, train" in lines
+
+
+@pytest.mark.parametrize("moment", ["begun", "finished"])
+def test_of_two_corpora_added_at_once_one_goes_on(
+    corpora: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """As from two machines, where leases tell nothing: when both had seen that nobody adds a corpus, the other one has
+    begun, or has finished and tidied. One is refused; the export is as if it had never been."""
+    out, claim, met = tmp_path / "out", TokenExport._claim, []
+    export(corpora[0], out, "torch", shard_tokens=SIZE)
+    monkeypatch.setattr(Place, "at_work", lambda place: nullcontext())
+
+    def add(number: int) -> None:
+        export(corpora[number], out, "torch", shard_tokens=SIZE, append=True)
+
+    def at_once(self: TokenExport, *arguments: Any) -> Any:
+        if met:
+            return claim(self, *arguments)
+        met.append(moment)
+        if moment == "finished":
+            add(1)
+            return claim(self, *arguments)
+        claimed = claim(self, *arguments)
+        with pytest.raises(RefineError, match=r"the corpus tiny \(fingerprint 2a2a.* is being written there; run its"):
+            add(2)
+        return claimed
+
+    monkeypatch.setattr(TokenExport, "_claim", at_once)
+    if moment == "finished":
+        with pytest.raises(RefineError, match="a corpus was added by another command just now; run this one again"):
+            add(2)
+    else:
+        add(1)
+    check(out, corpora[:2])
+    add(2)
+    check(out, corpora)
+    assert not any(name.startswith(WORK) for name in files_of(out))
+
+
+@pytest.mark.parametrize("name", ["leftover/train-00000.pt", "provenance/train/00000-00000-of-00003.parquet"])
+def test_a_file_that_the_next_corpus_needs_is_not_there(corpora: list[Path], tmp_path: Path, name: str) -> None:
+    """Said before any job; with the file put back, the same command goes on."""
+    out = tmp_path / "out"
+    export(corpora[0], out, "torch", shard_tokens=SIZE)
+    data = (out / name).read_bytes()
+    for harm, message in ((None, "is missing"), (data[:-1], f"has {len(data) - 1} bytes, {len(data)} expected")):
+        (out / name).unlink(missing_ok=True)
+        if harm is not None:
+            (out / name).write_bytes(harm)
+        with pytest.raises(RefineError, match=f"{name} {message}: it holds .* Put it back from a copy of the export"):
+            export(corpora[1], out, "torch", shard_tokens=SIZE, append=True)
+    (out / name).write_bytes(data)
+    export(corpora[1], out, "torch", shard_tokens=SIZE, append=True)
+    check(out, corpora[:2])
 
 
 def with_ids(root: Path, ids: Sequence[bytes], seed: int) -> Path:

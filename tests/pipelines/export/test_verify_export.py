@@ -13,9 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.format.block_checksums import block_checksums
-from refinery.loader.format.manifest import MANIFEST, seal, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.checks.verify_export import is_export, verify_export
+from refinery.pipelines.export.checkpoint import CHECKPOINT
 from refinery.pipelines.export.torch_file import read_torch_file, write_torch_file
 from tests.corpus_factory import build_corpus
 from tests.pipelines.export.exporting import export, read_pt
@@ -164,19 +165,46 @@ def test_lies_about_tokens_are_found(exported: Path, tmp_path: Path, lie: str) -
     assert any(message in failure for failure in report.failures), report.failures
 
 
+RECORDS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "junk": (CHECKPOINT, {}, "checkpoint.json: not a sealed JSON object"),
+    "an unknown state": (CHECKPOINT, {"state": "begun"}, "state 'begun' found"),
+    "a corpus that is being added": (CHECKPOINT, {"state": "writing"}, "the corpus tiny is being added (writing)"),
+    "another number": (CHECKPOINT, {"sequence": 3}, "corpus 3, tiny, found; the last one in manifest.json, 0, tiny"),
+    "no corpus": (CHECKPOINT, {"corpus": {}}, "checkpoint.json: KeyError"),
+    "a corpus' run": (RUN, {"kind": "refinery-run"}, "_run.json: kind 'refinery-run' found"),
+    "other options": (RUN, {"options": {}}, "_run.json: options {} found"),
+}
+
+
+@pytest.mark.parametrize("record", RECORDS)
+def test_records_of_another_export_are_found(exported: Path, tmp_path: Path, record: str) -> None:
+    """What the next --append goes by."""
+    out = shutil.copytree(exported / "torch", tmp_path / "out")
+    name, changes, message = RECORDS[record]
+    payload = unseal((out / name).read_bytes(), "") | changes
+    (out / name).write_bytes(seal(payload) if changes else b"junk")
+    (failure,) = verify_export(str(out)).failures
+    assert message in failure
+
+
+def test_an_export_of_documents_has_no_checkpoint(exported: Path, tmp_path: Path) -> None:
+    out = shutil.copytree(exported / "jsonl", tmp_path / "out")
+    (out / CHECKPOINT).write_bytes(b"")
+    assert verify_export(str(out)).failures == [f"{CHECKPOINT}: not listed in {MANIFEST}"]
+
+
 @pytest.mark.parametrize("format_", ["parquet", "webdataset", "mds", "torch"])
 def test_a_flipped_bit_anywhere_is_found(corpus: Path, tmp_path: Path, format_: str) -> None:
     """Without another seal: by checksum, whatever the file is."""
     out = tmp_path / "out"
     export(corpus, out, format_)
-    for path in sorted(path for path in out.rglob("*") if path.is_file() and path.name != "checkpoint.json"):
+    for path in sorted(path for path in out.rglob("*") if path.is_file()):
         good = path.read_bytes()
         data = bytearray(good)
         data[len(data) // 2] ^= 4
         path.write_bytes(data)
-        if path.name != "_run.json":  # verify reads it no more than a user's program does
-            failures = verify_export(str(out)).failures
-            assert any(path.name in failure for failure in failures), (path, failures)
+        failures = verify_export(str(out)).failures
+        assert any(path.name in failure for failure in failures), (path, failures)
         path.write_bytes(good)
     assert verify_export(str(out)).failures == []
 

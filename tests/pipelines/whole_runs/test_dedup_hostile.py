@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from refinery.loader.stream.corpus import Corpus
-from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
 from tests.sampling import every_other_commit, scaled
 

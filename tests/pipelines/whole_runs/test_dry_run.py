@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from refinery.pipelines import dry_run as dry_run_of
 from refinery.pipelines.commands.command_line import execute
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command
@@ -43,6 +44,17 @@ def test_every_state_of_a_run(small: Path, done: Path, tmp_path: Path, capsys: p
     code, said = dry_run(capsys, small, done)
     left = (small / "b.jsonl").stat().st_size / 1000
     assert f"clean: 1 wave is done\nclean: 1 wave to run, {left:.1f} kB to read\ndedup: to run\n" in said
+
+
+def test_from_python(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines that the command prints, for the same parameters."""
+    said: list[str] = []
+    dry_run_of(small / "recipe.yaml", tmp_path / "new", reuse=str(done), settings=["exact_dup=off"], say=said.append)
+    _, printed = dry_run(capsys, small, tmp_path / "new", "--reuse", done, "--set", "exact_dup=off")
+    assert "".join(f"{line}\n" for line in said) == printed
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(ValueError, match="no file matches"):
+        dry_run_of(small / "recipe.yaml", tmp_path / "new", inputs=["/nowhere/*.jsonl"])
 
 
 def test_what_reuse_would_give(small: Path, done: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

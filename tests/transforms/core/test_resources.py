@@ -40,6 +40,11 @@ def test_reading(folder: str) -> None:
             read(f"{folder}/none.txt")
 
 
+def test_other_kinds_of_places_are_refused_by_name() -> None:
+    with pytest.raises(OSError, match=r"^s3://bucket/a\.txt: a local file, gs://…, https://…, hf://… are allowed"):
+        read_resource("s3://bucket/a.txt")
+
+
 def test_local_copies_do_not_stay(folder: str) -> None:
     with local_copy(f"{folder}/a.txt") as path:
         assert path.read_bytes() == b"text" and path.name == "a.txt"

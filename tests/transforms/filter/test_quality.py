@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.filter.quality import (
     PUNCTUATION,

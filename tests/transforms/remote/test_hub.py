@@ -3,17 +3,20 @@
 import hashlib
 import io
 import json
+import socket
 import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.store import StorageError
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
 from refinery.transforms.remote.hub import list_hub, parse_address
 from tests.fake_hub import FakeHub, commit
+from tests.lying_server import Answer, Request
 
 CARD = b"""---
 configs:
@@ -147,6 +150,53 @@ def test_mistakes_say_what_to_do(hub: FakeHub) -> None:
     hub.token = "hf_given"  # noqa: S105
     with pytest.raises(ValueError, match="is gated: ask for access on its page, then set HF_TOKEN"):
         list_hub("hf://datasets/org/set")
+
+
+ENTRY = {"type": "file", "oid": "a" * 40, "size": 5, "path": "x.jsonl"}
+ENTRIES: dict[str, tuple[object, str]] = {
+    "a path up": ({**ENTRY, "path": "../x.jsonl"}, "name: '../x.jsonl' given"),
+    "an absolute path": ({**ENTRY, "path": "/x.jsonl"}, "name: '/x.jsonl' given"),
+    "a NUL": ({**ENTRY, "path": "a\0.jsonl"}, "a relative path without"),
+    "a line break": ({**ENTRY, "path": "a\n.jsonl"}, "printable names are allowed"),
+    "a path of no letters": ({**ENTRY, "path": 17}, "gives an answer that cannot be read"),
+    "no size": ({"type": "file", "oid": "a" * 40, "path": "x.jsonl"}, "gives an answer that cannot be read: 'size'"),
+    "a size of words": ({**ENTRY, "size": "many"}, "says that it has 'many' bytes"),
+    "a size below nothing": ({**ENTRY, "size": -5}, "says that it has -5 bytes"),
+    "a size beyond all": ({**ENTRY, "size": 1 << 70}, "says that it has 1180591620717411303424 bytes"),
+    "no entry": (17, "gives an answer that cannot be read"),
+    "too many": ({**ENTRY, "path": "y.jsonl"}, "more than 3 names are listed: name a folder with fewer"),
+}
+
+
+@pytest.mark.parametrize("what", ENTRIES)
+def test_hostile_listings_are_one_line(hub: FakeHub, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.transforms.remote.globs.MOST_LISTED", 3)
+    entry, message = ENTRIES[what]
+    act = hub.hub.act
+
+    def lie(request: Request) -> Answer:
+        if "/tree/" in request.path:
+            return (
+                200,
+                {"Content-Type": "application/json"},
+                json.dumps([entry] * (9 if what == "too many" else 1)).encode(),
+            )
+        return act(request)
+
+    hub.hub.act = lie
+    with pytest.raises(ValueError, match=message) as caught:
+        plan_sources([SourceParams(name="a", paths=("hf://datasets/org/set/*.jsonl",))])
+    assert str(caught.value).startswith("source a: paths: ") and "\n" not in str(caught.value)
+
+
+def test_a_hub_that_gives_no_answer_is_given_up_soon(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.transforms.remote.hub.REACHING", FetchParams(deadline=0.5, hedge_after=0))
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    monkeypatch.setenv("HF_ENDPOINT", url)
+    with pytest.raises(StorageError, match=f"org/set: {url} cannot be asked: ConnectError: ") as caught:
+        list_hub("hf://datasets/org/set")
+    assert "\n" not in str(caught.value)
 
 
 def test_a_token_goes_to_the_hub_alone_and_into_no_task(hub: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

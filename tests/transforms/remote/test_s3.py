@@ -47,6 +47,20 @@ def test_what_is_not_there_is_said(bucket: FakeS3) -> None:
         plan("s3://bucket/d/e/*")
 
 
+@pytest.mark.parametrize("key", ["../x.jsonl", "/x.jsonl", "a/./x.jsonl", "\x1b[2Jx.jsonl"])
+def test_hostile_keys_are_refused_in_one_printable_line(bucket: FakeS3, key: str) -> None:
+    bucket.objects[f"bucket/d/e/{key}"] = LINES[0]
+    with pytest.raises(ValueError, match=r"s3://bucket/d/e/\*\*: Encountered object with invalid path: ") as caught:
+        plan("s3://bucket/d/e/**")
+    assert str(caught.value).isprintable()
+
+
+def test_a_listing_without_end_is_refused(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.transforms.remote.globs.MOST_LISTED", 3)
+    with pytest.raises(ValueError, match="more than 3 names are listed: name a folder with fewer"):
+        plan("s3://bucket/d/e/**")
+
+
 def test_requests_are_signed_with_what_the_environment_holds(bucket: FakeS3, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket.signed = True
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
@@ -90,3 +104,5 @@ def test_a_stream_seeks() -> None:
         assert stream.read() == LINES[4][-4:]
         stream.seek(3)
         assert stream.read(5) == LINES[4][3:8]
+        with pytest.raises(ValueError, match="position -1 given, 0 or more is allowed"):
+            stream.seek(-len(LINES[4]) - 1, 2)

@@ -104,6 +104,14 @@ def test_a_signed_address_is_refused_and_not_repeated() -> None:
         web.describe("http://host.example/a.jsonl")
 
 
+def test_a_local_list_says_which_line_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "0.jsonl").write_bytes(LINES)
+    for name in ("1.jsonl", "a\0b.jsonl"):
+        (tmp_path / "list.txt").write_text(f"0.jsonl\n{name}\n")
+        with pytest.raises(ValueError, match=r"line 2: '.*jsonl' is not there"):
+            plan_sources([source(path_lists=(str(tmp_path / "list.txt"),))])
+
+
 def test_a_list_with_other_lines_is_refused(server: RangeServer) -> None:
     server.files["lists/bad.txt"] = b"ftp://x/y"
     with pytest.raises(ValueError, match="line 1: 'ftp://x/y' given"):

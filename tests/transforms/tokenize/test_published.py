@@ -1,6 +1,7 @@
 """tokenizer/ of a corpus, read by transformers and in Megatron's way; names of Hugging Face repositories."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -101,6 +102,17 @@ def test_a_tokenizer_of_a_repository(hub: None) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
     }
+
+
+def test_a_commit_that_is_there_needs_no_hub(hub: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"hf://org/name@{COMMIT}"
+    data = read_hub_file(path)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+    assert read_hub_file(path) == data
+    with pytest.raises(OSError, match=rf"^{path}/other\.json: http://127\.0\.0\.1:\d+ gives no answer \(") as error:
+        read_hub_file(f"{path}/other.json")
+    assert "\n" not in str(error.value)
 
 
 def test_a_file_that_the_repository_lacks(hub: None) -> None:

@@ -2,71 +2,26 @@
 
 A cell that fails must say why in the last line that it prints; what it leaves is refused by the loader; and the same
 command, without the fault, brings the bytes of a run that nothing happened to. Stages that raise are in
-test_faults_in_stages.py, buckets in test_faults_of_buckets.py.
+test_faults_in_stages.py, buckets in test_faults_of_buckets.py, files that are damaged between phases in
+test_damage_between_phases.py.
 """
 
 import json
 import re
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
-from refinery.loader.errors import FormatError
-from refinery.loader.stream.stream import TokenStream
-from tests.fork_server import ForkServer, Outcome
-from tests.pipelines.small_runs import check_corpus, check_work, command, digests, folder_files, is_accepted
+from tests.fork_server import ForkServer
+from tests.pipelines.small_runs import check_corpus, command, folder_files
+from tests.pipelines.whole_runs.faults.outcomes import Faults, Record, check_clear, check_refused, check_same, placed
+from tests.pipelines.whole_runs.faults.test_damage_between_phases import BETWEEN
 from tests.sampling import every_other_commit, sampled
-
-Faults = list[tuple[str, dict[str, Any]]]
-Record = Callable[[str, object], None]
 
 DIRECT = ("--runner", "DirectRunner")
 DOCUMENT = "https://b.example/8"
-
-
-@pytest.fixture(scope="module")
-def reference(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Every file of a run to which nothing happens."""
-    prefix = tmp_path_factory.mktemp("reference") / "out"
-    assert forks.run(*command(small, prefix)).code == 0
-    files = folder_files(prefix)
-    check_work(files)
-    rows = {row["stage"]: row for row in json.loads(files["manifest.json"])["funnel"]}
-    counts = {name: (row["in"]["documents"], row["kept"]["documents"]) for name, row in rows.items()}
-    assert counts == {"read": (15, 13), "extract": (13, 13), "exact-duplicates": (13, 10), "encode": (10, 10)}
-    return files
-
-
-def placed(faults: Faults, root: Path) -> Faults:
-    """The faults with "ROOT" replaced by a folder, at any depth."""
-    return json.loads(json.dumps(faults).replace("ROOT", str(root)))  # type: ignore[no-any-return]
-
-
-def check_same(prefix: Path, reference: dict[str, bytes]) -> None:
-    files = folder_files(prefix)
-    check_corpus(files)
-    check_work(files)
-    assert digests(files) == digests(reference)
-
-
-def check_refused(prefix: Path) -> None:
-    """No way in for a training job."""
-    assert not is_accepted(prefix)
-    with pytest.raises(FormatError):
-        TokenStream(prefix, sequence_length=8, batch_size=1)
-
-
-def check_clear(done: Outcome, reason: str) -> None:
-    """What is said last gives the reason: one line, unless it is a list of stages with too many dead letters."""
-    assert done.code in (1, 2), f"{done.code}\n{done.err}"
-    _, found, message = done.err.rpartition("refinery: ")
-    assert found, done.err
-    assert len(message.splitlines()) == 1 or message.startswith("too many dead letters:"), message
-    assert re.search(reason, message), f"{reason}\n{message}"
 
 
 # --- what a run tolerates -----------------------------------------------------------------------------------------
@@ -203,105 +158,6 @@ def test_a_document_that_kills(
     record_property("fault cell", cell)
 
 
-# --- what happens to files between the phases ---------------------------------------------------------------------
-
-MOMENTS = {"dedup": r"^work/verdicts", "shards": r"^train", "publishing": r"^tokenizer"}  # killed as it begins to write
-
-
-@pytest.fixture(scope="module")
-def before(small: Path, forks: ForkServer, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """moment -> a run that was killed then."""
-    folder = tmp_path_factory.mktemp("moments")
-
-    def make(moment: str) -> Path:
-        prefix = folder / moment
-        if not prefix.exists():
-            fault = ("kill_at", {"root": str(prefix), "what": "mkdir", "name": MOMENTS[moment]})
-            assert forks.run(*command(small, prefix), faults=[fault]).was_killed
-        return prefix
-
-    return make
-
-
-def remove(path: Path) -> None:
-    path.unlink()
-
-
-def flip(path: Path, offset: int = -1) -> None:
-    """One bit: in the middle, or of the byte at `offset`."""
-    data = bytearray(path.read_bytes())
-    data[offset if offset >= 0 else len(data) // 2] ^= 16
-    path.write_bytes(data)
-
-
-def flip_page_head(path: Path) -> None:
-    """What kind the first page of a Parquet file is, which no checksum covers."""
-    flip(path, 5)
-
-
-def flip_page(path: Path) -> None:
-    """At the end of a Parquet file's first page."""
-    column = pq.read_metadata(path).row_group(0).column(0)
-    flip(path, column.data_page_offset + column.total_compressed_size - 1)
-
-
-def flip_name(path: Path) -> None:
-    """A column's name in a Parquet file's footer, which no checksum covers."""
-    data = path.read_bytes()
-    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
-    flip(path, data.index({"documents": b"origin", "verdicts": b"copies"}[path.parent.name], footer))
-
-
-def halve(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-BETWEEN: dict[str, tuple[str, str, Callable[[Path], None]]] = {
-    "signatures lost before dedup": ("dedup", "work/signatures/*", remove),
-    "signatures damaged before dedup": ("dedup", "work/signatures/*", flip_page),
-    "the report of clean damaged": ("dedup", "work/clean.json", flip),
-    "documents lost before shards": ("shards", "work/documents/*", remove),
-    "documents damaged before shards": ("shards", "work/documents/*", flip_page),
-    "documents damaged where a page begins": ("shards", "work/documents/*", flip_page_head),
-    "documents damaged in a column's name": ("shards", "work/documents/*", flip_name),
-    "documents halved before shards": ("shards", "work/documents/*", halve),
-    "verdicts lost before shards": ("shards", "work/verdicts/*", remove),
-    "verdicts damaged before shards": ("shards", "work/verdicts/*", flip_page),
-    "verdicts damaged in a column's name": ("shards", "work/verdicts/*", flip_name),
-    "the report of dedup damaged": ("shards", "work/dedup.json", halve),
-    "dead letters lost before publishing": ("publishing", "work/dead_letters/*", remove),
-    "a shard lost before publishing": ("publishing", "train/*/*.bin", remove),
-    "removals lost before publishing": ("publishing", "removals/*", remove),
-}
-
-
-@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 5))
-def test_between_phases(
-    cell: str,
-    small: Path,
-    forks: ForkServer,
-    reference: dict[str, bytes],
-    before: Callable[[str], Path],
-    tmp_path: Path,
-    record_property: Record,
-) -> None:
-    """The failure names the file; with the file put back, the same command goes on to the same bytes."""
-    moment, pattern, harm = BETWEEN[cell]
-    prefix = tmp_path / "out"
-    shutil.copytree(before(moment), prefix)
-    path = next(iter(sorted(prefix.glob(pattern))))
-    whole = path.read_bytes()
-    harm(path)
-    done = forks.run(*command(small, prefix))
-    check_clear(done, re.escape(path.name))
-    check_refused(prefix)
-    path.write_bytes(whole)
-    again = forks.run(*command(small, prefix))
-    assert again.code == 0, again.err
-    check_same(prefix, reference)
-    record_property("fault cell", cell)
-
-
 # --- folders and inputs -------------------------------------------------------------------------------------------
 
 
@@ -420,5 +276,5 @@ def test_memory_runs_out(
 
 
 def test_there_are_enough_cells() -> None:
-    """The count that the summary prints is of cells that passed; these are all in this file."""
+    """The count that the summary prints is of cells that passed; these are those of runs on one machine."""
     assert len(TOLERATED) + len(FAILED) + len(DYING) + len(BETWEEN) + len(FOLDERS) + len(CUTS) + 3 >= 24

@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.pipelines.commands.tokenizer.report import measure
-from refinery.pipelines.commands.train_tokenizer import (
+from refinery.pipelines.training.train_tokenizer import (
     END_OF_TEXT,
     TokenizerMetrics,
     TrainTokenizerParams,
+    check_training,
     cut_runs,
     hold_out,
     sentences,
     train_tokenizer,
 )
+from refinery.pipelines.training.vocabulary_report import measure
 from refinery.transforms.tokenize.encode import TokenizerParams, check_tokenizer
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
@@ -52,7 +53,7 @@ def test_same_bytes_in_any_order_and_process(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_bytes() == expected
     again = tmp_path / f"again{name[-6:]}"
     script = (
-        "from refinery.pipelines.commands.train_tokenizer import *; "
+        "from refinery.pipelines.training.train_tokenizer import *; "
         f"train_tokenizer({texts!r}, {str(again)!r}, TrainTokenizerParams(vocab_size=400, held_out=0.2))"
     )
     environment = {"PYTHONHASHSEED": "5", "RAYON_NUM_THREADS": "1", "PATH": "/usr/bin:/bin"}
@@ -179,6 +180,20 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
     assert path.read_text() == "mine"
     train_tokenizer(some_texts(), str(path), LEARN, overwrite=True)
     assert load_tokenizer(str(path)).token_id(END_OF_TEXT) == 0
+
+
+def test_no_folder_is_taken_for_a_file(tmp_path: Path) -> None:
+    """Said before anything is sampled. Folders that are not there yet are made."""
+    (tmp_path / "f.json").mkdir()
+    (tmp_path / "t.json").write_text("mine")
+    for path, message in (
+        (tmp_path / "f.json", "f.json is a folder"),
+        (tmp_path / "t.json/x.json", "t.json is a file"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_training(str(path), LEARN)
+    train_tokenizer(some_texts(), str(tmp_path / "new" / "folders" / "t.json"), LEARN)
+    assert (tmp_path / "new" / "folders" / "t.json").exists()
 
 
 def test_what_each_source_gave(tmp_path: Path) -> None:

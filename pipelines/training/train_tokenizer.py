@@ -12,9 +12,9 @@ import sentencepiece
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from refinery.pipelines.commands.new_file import check_new, write_new
-from refinery.pipelines.commands.tokenizer.continue_bpe import check_base, continue_byte_level
-from refinery.pipelines.commands.tokenizer.report import TokenizerMetrics, measure
+from refinery.pipelines.training.continue_bpe import check_base, continue_byte_level
+from refinery.pipelines.training.new_file import check_new, write_new
+from refinery.pipelines.training.vocabulary_report import TokenizerMetrics, measure
 from refinery.transforms.core.document import hash64, text_bytes
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.byte_level_bpe import byte_alphabet

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.commands.sample import in_proportion, parse_shares, sample_texts
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.runners.runner import Runner
+from refinery.pipelines.training.sample import in_proportion, parse_shares, sample_texts
 from tests.pipelines.small_runs import OFF
 
 

@@ -1,11 +1,22 @@
-"""A file that a command makes: checked before the work, written once, never over another by accident."""
+"""A file that a command makes: checked before the work, written once, never over another by accident.
+
+Folders on its way are made, as `refine` and `export` make theirs.
+"""
+
+from pathlib import Path
 
 from refinery.loader.storage.open_store import open_store
 
 
 def check_new(path: str) -> None:
-    """Raises ValueError when there is a file of that name, local or gs://, already."""
+    """Raises ValueError when there is a file of that name, local or gs://, already, or where none can be."""
     folder, name = split(path)
+    if "://" not in path:
+        if not name or Path(path).is_dir():
+            raise ValueError(f"output: {path} is a folder; the name of a file is allowed")
+        above = next(part for part in Path(path).absolute().parents if part.exists())
+        if not above.is_dir():
+            raise ValueError(f"output: {path} given, but {above} is a file, no folder")
     if open_store(folder).size(name) is not None:
         raise ValueError(f"output: {path} exists; choose another name, or give --overwrite to replace it")
 

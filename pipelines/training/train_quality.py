@@ -16,7 +16,7 @@ from typing import Any
 import fasttext
 import floret
 
-from refinery.pipelines.commands.new_file import check_new, write_new
+from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, QualityParams, classifier_text, score_line
 

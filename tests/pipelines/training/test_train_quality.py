@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.commands.train_quality import (
+from refinery.pipelines.training.train_quality import (
     QualityMetrics,
     TrainQualityParams,
     _rank_sum,

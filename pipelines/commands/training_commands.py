@@ -19,7 +19,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
   refinery train-tokenizer my.yaml --output larger.json --continue-from tokenizer.json --vocab-size 60000"""
 
 
-def add_tokenizer_commands(commands: Any) -> None:
+def add_training_commands(commands: Any) -> None:
     """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
@@ -28,7 +28,12 @@ def add_tokenizer_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_recipe_arguments(tokenizer)
-    tokenizer.add_argument("--output", required=True, metavar="FILE", help="tokenizer.json, or a SentencePiece .model")
+    tokenizer.add_argument(
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="tokenizer.json, or a SentencePiece .model; folders on its way are made",
+    )
     tokenizer.add_argument("--vocab-size", type=int, default=32_000, help="entries, special tokens included")
     tokenizer.add_argument("--sample-bytes", type=int, default=100_000_000, help="text to train on (default 100 MB)")
     tokenizer.add_argument(
@@ -54,7 +59,9 @@ def add_tokenizer_commands(commands: Any) -> None:
     quality = commands.add_parser("train-quality", help="train a quality classifier from good and bad text")
     quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
     quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
-    quality.add_argument("--output", required=True, metavar="FILE", help="the fastText model to write")
+    quality.add_argument(
+        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+    )
     quality.add_argument("--seed", type=int, default=1)
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
@@ -89,9 +96,9 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
     if args.sample_bytes < 1:
         raise ValueError(f"--sample-bytes: {args.sample_bytes} given, 1 or more is allowed")
     with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
-        from refinery.pipelines.commands.sample import parse_shares, sample_texts
-        from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
         from refinery.pipelines.recipe.load_recipe import load_recipe
+        from refinery.pipelines.training.sample import parse_shares, sample_texts
+        from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
 
         special = tuple(args.special_token)
         params = TrainTokenizerParams(args.vocab_size, args.seed, special_tokens=special, base=args.continue_from)
@@ -106,9 +113,9 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
-    from refinery.pipelines.commands.new_file import check_new
-    from refinery.pipelines.commands.sample import read_texts
-    from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
+    from refinery.pipelines.training.new_file import check_new
+    from refinery.pipelines.training.sample import read_texts
+    from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
 
     refuse_flags(flags)
     params = TrainQualityParams(seed=args.seed)
@@ -130,7 +137,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
     check_beam_flags(flags)
     runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
     with runner.open():
-        from refinery.pipelines.commands.tokenizer.retokenize import Retokenization, recorded_run, with_tokenizer
+        from refinery.pipelines.commands.retokenize import Retokenization, recorded_run, with_tokenizer
         from refinery.pipelines.run.api import runner_flags
 
         recorded = recorded_run(args.prefix)
@@ -147,7 +154,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_blend(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print weights and paths in one line, for $(refinery blend PREFIX)."""
-    from refinery.pipelines.commands.tokenizer.blend import blend, parse_weights
+    from refinery.pipelines.commands.blend import blend, parse_weights
 
     refuse_flags(flags)
     say(" ".join(blend(args.prefix, args.split, parse_weights(args.weight))))

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.pipelines.commands.train_quality import TrainQualityParams, train_quality
-from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, is_accepted
 from tests.sampling import sampled

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.pipelines.commands.tokenizer.continue_bpe import _character, _id_of
-from refinery.pipelines.commands.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
+from refinery.pipelines.training.continue_bpe import _character, _id_of
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
 from refinery.transforms.tokenize.byte_level_bpe import LLAMA3, QWEN2
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json, merge_pairs

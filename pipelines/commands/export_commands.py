@@ -1,11 +1,12 @@
 """`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
+from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
 
 EXPORT_EXAMPLES = """examples:
@@ -19,18 +20,7 @@ Any flag that is not listed here goes to Beam. Interrupted? Run the same command
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
 
 
-class Tools(NamedTuple):
-    """What the command line lends: print a line; check Beam's flags; refuse flags of commands that run no job; the
-    arguments of those that do.
-    """
-
-    say: Callable[[str], None]
-    check_beam_flags: Callable[[Sequence[str]], None]
-    refuse_flags: Callable[[Sequence[str]], None]
-    add_runner_arguments: Callable[[argparse.ArgumentParser], None]
-
-
-def add_export_commands(commands: Any, tools: Tools) -> None:
+def add_export_commands(commands: Any) -> None:
     """Add the parsers of the three commands to `commands`, the subparsers of the command line."""
     export = commands.add_parser(
         "export",
@@ -57,47 +47,12 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
     export.add_argument(
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
-    tools.add_runner_arguments(export)
-
-    def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
-        from refinery.pipelines.export.export import export_corpus
-        from refinery.pipelines.runners.runner import Runner, launch_flags
-
-        tools.check_beam_flags(flags)
-        options = ExportOptions(
-            format=args.format,
-            fields=tuple(name.strip() for name in args.fields.split(",") if name.strip()),
-            compression=args.compression,
-            single_file=args.single_file,
-            shard_tokens=args.shard_tokens,
-            dtype=args.dtype,
-        )
-        full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
-        runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, tools.say)
-        with runner.open():
-            found = export_corpus(
-                args.prefix, args.output, options, runner, args.append, args.work, args.recipe, tools.say
-            )
-        totals = found["totals"]
-        tools.say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
-        tools.say(f"check it:   refinery verify {args.output}")
-        return 0
-
+    add_runner_arguments(export)
     export.set_defaults(run=run_export)
 
     status = commands.add_parser("status", help="where an export stands, by source")
     status.add_argument("location", metavar="LOCATION", help="of `refinery export`")
     status.add_argument("--json", action="store_true", help="one JSON object instead of text")
-
-    def run_status(args: argparse.Namespace, flags: Sequence[str]) -> int:
-        from refinery.pipelines.export.status import export_status, json_line, text_lines
-
-        tools.refuse_flags(flags)
-        found = export_status(args.location)
-        for line in [json_line(found)] if args.json else text_lines(found):
-            tools.say(line)
-        return 0 if found.state == "complete" else 1
-
     status.set_defaults(run=run_status)
 
     shards = commands.add_parser("shards", help="which shards of a corpus or a torch export a lone node trains on")
@@ -107,16 +62,52 @@ def add_export_commands(commands: Any, tools: Tools) -> None:
     shards.add_argument("--split", default="train", choices=SPLITS)
     shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
-
-    def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
-        from refinery.pipelines.export.distribution import fetch_shards, json_lines, shards_of_node, text_lines
-
-        tools.refuse_flags(flags)
-        found = shards_of_node(args.location, args.node, args.count, args.split)
-        for line in json_lines(found) if args.json else text_lines(found):
-            tools.say(line)
-        if args.fetch:
-            fetch_shards(args.location, found, args.fetch, tools.say)
-        return 0
-
     shards.set_defaults(run=run_shards)
+
+
+def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Export, and say what is there now."""
+    from refinery.pipelines.export.export import export_corpus
+    from refinery.pipelines.runners.runner import Runner, launch_flags
+
+    check_beam_flags(flags)
+    options = ExportOptions(
+        format=args.format,
+        fields=tuple(name.strip() for name in args.fields.split(",") if name.strip()),
+        compression=args.compression,
+        single_file=args.single_file,
+        shard_tokens=args.shard_tokens,
+        dtype=args.dtype,
+    )
+    full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
+    runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, say)
+    with runner.open():
+        found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
+    totals = found["totals"]
+    say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    say(f"check it:   refinery verify {args.output}")
+    return 0
+
+
+def run_status(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print where an export stands; 1 if it is not complete."""
+    from refinery.pipelines.export.status import export_status, json_line, text_lines
+
+    refuse_flags(flags)
+    found = export_status(args.location)
+    for line in [json_line(found)] if args.json else text_lines(found):
+        say(line)
+    return 0 if found.state == "complete" else 1
+
+
+def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print a node's shards, then fetch them if that is asked for. Imports no Beam."""
+    from refinery.pipelines.export.distribution import fetch_shards, json_lines, shards_of_node, text_lines
+
+    refuse_flags(flags)
+    found = shards_of_node(args.location, args.node, args.count, args.split)
+    for line in json_lines(found) if args.json else text_lines(found):
+        say(line)
+    if args.fetch:
+        fetch_shards(args.location, found, args.fetch, say)
+    return 0
