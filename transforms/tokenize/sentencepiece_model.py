@@ -47,7 +47,7 @@ class SentencePieceTokenizer:
         try:
             closed = close_user_defined(data)
             self._model = sentencepiece.SentencePieceProcessor(model_proto=closed)
-        except (RuntimeError, IndexError) as error:
+        except (RuntimeError, IndexError, UnicodeDecodeError) as error:  # the last: for what the library would say
             raise ValueError(f"no SentencePiece model: {type(error).__name__}") from None
         self.vocab_size = int(self._model.vocab_size())
         if not self.vocab_size:
