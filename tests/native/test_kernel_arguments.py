@@ -48,6 +48,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "charsmap": b"",
         "prefix": True,
         "trim": True,
+        "merges": b"",
     },
     heuristics.measure: lambda: {
         "text": "the text",
@@ -243,6 +244,8 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (pieces.Encoder, {"unknown": -1}, "unknown: -1 given, 0 to 16777215 is allowed"),
     (pieces.Encoder, {"unknown": HUGE}, "unknown: a number above 64 bits"),
     (pieces.Encoder, {"unknown_score": float("nan")}, "unknown_score: at most"),
+    (pieces.Encoder, {"merges": bytes(16)}, "merges: rows of 3"),
+    (pieces.Encoder, {"merges": b"\xff" * 12}, "ids: below 16777216"),
     (pieces.Encoder, {"charsmap": bytes(3000)}, "charsmap: a trie and"),
     (pieces.Encoder, {"charsmap": b"\0\4\0\0" + bytes(1024) + b"\0"}, "charsmap: its trie leads"),
     (heuristics.measure, {"max_ngram": 11}, "max_ngram: 11 given, 0 to 10 is allowed"),

@@ -381,11 +381,17 @@ static int fill_whole(Encoder *self, const Keys *keys, const uint8_t *marks) {
 }
 
 /* Copies `ids` and `values`, and makes the tables of the model. -1 and an exception if something is wrong. */
-static int fill(Encoder *self, const Keys *keys, const uint32_t *ids, const char *values, const uint8_t *marks) {
+static int fill(Encoder *self, const Keys *keys, const uint32_t *ids, const char *values, const uint8_t *marks,
+                const Rows *rows) {
     Trie trie = {NULL, 0};
     uint32_t highest = self->unknown_id;
     for (size_t i = 0; i < 256; i++) highest = self->byte_ids[i] > highest ? self->byte_ids[i] : highest;
     for (size_t i = 0; i < keys->count; i++) highest = ids[i] > highest ? ids[i] : highest;
+    for (size_t i = 0; i < rows->count; i++) {
+        uint32_t row[3];
+        read_row(rows, i, row);
+        for (int j = 0; j < 3; j++) highest = row[j] > highest ? row[j] : highest;
+    }
     if (highest >= MOST_IDS) return PyErr_Format(PyExc_ValueError, "ids: below %d is allowed", MOST_IDS), -1;
     uint32_t *own = PyMem_RawMalloc(keys->count * sizeof(uint32_t)); /* values at any address */
     self->merger.known = highest + 1;
@@ -411,7 +417,8 @@ static int fill(Encoder *self, const Keys *keys, const uint32_t *ids, const char
         }
         return -failed;
     }
-    failed = failed || fill_merger(&self->merger, &trie, keys, ids, own) || fill_whole(self, keys, marks);
+    failed = failed || fill_merger(&self->merger, &trie, keys, ids, own, rows)
+             || fill_whole(self, keys, marks);
     free_trie(&trie);
     PyMem_RawFree(own);
     return -failed;
@@ -430,25 +437,29 @@ static const char *check_arguments(const Keys *keys, const Py_buffer *pieces, Py
 }
 
 static PyObject *Encoder_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
-    enum { PIECES, ENDS, IDS, VALUES, WHOLE, BYTE_IDS, CHARSMAP, BUFFERS };
+    enum { PIECES, ENDS, IDS, VALUES, WHOLE, BYTE_IDS, CHARSMAP, MERGES, BUFFERS };
     static const Array arrays[] = {{"pieces", FLAG, 0}, {"ends", UINT32, 0},   {"ids", UINT32, 0},   {"values", RAW32, 0},
-                                   {"whole", FLAG, 0},  {"byte_ids", RAW32, 0}, {"charsmap", FLAG, 0}};
+                                   {"whole", FLAG, 0},  {"byte_ids", RAW32, 0}, {"charsmap", FLAG, 0},
+                                   {"merges", RAW32, 0}};
     static char *names[] = {"unigram", "pieces",        "ends",     "ids",    "values", "whole", "byte_ids",
-                            "unknown", "unknown_score", "charsmap", "prefix", "trim",   NULL};
+                            "unknown", "unknown_score", "charsmap", "prefix", "trim",   "merges", NULL};
     PyObject *given[BUFFERS], *unknown;
     Py_buffer b[BUFFERS];
     Encoder *self = NULL;
     int unigram, prefix, trim;
     float unknown_score;
     int64_t unknown_id;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "pOOOOOOOfOpp:Encoder", names, &unigram, &given[PIECES], &given[ENDS],
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "pOOOOOOOfOppO:Encoder", names, &unigram, &given[PIECES], &given[ENDS],
                                      &given[IDS], &given[VALUES], &given[WHOLE], &given[BYTE_IDS], &unknown,
-                                     &unknown_score, &given[CHARSMAP], &prefix, &trim)
+                                     &unknown_score, &given[CHARSMAP], &prefix, &trim, &given[MERGES])
         || read_integer(unknown, "unknown", 0, MOST_IDS - 1, &unknown_id) < 0 || take_arrays(arrays, given, b, BUFFERS))
         return NULL;
     Keys keys = {b[PIECES].buf, b[ENDS].buf, (size_t)b[ENDS].len / sizeof(uint32_t)};
     const char *fault = check_arguments(&keys, &b[PIECES], b[IDS].len / 4, b[VALUES].len / 4, b[WHOLE].len,
                                         b[BYTE_IDS].len / 4, unknown_score);
+    Rows rows = {b[MERGES].buf, (size_t)b[MERGES].len / (3 * sizeof(uint32_t))};
+    if (b[MERGES].len % (3 * sizeof(uint32_t)) || rows.count >= NONE / 4)
+        fault = "merges: rows of 3 uint32 values (left, right, joint) are needed";
     PyObject *checked = NULL;
     if (fault)
         PyErr_SetString(PyExc_ValueError, fault);
@@ -464,7 +475,7 @@ static PyObject *Encoder_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         self->normalizer.trim = trim;
         if (b[BYTE_IDS].len) memcpy(self->byte_ids, b[BYTE_IDS].buf, sizeof self->byte_ids);
         if (fill_normalizer(&self->normalizer, b[CHARSMAP].buf, (size_t)b[CHARSMAP].len)
-            || fill(self, &keys, b[IDS].buf, b[VALUES].buf, b[WHOLE].buf))
+            || fill(self, &keys, b[IDS].buf, b[VALUES].buf, b[WHOLE].buf, &rows))
             Py_CLEAR(self);
     }
     release_arrays(b, BUFFERS);
@@ -504,12 +515,13 @@ static PyMethodDef Encoder_methods[] = {
 
 static PyType_Slot Encoder_slots[] = {
     {Py_tp_doc,
-     "Encoder(unigram, pieces, ends, ids, values, whole, byte_ids, unknown, unknown_score, charsmap, prefix, trim):\n"
-     "SentencePiece BPE or unigram.\n\n"
+     "Encoder(unigram, pieces, ends, ids, values, whole, byte_ids, unknown, unknown_score, charsmap, prefix, trim,\n"
+     "merges): SentencePiece BPE or unigram, or BPE over characters.\n\n"
      "pieces, ends: UTF-8 of the pieces in ascending order, a space for U+2581; piece i ends at ends[i]. ids: uint32.\n"
      "values: unigram: float32 scores; BPE: uint32 ranks, the lowest merges first. whole: pieces that BPE takes as\n"
      "they stand. byte_ids: 256 ids for the bytes of unknown characters, or none. unknown, unknown_score: of others.\n"
-     "charsmap: NormalizerSpec.precompiled_charsmap or nothing. prefix, trim: whitespace, see piece_charsmap.h."},
+     "charsmap: NormalizerSpec.precompiled_charsmap or nothing. prefix, trim: whitespace, see piece_charsmap.h.\n"
+     "merges: none, or what BPE merges instead of all that makes a piece: rows of left, right and joint id by rank."},
     {Py_tp_new, Encoder_new},
     {Py_tp_dealloc, Encoder_dealloc},
     {Py_tp_methods, Encoder_methods},

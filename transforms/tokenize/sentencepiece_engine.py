@@ -16,7 +16,7 @@ Why its ids equal those of the sentencepiece library, which stays the reference:
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,7 @@ UNIGRAM, BPE = 1, 2
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 SPACE = "▁"
 LONGEST_PIECE = 512  # bytes; what the kernel's cost is bounded by
+SPACES = ("▁", " ▁ a▁b ▁▁ c", "\u3000 x\u00a0\u00a0y ", "  two  spaces  ")  # for the battery
 UNKNOWN_PENALTY = 10.0  # below the lowest score (unigram_model.cc)
 
 
@@ -116,14 +117,12 @@ def engine(model: Model) -> pieces.Encoder | None:
         values = np.where(whole[ids], bonus.astype(np.float32), scores[ids]).view(np.uint32)
     else:
         values = ranks(scores[ids])
-    mark = SPACE.encode()
-    spelt = [text.replace(mark, b" ") for text in spelt]
-    order = sorted(range(len(spelt)), key=spelt.__getitem__)
+    order, data, ends = sorted_pieces(spelt)
     try:
         return pieces.Encoder(
             kind == UNIGRAM,
-            b"".join([spelt[i] for i in order]),
-            np.cumsum([len(spelt[i]) for i in order], dtype=np.uint32),
+            data,
+            ends,
             ids[order].astype(np.uint32),
             np.ascontiguousarray(values[order]),
             np.ascontiguousarray(whole[ids][order]),
@@ -133,9 +132,19 @@ def engine(model: Model) -> pieces.Encoder | None:
             model.charsmap,
             bool(normalizer.get(ADD_DUMMY_PREFIX, 1)),
             bool(normalizer.get(REMOVE_EXTRA_WHITESPACES, 1)),
+            b"",
         )
     except ValueError:  # pieces that are not UTF-8, a map that is damaged
         return None
+
+
+def sorted_pieces(texts: Sequence[bytes]) -> tuple[list[int], bytes, npt.NDArray[np.uint32]]:
+    """The order of pieces for the kernel, and what it wants of them: bytes with spaces for U+2581, and their ends."""
+    mark = SPACE.encode()
+    spelt = [text.replace(mark, b" ") for text in texts]
+    order = sorted(range(len(spelt)), key=spelt.__getitem__)
+    spelt = [spelt[i] for i in order]
+    return order, b"".join(spelt), np.cumsum(list(map(len, spelt)), dtype=np.uint32)
 
 
 def ranks(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.uint32]:

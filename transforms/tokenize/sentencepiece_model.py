@@ -18,6 +18,7 @@ from refinery.transforms.tokenize.sentencepiece_engine import (
     PIECE_TYPE,
     PIECES,
     SPACE,
+    SPACES,
     USER_DEFINED,
     VARINT,
     engine,
@@ -25,8 +26,6 @@ from refinery.transforms.tokenize.sentencepiece_engine import (
     read_model,
 )
 from refinery.transforms.tokenize.tokenizer import Ids, check_ids
-
-SPACES = ("▁", " ▁ a▁b ▁▁ c", "\u3000 x\u00a0\u00a0y ", "  two  spaces  ")
 
 
 class SentencePieceTokenizer:

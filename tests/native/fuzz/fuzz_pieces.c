@@ -30,9 +30,9 @@ static PyObject *make_encoder(PyObject *kernel, int kind, const uint8_t *map, si
     PyObject *id_view = PyObject_CallFunction(array, "y#", (const char *)ids, (Py_ssize_t)sizeof ids);
     require(end_view && id_view, "arrays");
     PyObject *encoder = PyObject_CallMethod(
-        kernel, "Encoder", "iy#OOy#y#y#ify#ii", kind & 1, bytes, (Py_ssize_t)length, end_view, id_view,
+        kernel, "Encoder", "iy#OOy#y#y#ify#iiy", kind & 1, bytes, (Py_ssize_t)length, end_view, id_view,
         (const char *)values, (Py_ssize_t)sizeof values, "\1\0\0\0\0\0\0\0\0", (Py_ssize_t)KEYS, (const char *)byte_ids,
-        (Py_ssize_t)sizeof byte_ids, 0, -12.0, (const char *)map, (Py_ssize_t)size, kind >> 1, kind >> 1);
+        (Py_ssize_t)sizeof byte_ids, 0, -12.0, (const char *)map, (Py_ssize_t)size, kind >> 1, kind >> 1, "");
     Py_DECREF(end_view);
     Py_DECREF(id_view);
     Py_DECREF(array);

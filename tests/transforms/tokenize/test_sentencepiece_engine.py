@@ -329,7 +329,7 @@ def test_a_map_of_characters_is_checked(changes: list[tuple[int, int]], keep: fl
     one = np.ones(1, np.uint32)
     try:
         encoder = pieces.Encoder(
-            False, b"a", one, one, one, b"\0", b"", 0, 0.0, bytes(changed[: int(keep * len(changed))]), True, True
+            False, b"a", one, one, one, b"\0", b"", 0, 0.0, bytes(changed[: int(keep * len(changed))]), True, True, b""
         )
     except ValueError:
         return

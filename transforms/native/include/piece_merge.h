@@ -3,7 +3,7 @@
  * Two neighbours merge if together they are a piece, however they came about; so every way to halve a piece into two
  * pieces or characters is a row of a table of pairs, and merging is byte-pair encoding with several rows of one rank.
  * Pieces of one score share a rank. Characters that are in no vocabulary entry of their own have numbers behind the
- * vocabulary's.
+ * vocabulary's. Hugging Face's BPE over characters, as in the tokenizer.json of Llama 2 and Gemma, lists its pairs.
  *
  * Cost: n^2 for a word of up to SHORT characters, n log n for a longer one, with 32 bytes of memory per character. The
  * table's slots depend on a random key, as in bpe_merge.h. */
@@ -115,13 +115,30 @@ static size_t halve(Merger *self, const Trie *trie, const Keys *keys, const uint
     return found;
 }
 
-/* -1 and an exception without memory. */
-static int fill_merger(Merger *self, const Trie *trie, const Keys *keys, const uint32_t *ids, const uint32_t *ranks) {
-    if (fill_symbols(self, trie, keys, ids) || take_pairs(self, halve(self, trie, keys, ids, ranks, 1))) {
+/* Rows of left id, right id, joint id, in order of rank; a pair listed twice keeps its last rank. */
+typedef struct {
+    const char *bytes; /* at any address */
+    size_t count;
+} Rows;
+
+static void read_row(const Rows *rows, size_t i, uint32_t row[3]) {
+    memcpy(row, rows->bytes + i * 3 * sizeof(uint32_t), 3 * sizeof(uint32_t));
+}
+
+/* The table, from the rows if there are any, else from the ways to halve the keys. -1 and an exception without memory. */
+static int fill_merger(Merger *self, const Trie *trie, const Keys *keys, const uint32_t *ids, const uint32_t *ranks,
+                       const Rows *rows) {
+    int failed = fill_symbols(self, trie, keys, ids);
+    if (failed || take_pairs(self, rows->count ? rows->count : halve(self, trie, keys, ids, ranks, 1))) {
         PyErr_NoMemory();
         return -1;
     }
-    halve(self, trie, keys, ids, ranks, 0);
+    if (!rows->count) halve(self, trie, keys, ids, ranks, 0);
+    for (size_t i = 0; i < rows->count; i++) {
+        uint32_t row[3];
+        read_row(rows, i, row);
+        *find_pair(self, row[0], row[1]) = (Pair){(uint64_t)row[0] << 32 | row[1], (uint32_t)i, row[2]};
+    }
     return 0;
 }
 
