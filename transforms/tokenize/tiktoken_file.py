@@ -4,8 +4,10 @@ A line of the file is a token's bytes in base64 and its rank. Which regular expr
 tokens there are, is in the code that publishes the file: `ENCODINGS` has it for those that are public, by file name.
 """
 
-import base64
 import binascii
+import codecs
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -52,7 +54,7 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
         )
     encoding, ranks = ENCODINGS[name], read_ranks(data)
     alphabet = byte_alphabet()
-    spell = {token: "".join([alphabet[byte] for byte in token]) for token in ranks}
+    spell = {token: codecs.charmap_decode(token, "strict", alphabet)[0] for token in ranks}
     merges = [[spell[left], spell[right]] for left, right in pairs(ranks)]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     split = {"type": "Split", "pattern": {"Regex": encoding.pattern}, "behavior": "Isolated", "invert": False}
@@ -85,19 +87,17 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
 
 def read_ranks(data: bytes) -> dict[bytes, int]:
     """Token -> rank, by rank. Raises ValueError for bytes that are no rank file over all single bytes."""
-    found: dict[bytes, int] = {}
+    decode = functools.partial(binascii.a2b_base64, strict_mode=True)
     try:
-        for line in data.splitlines():
-            if line:
-                token, rank = line.split()
-                found[base64.b64decode(token, validate=True)] = int(rank)
+        lines = [(decode(token), int(rank)) for token, rank in map(bytes.split, filter(None, data.splitlines()))]
     except (ValueError, binascii.Error):
         raise ValueError("no tiktoken file: a line is not a token in base64 and its rank") from None
+    found = dict(lines)
     if not all(bytes([byte]) in found for byte in range(256)):
         raise ValueError("no tiktoken file: not all 256 bytes are tokens")
     if len(set(found.values())) != len(found) or min(found.values()) < 0:
         raise ValueError("no tiktoken file: two tokens have one rank")
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    return dict(sorted(found.items(), key=operator.itemgetter(1)))
 
 
 def pairs(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
