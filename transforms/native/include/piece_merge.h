@@ -5,7 +5,7 @@
  * Pieces of one score share a rank. Characters that are in no vocabulary entry of their own have numbers behind the
  * vocabulary's. Hugging Face's BPE over characters, as in the tokenizer.json of Llama 2 and Gemma, lists its pairs.
  *
- * Cost: n^2 for a word of up to SHORT characters, n log n for a longer one, with 32 bytes of memory per character. The
+ * Cost: n^2 for a word of up to SHORT characters, n log n for a longer one, with 36 bytes of memory per character. The
  * table's slots depend on a random key, as in bpe_merge.h. */
 
 #ifndef REFINERY_PIECE_MERGE_H

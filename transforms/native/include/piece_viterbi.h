@@ -12,7 +12,7 @@
  * holds for every k with m 2^(k - 24) < margin. (Only the comparisons at the ends of these pieces count: elsewhere it
  * matters how high a sum is, not whose it is.)
  *
- * Cost: linear in the word, times the number of pieces that begin at one place; 28 bytes of memory per byte. */
+ * Cost: linear in the word, times the number of pieces that begin at one place; 32 bytes of memory per byte. */
 
 #ifndef REFINERY_PIECE_VITERBI_H
 #define REFINERY_PIECE_VITERBI_H
