@@ -36,7 +36,7 @@ class SentencePieceTokenizer:
     so a text that holds U+2581 comes back with a space, and most models normalise more than that.
 
     data: the .model file. Raises ValueError for bytes that are no model. Cost: about 100 MB/s of English prose, on the
-    library 5 (BPE) or 18 (unigram); 0.1 s to make for 32,000 pieces; memory about 20 MB more on the fast engine.
+    library 5 (BPE) or 18 (unigram); 0.1 s to make for 32,000 pieces; memory about 30 MB more on the fast engine.
     """
 
     engine = "sentencepiece"
