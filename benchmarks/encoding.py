@@ -52,7 +52,7 @@ def engines(path: str) -> Iterator[tuple[str, bool, Callable[[], Encode]]]:
     spec: dict[str, Any] | None = None
     if path.endswith(".model"):
         yield "SentencePiece", False, lambda: _sentencepiece(data)
-        yield "ours", False, lambda: _ours(path)
+        yield "ours", True, lambda: _ours(path)
     else:
         parsed = spec = from_ranks(data, path) if path.endswith(".tiktoken") else json.loads(data)
         split = as_ranks(parsed)

@@ -27,7 +27,7 @@ PYTHON=$(realpath -s "$(command -v "$PYTHON")")
 if [ "$SECONDS_EACH" != 0 ]; then command -v clang > /dev/null || missing clang; fi
 rm -rf "$COPY"
 mkdir -p "$COPY"
-git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --target-directory "$COPY" 2> /dev/null || true
+git ls-files -z --cached --others --exclude-standard | xargs -0 cp -P --parents --target-directory "$COPY" 2> /dev/null || true
 cd "$COPY"
 export PYTHONPATH=$COPY
 

@@ -11,7 +11,7 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, textclean
+from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, pieces, textclean
 
 Arguments = dict[str, Any]
 
@@ -34,6 +34,26 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "merges": u4(6),
         "classes": CLASSES,
         "whole": {b"ab": 7},
+    },
+    pieces.Encoder: lambda: {
+        "unigram": True,
+        "pieces": b" aab",
+        "ends": np.array([2, 4], np.uint32),
+        "ids": np.array([1, 2], np.uint32),
+        "values": bytes(8),
+        "whole": b"\0\0",
+        "byte_ids": b"",
+        "unknown": 0,
+        "unknown_score": -1.0,
+        "charsmap": b"",
+        "prefix": True,
+        "trim": True,
+        "merges": b"",
+    },
+    pieces.joins: lambda: {
+        "tokens": b"aabb",
+        "ends": np.array([1, 3, 4], np.uint32),
+        "ranks": np.array([0, 2, 1], np.uint32),
     },
     heuristics.measure: lambda: {
         "text": "the text",
@@ -209,6 +229,36 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (bpe.Encoder, {"whole": {b"ab": 2**32}}, "whole: "),
     (bpe.Encoder, {"whole": {b"ab": HUGE}}, "whole: "),
     (bpe.Encoder, {"whole": {"ab": 1}}, "whole: "),
+    (pieces.Encoder, {"pieces": b" aa"}, "pieces and ends: "),
+    (pieces.Encoder, {"pieces": b"aa b"}, "pieces and ends: "),
+    (pieces.Encoder, {"pieces": b" a a"}, "pieces and ends: "),
+    (pieces.Encoder, {"pieces": b" a\xff\xff"}, "'utf-8' codec"),
+    (pieces.Encoder, {"pieces": b" a\x80b"}, "pieces and ends: "),
+    (pieces.Encoder, {"pieces": b"", "ends": u4(0)}, "pieces and ends: "),
+    (pieces.Encoder, {"ends": np.array([4, 2], np.uint32)}, "pieces and ends: "),
+    (pieces.Encoder, {"ends": np.array([0, 4], np.uint32)}, "pieces and ends: "),
+    (pieces.Encoder, {"ends": np.array([2, 2**32 - 1], np.uint32)}, "pieces and ends: "),
+    (pieces.Encoder, {"pieces": b" " * 600, "ends": np.array([1, 600], np.uint32)}, "pieces and ends: "),
+    (pieces.Encoder, {"ids": u4(3)}, "ids: one for each"),
+    (pieces.Encoder, {"ids": np.array([1, 1 << 24], np.uint32)}, "ids: below 16777216"),
+    (pieces.Encoder, {"values": bytes(12)}, "values: one for each"),
+    (pieces.Encoder, {"values": b"\xff" * 8}, "values: a score"),
+    (pieces.Encoder, {"whole": b"\0"}, "whole: one for each"),
+    (pieces.Encoder, {"byte_ids": bytes(1020)}, "byte_ids: 256 uint32"),
+    (pieces.Encoder, {"byte_ids": b"\xff" * 1024}, "ids: below 16777216"),
+    (pieces.Encoder, {"unknown": -1}, "unknown: -1 given, 0 to 16777215 is allowed"),
+    (pieces.Encoder, {"unknown": HUGE}, "unknown: a number above 64 bits"),
+    (pieces.Encoder, {"unknown_score": float("nan")}, "unknown_score: at most"),
+    (pieces.joins, {"tokens": b"aabbc"}, "tokens and ends: "),
+    (pieces.joins, {"tokens": b"abba"}, "tokens and ends: "),
+    (pieces.joins, {"ends": np.array([1, 1, 4], np.uint32)}, "tokens and ends: "),
+    (pieces.joins, {"ranks": u4(3)}, "ranks: the numbers"),
+    (pieces.joins, {"ranks": np.array([1, 2, 3], np.uint32)}, "ranks: the numbers"),
+    (pieces.joins, {"ranks": u4(2)}, "ranks: the numbers"),
+    (pieces.Encoder, {"merges": bytes(16)}, "merges: rows of 3"),
+    (pieces.Encoder, {"merges": b"\xff" * 12}, "ids: below 16777216"),
+    (pieces.Encoder, {"charsmap": bytes(3000)}, "charsmap: a trie and"),
+    (pieces.Encoder, {"charsmap": b"\0\4\0\0" + bytes(1024) + b"\0"}, "charsmap: its trie leads"),
     (heuristics.measure, {"max_ngram": 11}, "max_ngram: 11 given, 0 to 10 is allowed"),
     (heuristics.measure, {"max_ngram": -1}, "max_ngram"),
     (heuristics.measure, {"short_line_chars": -1}, "short_line_chars"),
@@ -287,7 +337,7 @@ def test_values_out_of_bounds_are_refused(function: Callable[..., Any], changed:
 @pytest.mark.parametrize("function", list(GOOD), ids=name_of)
 def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> None:
     for name in GOOD[function]():
-        if name in ("characters", "inner"):  # any object is true or false
+        if name in ("characters", "inner", "unigram", "prefix", "trim"):  # any object is true or false
             continue
         with pytest.raises((TypeError, ValueError)):
             call(function, {name: object()})

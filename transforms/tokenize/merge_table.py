@@ -1,5 +1,6 @@
 """What a file's vocabulary and merges are to the fast engine, and as little of them as a proof needs."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,24 +25,37 @@ class MergeTable(NamedTuple):
 def merge_table(model: Mapping[str, Any]) -> MergeTable | None:
     """The merges of a BPE model, None where something about them or the vocabulary is not as it should be.
 
-    Cost: 0.4 s for 450,000 merges.
+    Cost: 0.25 s for 450,000 merges.
     """
     vocab, merges = model.get("vocab"), model.get("merges")
     if type(vocab) is not dict or type(merges) is not list or set(map(type, vocab.values())) != {int}:
         return None
     if not 0 <= min(vocab.values()) <= max(vocab.values()) < 2**32 - 1:
         return None
-    if set(map(type, merges)) == {str}:
-        merges = [merge.split(" ") for merge in merges]
-    if not set(map(type, merges)) <= {list} or not set(map(len, merges)) <= {2}:
+    lefts, rights = halves(merges)
+    if lefts is None or rights is None:
         return None
-    lefts, rights = zip(*merges, strict=True) if merges else ((), ())
     try:
-        joint = [vocab[left + right] for left, right in merges]
-        rows = [list(map(vocab.__getitem__, lefts)), list(map(vocab.__getitem__, rights)), joint]
+        joint = map(vocab.__getitem__, map(operator.add, lefts, rights))
+        columns = map(vocab.__getitem__, lefts), map(vocab.__getitem__, rights), joint
+        rows = np.stack([np.fromiter(column, np.uint32, len(lefts)) for column in columns], axis=1)
     except (KeyError, TypeError):
         return None
-    return MergeTable(lefts, rights, np.array(rows, np.uint32).T)
+    return MergeTable(lefts, rights, rows)
+
+
+def halves(merges: list[Any]) -> tuple[Sequence[str], Sequence[str]] | tuple[None, None]:
+    """The left and the right token of each merge, written "left right" or as a pair; None where one is neither."""
+    kinds = set(map(type, merges))
+    if kinds == {str}:
+        if set(map(operator.methodcaller("count", " "), merges)) != {1}:
+            return None, None
+        parts = " ".join(merges).split(" ")
+        return parts[::2], parts[1::2]
+    if not kinds <= {list} or not set(map(len, merges)) <= {2}:
+        return None, None
+    lefts, rights = zip(*merges, strict=True) if merges else ((), ())
+    return lefts, rights
 
 
 def added_ids(added: Sequence[Mapping[str, Any]], vocab: Mapping[str, int]) -> dict[str, int] | None:
@@ -67,14 +81,10 @@ def reduced(spec: Mapping[str, Any], table: MergeTable) -> dict[str, Any]:
     model = spec["model"]
     named = {token["content"] for token in spec.get("added_tokens") or []} | {model.get("unk_token")}
     short = {spelt[i : i + size] for size in range(1, SHORT + 1) for i in range(len(spelt))}
-    kept = {
-        token: id_
-        for token, id_ in model["vocab"].items()
-        if token in short or len(token) == 1 or (len(token) > SHORT and token in spelt) or token in named
-    }
-    merges = [
-        [left, right]
-        for left, right in zip(table.lefts, table.rights, strict=True)
-        if left in kept and right in kept and left + right in kept
-    ]
+    vocab = model["vocab"]
+    others = {token for token in vocab if len(token) == 1 or (len(token) > SHORT and token in spelt)}
+    kept = {token: vocab[token] for token in sorted((short | named) & vocab.keys() | others)}
+    ranks = np.flatnonzero(np.isin(table.rows, list(kept.values())).all(axis=1)).tolist()
+    near = [(table.lefts[rank], table.rights[rank]) for rank in ranks]
+    merges = [[left, right] for left, right in near if {left, right, left + right} <= kept.keys()]
     return {**spec, "model": {**model, "vocab": kept, "merges": merges}}

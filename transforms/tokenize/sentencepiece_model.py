@@ -1,19 +1,31 @@
-"""SentencePiece models (BPE or unigram), with user-defined pieces closed to document text."""
+"""SentencePiece models (BPE or unigram), with user-defined pieces closed to document text.
 
-from collections.abc import Iterable, Iterator, Sequence
+They run on the fast engine if equality is certain (see sentencepiece_engine), else on the library."""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import sentencepiece
 
+from refinery.transforms.native import pieces
+from refinery.transforms.tokenize.byte_level_bpe import BATTERY
+from refinery.transforms.tokenize.sentencepiece_engine import (
+    BYTES,
+    CONTROL,
+    PIECE_TEXT,
+    PIECE_TYPE,
+    PIECES,
+    SPACE,
+    SPACES,
+    USER_DEFINED,
+    VARINT,
+    engine,
+    fields,
+    read_model,
+)
 from refinery.transforms.tokenize.tokenizer import Ids, check_ids
-
-# Field numbers and piece types of sentencepiece_model.proto.
-PIECES, PIECE_TEXT, PIECE_TYPE = 1, 1, 3
-CONTROL, USER_DEFINED = 3, 4
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-SPACE = "▁"
 
 
 class SentencePieceTokenizer:
@@ -23,7 +35,8 @@ class SentencePieceTokenizer:
     whitespace alone are turned into control symbols before loading. Never lossless: the model writes a space as U+2581,
     so a text that holds U+2581 comes back with a space, and most models normalise more than that.
 
-    data: the .model file. Raises ValueError for bytes that are no model. Cost: about 6 MB/s of prose.
+    data: the .model file. Raises ValueError for bytes that are no model. Cost: about 100 MB/s of English prose, on the
+    library 5 (BPE) or 18 (unigram); 0.1 s to make for 32,000 pieces; memory about 30 MB more on the fast engine.
     """
 
     engine = "sentencepiece"
@@ -31,16 +44,30 @@ class SentencePieceTokenizer:
 
     def __init__(self, data: bytes) -> None:
         try:
-            self._model = sentencepiece.SentencePieceProcessor(model_proto=close_user_defined(data))
-        except (RuntimeError, IndexError) as error:
+            closed = close_user_defined(data)
+            self._model = sentencepiece.SentencePieceProcessor(model_proto=closed)
+        except (RuntimeError, IndexError, UnicodeDecodeError) as error:  # the last: for what the library would say
             raise ValueError(f"no SentencePiece model: {type(error).__name__}") from None
         self.vocab_size = int(self._model.vocab_size())
         if not self.vocab_size:
             raise ValueError("no SentencePiece model: it has no pieces")
+        self._fast = self._proved(engine(read_model(closed)))
+
+    def _proved(self, fast: pieces.Encoder | None) -> pieces.Encoder | None:
+        """The fast engine, if it gives the library's ids for the battery."""
+        if fast is None:
+            return None
+        found = [np.frombuffer(fast.encode(text), np.uint32).tolist() for text in (*BATTERY, *SPACES)]
+        return fast if found == [self._reference(text).tolist() for text in (*BATTERY, *SPACES)] else None
+
+    def _reference(self, text: str) -> Ids:
+        return np.asarray(self._model.encode_as_numpy(text.encode()), dtype=np.uint32)
 
     def encode(self, text: str) -> Ids:
         """See `Tokenizer.encode`."""
-        return np.asarray(self._model.encode_as_numpy(text.encode()), dtype=np.uint32)
+        if self._fast is None:
+            return self._reference(text)
+        return np.frombuffer(self._fast.encode(text), dtype=np.uint32)
 
     def encode_batch(self, texts: Iterable[str]) -> list[Ids]:
         """`encode` of each text."""
@@ -86,34 +113,3 @@ def close_user_defined(data: bytes) -> bytes:
         if type_at >= 0 and data[type_at] == USER_DEFINED and not blank:
             changed[type_at] = CONTROL
     return bytes(changed)
-
-
-def fields(data: bytes, at: int, stop: int) -> Iterator[tuple[int, int, int, int]]:
-    """(field number, wire type, start, stop of the value) of each field of a protobuf message in data[at:stop]."""
-    while at < stop:
-        key, at = varint(data, at)
-        wire = key & 7
-        if wire == VARINT:
-            end = varint(data, at)[1]
-        elif wire == BYTES:
-            size, at = varint(data, at)
-            end = at + size
-        elif wire in (FIXED32, FIXED64):
-            end = at + (4 if wire == FIXED32 else 8)
-        else:
-            raise IndexError(f"wire type {wire}")
-        if end > stop:
-            raise IndexError("a field ends outside its message")
-        yield key >> 3, wire, at, end
-        at = end
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """The base-128 number at `at`, and where it ends."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:
-            return value, at

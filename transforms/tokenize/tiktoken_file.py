@@ -4,12 +4,18 @@ A line of the file is a token's bytes in base64 and its rank. Which regular expr
 tokens there are, is in the code that publishes the file: `ENCODINGS` has it for those that are public, by file name.
 """
 
-import base64
 import binascii
+import codecs
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from refinery.transforms.native import pieces
 from refinery.transforms.tokenize.byte_level_bpe import CL100K, GPT2, O200K, QWEN2, byte_alphabet
+from refinery.transforms.tokenize.sentencepiece_engine import LONGEST_PIECE
 
 END = "<|endoftext|>"
 
@@ -52,7 +58,7 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
         )
     encoding, ranks = ENCODINGS[name], read_ranks(data)
     alphabet = byte_alphabet()
-    spell = {token: "".join([alphabet[byte] for byte in token]) for token in ranks}
+    spell = {token: codecs.charmap_decode(token, "strict", alphabet)[0] for token in ranks}
     merges = [[spell[left], spell[right]] for left, right in pairs(ranks)]
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
     split = {"type": "Split", "pattern": {"Regex": encoding.pattern}, "behavior": "Isolated", "invert": False}
@@ -85,79 +91,45 @@ def tokenizer_json(data: bytes, path: str) -> dict[str, Any]:
 
 def read_ranks(data: bytes) -> dict[bytes, int]:
     """Token -> rank, by rank. Raises ValueError for bytes that are no rank file over all single bytes."""
-    found: dict[bytes, int] = {}
+    decode = functools.partial(binascii.a2b_base64, strict_mode=True)
     try:
-        for line in data.splitlines():
-            if line:
-                token, rank = line.split()
-                found[base64.b64decode(token, validate=True)] = int(rank)
+        lines = [(decode(token), int(rank)) for token, rank in map(bytes.split, filter(None, data.splitlines()))]
     except (ValueError, binascii.Error):
         raise ValueError("no tiktoken file: a line is not a token in base64 and its rank") from None
+    found = dict(lines)
     if not all(bytes([byte]) in found for byte in range(256)):
         raise ValueError("no tiktoken file: not all 256 bytes are tokens")
     if len(set(found.values())) != len(found) or min(found.values()) < 0:
         raise ValueError("no tiktoken file: two tokens have one rank")
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    return dict(sorted(found.items(), key=operator.itemgetter(1)))
 
 
 def pairs(ranks: Mapping[bytes, int]) -> list[tuple[bytes, bytes]]:
-    """The two parts that each longer token is joined from, in order of rank. Raises ValueError for one that its own
-    bytes do not lead to. Cost: 1 s for 200,000 tokens.
+    """The two parts that each longer token is joined from, in order of rank, as `ranks` is. Raises ValueError for one
+    that its own bytes do not lead to. Cost: 0.3 s for 200,000 tokens.
 
     Two tokens stay two tokens, up to a rank, if no merge of lower rank crosses the border between them. Which merges
-    could is known from how each of them was joined, from the outside in: see `_apart`.
+    could is known from how each of them was joined, from the outside in: undo the merges next to the border, latest
+    first, and look whether what met there would have been joined before. Same as encoding both together, whose cost is
+    that of all merges (is_valid_token_pair in github/rust-gems, crate bpe). The kernel does that, for the usual file:
+    single bytes come first, and no token is very long.
     """
-    found = []
-    single = max(ranks[bytes([byte])] for byte in range(256))
-    ordered = all(rank > single for token, rank in ranks.items() if len(token) > 1)
-    left_of: dict[int, int] = {}
-    right_of: dict[int, int] = {}
-    joint: dict[tuple[int, int], int] = {}
-    get = ranks.get
-    for token, rank in ranks.items():
-        if len(token) == 1:
-            continue
-        parts: Sequence[bytes] | None = None
-        for i in range(1, len(token)) if ordered else ():
-            left = get(token[:i], rank)
-            if left < rank and (right := get(token[i:], rank)) < rank and _apart(left, right, left_of, right_of, joint):
-                left_of[rank], right_of[rank], joint[left, right] = left, right, rank
-                parts = (token[:i], token[i:])
-                break
-        if parts is None:
-            parts = () if ordered else _parts(token, rank, ranks)
-            if len(parts) != 2:
-                raise ValueError(f"no merges lead to the token {token!r} of rank {rank}")
-        found.append((parts[0], parts[1]))
-    return found
-
-
-def _apart(
-    left: int,
-    right: int,
-    left_of: Mapping[int, int],
-    right_of: Mapping[int, int],
-    joint: Mapping[tuple[int, int], int],
-) -> bool:
-    """Whether the bytes of both tokens, one behind the other, become these two: undo the merges next to the border,
-    latest first, and look whether what met there would have been joined before. Same as encoding both together, whose
-    cost is that of all merges (is_valid_token_pair in github/rust-gems, crate bpe)."""
-    limit = 1 << 62
-    while True:
-        if joint.get((left, right), limit) < limit:
-            return False
-        if left > right:
-            limit, left = left, right_of.get(left, left)
-            if left == limit:  # a single byte
-                limit, right = right + 1, left_of.get(right, right)
-                if right + 1 == limit:
-                    return True
-        else:
-            limit, right = right + 1, left_of.get(right, right)
-            if right + 1 == limit:
-                limit, left = left, right_of.get(left, left)
-                if left == limit:
-                    return True
+    tokens = list(ranks)
+    if max(map(len, tokens[:256])) > 1 or max(map(len, tokens)) > LONGEST_PIECE:
+        found = [(token, _parts(token, rank, ranks)) for token, rank in ranks.items() if len(token) > 1]
+        odd = next((token for token, parts in found if len(parts) != 2), None)
+        if odd is None:
+            return [(parts[0], parts[1]) for _, parts in found]
+    else:
+        order = sorted(range(len(tokens)), key=tokens.__getitem__)
+        spelt = [tokens[number] for number in order]
+        ends = np.cumsum(list(map(len, spelt)), dtype=np.uint32)
+        rows = pieces.joins(b"".join(spelt), ends, np.array(order, np.uint32))
+        if not isinstance(rows, int):
+            left, right, _ = np.frombuffer(rows, np.uint32).reshape(-1, 3).T.tolist()
+            return list(zip(map(tokens.__getitem__, left), map(tokens.__getitem__, right), strict=True))
+        odd = tokens[rows]
+    raise ValueError(f"no merges lead to the token {odd!r} of rank {ranks[odd]}")
 
 
 def _parts(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> Sequence[bytes]:

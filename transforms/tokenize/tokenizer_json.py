@@ -12,8 +12,11 @@ import orjson
 from tokenizers import Tokenizer as Library
 from tokenizers import normalizers
 
+from refinery.transforms.native import pieces
 from refinery.transforms.tokenize.byte_level_bpe import BATTERY, ByteLevelTokenizer, normalizer_steps, recognise
+from refinery.transforms.tokenize.character_bpe import REPLACE, character_engine
 from refinery.transforms.tokenize.merge_table import MergeTable, added_ids, merge_table, reduced
+from refinery.transforms.tokenize.sentencepiece_engine import SPACE, SPACES
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, Tokenizer, check_ids, first_known
 
 NEVER = -1e6  # score of a unigram piece that must not win: any other path through a text is better
@@ -21,6 +24,8 @@ NEVER = -1e6  # score of a unigram piece that must not win: any other path throu
 
 class HuggingFaceTokenizer:
     """Any tokenizer.json on Hugging Face's library: the reference engine.
+
+    BPE over characters may be encoded by the project's kernel instead: see `run_on`.
 
     The copy that encodes has no post-processor, truncation, padding or dropout, and no added tokens but those that are
     whitespace alone; entries of the vocabulary that only an added token could reach are taken out. A text that still
@@ -30,6 +35,8 @@ class HuggingFaceTokenizer:
     """
 
     engine = "hugging-face"
+    _fast: pieces.Encoder | None = None
+    _mark: str | None = None
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self._library = build(spec)
@@ -38,7 +45,7 @@ class HuggingFaceTokenizer:
             raise ValueError("no tokenizer.json: the vocabulary is empty")
         self.vocab_size = max(self._names.values()) + 1
         added = spec.get("added_tokens") or []
-        kept = [token for token in added if is_text(token)]
+        kept = text_tokens(spec)
         self._added = {token["content"]: self._names[token["content"]] for token in added}
         self._closed = build(closed(spec, kept))
         # Adding fewer tokens gives them other ids in the copy: map them back.
@@ -46,17 +53,29 @@ class HuggingFaceTokenizer:
         for token in kept:
             self._map[self._closed.token_to_id(token["content"])] = self._names[token["content"]]
         self._refused = np.zeros(self.vocab_size, dtype=bool)
-        never = {token["content"] for token in added if not is_text(token)} - {unknown_token(spec["model"])}
+        never = self._added.keys() - {token["content"] for token in kept} - {unknown_token(spec["model"])}
         self._refused[[self._names[name] for name in never]] = True
         self.lossless = is_lossless(spec)
 
     def encode(self, text: str) -> Ids:
         """See `Tokenizer.encode`."""
+        if self._fast is not None and not (self._mark and self._mark in text):
+            return np.frombuffer(self._fast.encode(text), np.uint32)
         text.encode()  # a lone surrogate is a UnicodeEncodeError here, whatever the library makes of it
         ids: Ids = self._map[_ids(self._closed, text)]
         if self._refused[ids].any():
             raise ValueError("the text encodes to a special token")
         return ids
+
+    def run_on(self, fast: pieces.Encoder, mark: str | None) -> None:
+        """Encode by the kernel from now on, if it gives the library's ids for the battery.
+
+        mark: the shortest run of U+2581 that is an added token. The kernel takes that character for a space, so a text
+        with such a run stays with the library.
+        """
+        texts = [text for text in (*BATTERY, *SPACES, "a\n\n\n\tb\n") if not (mark and mark in text)]
+        if all(np.frombuffer(fast.encode(text), np.uint32).tolist() == self.encode(text).tolist() for text in texts):
+            self._fast, self._mark = fast, mark
 
     def encode_batch(self, texts: Iterable[str]) -> list[Ids]:
         """`encode` of each text; not the library's batch, whose threads do not survive a fork."""
@@ -135,7 +154,14 @@ def load_spec(spec: Mapping[str, Any]) -> Tokenizer:
                     return fast
         except ValueError:
             pass  # the library says below what it does not like
-    return HuggingFaceTokenizer(spec)
+    tokenizer = HuggingFaceTokenizer(spec)
+    if table is not None:
+        text = text_tokens(spec)
+        marks = {token["content"] for token in text if not token["content"].strip(SPACE)}
+        characters = character_engine(spec, table, [token for token in text if token["content"] not in marks])
+        if characters is not None:
+            tokenizer.run_on(characters, min(marks, default=None, key=len))
+    return tokenizer
 
 
 def load_fast(spec: Mapping[str, Any], table: MergeTable) -> ByteLevelTokenizer | None:
@@ -204,6 +230,17 @@ def unknown_token(model: Mapping[str, Any]) -> str | None:
     if model.get("unk_id") is not None:
         return str(model["vocab"][model["unk_id"]][0])
     return model.get("unk_token")
+
+
+def text_tokens(spec: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The added tokens that stand for ordinary text. U+2581 is whitespace in a file that writes spaces so."""
+    marked = REPLACE in normalizer_steps(spec.get("normalizer") or None)
+    added = spec.get("added_tokens") or []
+    return [
+        token
+        for token in added
+        if is_text({**token, "content": token["content"].replace(SPACE, " ")} if marked else token)
+    ]
 
 
 def is_text(token: Mapping[str, Any]) -> bool:
