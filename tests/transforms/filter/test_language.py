@@ -54,9 +54,17 @@ def test_meta_is_added_to_and_the_document_is_not_touched() -> None:
     assert list(kept.meta) == ["date", "language", "language_score"]
 
 
-def fixed(*found: tuple[float, str]) -> object:
+class FixedModel:
     """A model that knows the answer, and keeps to the threshold as fastText does."""
-    return lambda line, k, threshold, errors: [pair for pair in found if pair[0] >= threshold][:k]
+
+    labels = ("__label__en", "__label__de", "__label__fr")
+
+    def __init__(self, *found: tuple[float, str]) -> None:
+        self.found = found
+
+    def predict(self, text: str, k: int, threshold: float, errors: str = "strict", /) -> list[tuple[float, str]]:
+        """The same for every text."""
+        return [pair for pair in self.found if pair[0] >= threshold][:k]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +87,7 @@ def fixed(*found: tuple[float, str]) -> object:
 )
 def test_thresholds(languages: Mapping[str, float | None], score: float, code: str, outcome: str) -> None:
     params = LanguageParams(languages=languages)
-    result = judge_language(make_document("x"), fixed((score, f"__label__{code}")), params)  # type: ignore[arg-type]
+    result = judge_language(make_document("x"), FixedModel((score, f"__label__{code}")), params)
     if isinstance(result, Drop):
         assert result.reason == outcome
     else:

@@ -1,0 +1,195 @@
+/* A line of text -> rows of the input matrix -> their sum: what fastText calls the hidden vector.
+ *
+ * Tokens end at a space, a tab, a line break or NUL. A token of the dictionary stands for its row and those of its
+ * n-grams of characters, another one for its n-grams alone, a label for nothing; n-grams of words come behind all tokens.
+ * A line ends with "\n", which is the token "</s>"; so does a token "</s>" itself. Source: fastText 0.9.2,
+ * src/dictionary.cc (getLine, computeSubwords, addWordNgrams).
+ *
+ * Rows are added in that order, a block at a time, each coordinate by itself: the sum is fastText's to the bit. */
+
+#ifndef REFINERY_FASTTEXT_FEATURES_H
+#define REFINERY_FASTTEXT_FEATURES_H
+
+#include "fasttext_model.h"
+
+enum { BLOCK = 512, AHEAD = 12, SHORT_TOKEN = 256 };
+
+#define END_OF_LINE "</s>"
+#define LABEL_PREFIX "__label__"
+
+typedef struct {
+    const Model *model;
+    size_t filled, count; /* rows in the block; rows in all */
+    int32_t rows[BLOCK];
+    float hidden[MAX_DIM + 4];
+    int32_t *hashes; /* of the tokens so far, with n-grams of words */
+    size_t hash_count, hash_room;
+    int failed;
+} Line;
+
+INLINE const float *row_at(const Model *m, int32_t row) { return m->input + (size_t)row * m->stride; }
+
+/* Adds the rows of the block to hidden[from ... from + 4 width). */
+INLINE void add_columns(Line *line, size_t from, int width)
+{
+    const Model *m = line->model;
+    Vector4 sum[4];
+    for (int k = 0; k < width; k++)
+        memcpy(&sum[k], line->hidden + from + 4 * (size_t)k, sizeof sum[k]);
+    for (size_t i = 0; i < line->filled; i++) {
+        const float *row = row_at(m, line->rows[i]) + from;
+        if (i + AHEAD < line->filled)
+            __builtin_prefetch(row_at(m, line->rows[i + AHEAD]) + from);
+        for (int k = 0; k < width; k++)
+            sum[k] += *(const Vector4 *)(row + 4 * k);
+    }
+    for (int k = 0; k < width; k++)
+        memcpy(line->hidden + from + 4 * (size_t)k, &sum[k], sizeof sum[k]);
+}
+
+static __attribute__((noinline)) void add_rows(Line *line)
+{
+    size_t from = 0;
+    for (; from + 16 <= line->model->stride; from += 16)
+        add_columns(line, from, 4);
+    for (; from < line->model->stride; from += 4)
+        add_columns(line, from, 1);
+    line->count += line->filled;
+    line->filled = 0;
+}
+
+INLINE void push_row(Line *line, int32_t row)
+{
+    line->rows[line->filled++] = row;
+    if (line->filled == BLOCK)
+        add_rows(line);
+}
+
+INLINE void push_bucket(Line *line, uint32_t bucket)
+{
+    const Model *m = line->model;
+    if (!m->pruned) {
+        push_row(line, m->words + (int32_t)bucket);
+        return;
+    }
+    if (!m->kept)
+        return;
+    const uint64_t word = m->kept[bucket / 64], bit = 1ULL << bucket % 64;
+    if (word & bit)
+        push_row(line, m->kept_row[m->kept_before[bucket / 64] + (uint32_t)__builtin_popcountll(word & (bit - 1))]);
+}
+
+/* n-grams of characters of a token between its "<" and ">". */
+INLINE void push_subwords(Line *line, const uint8_t *token, size_t n)
+{
+    const int32_t least = line->model->min_chars, most = line->model->max_chars;
+    for (size_t i = 0; i < n; i++) {
+        if ((token[i] & 0xC0) == 0x80)
+            continue;
+        uint32_t hash = FNV_START;
+        size_t j = i;
+        for (int32_t chars = 1; j < n && chars <= most; chars++) {
+            do
+                hash = FNV_STEP(hash, token[j]);
+            while (++j < n && (token[j] & 0xC0) == 0x80);
+            if (chars >= least && !(chars == 1 && (i == 0 || j == n)))
+                push_bucket(line, bucket_of(line->model, hash));
+        }
+    }
+}
+
+static void push_marked(Line *line, const char *token, size_t n)
+{
+    uint8_t small[SHORT_TOKEN + 2], *marked = n <= SHORT_TOKEN ? small : PyMem_RawMalloc(n + 2);
+    if (!marked) {
+        line->failed = 1;
+        return;
+    }
+    marked[0] = '<';
+    memcpy(marked + 1, token, n);
+    marked[n + 1] = '>';
+    push_subwords(line, marked, n + 2);
+    if (marked != small)
+        PyMem_RawFree(marked);
+}
+
+static void note_hash(Line *line, uint32_t hash)
+{
+    if (line->hash_count == line->hash_room) {
+        const size_t room = line->hash_room ? 2 * line->hash_room : 256;
+        int32_t *bigger = PyMem_RawRealloc(line->hashes, room * sizeof(int32_t));
+        if (!bigger) {
+            line->failed = 1;
+            return;
+        }
+        line->hashes = bigger;
+        line->hash_room = room;
+    }
+    line->hashes[line->hash_count++] = (int32_t)hash;
+}
+
+static void push_token(Line *line, const char *token, size_t n, int is_end)
+{
+    const Model *m = line->model;
+    const uint32_t hash = hash_bytes(token, n);
+    uint64_t steps = 0;
+    const int32_t id = find_word(m, token, n, hash, &steps)->id;
+    const size_t prefix = sizeof LABEL_PREFIX - 1;
+    if (id >= m->words || (id < 0 && n >= prefix && !memcmp(token, LABEL_PREFIX, prefix)))
+        return; /* a label */
+    if (id >= 0)
+        push_row(line, id);
+    if (m->max_chars > 0 && !is_end)
+        push_marked(line, token, n);
+    if (m->word_ngrams > 1)
+        note_hash(line, hash);
+}
+
+static void push_word_ngrams(Line *line)
+{
+    const Model *m = line->model;
+    for (size_t i = 0; i < line->hash_count; i++) {
+        uint64_t hash = (uint64_t)(int64_t)line->hashes[i];
+        for (size_t j = i + 1; j < line->hash_count && j < i + (size_t)m->word_ngrams; j++) {
+            hash = hash * 116049371 + (uint64_t)(int64_t)line->hashes[j];
+            push_bucket(line, (uint32_t)(hash % m->buckets));
+        }
+    }
+}
+
+static inline int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r') || c == 0; }
+
+/* Fills hidden with the mean of the line's rows, padded with zeros. -1 without memory. */
+static int read_line(Line *line, const Model *m, const char *text, size_t size)
+{
+    line->model = m;
+    line->filled = line->count = line->hash_count = line->hash_room = 0;
+    line->hashes = NULL;
+    line->failed = 0;
+    memset(line->hidden, 0, (m->stride + 4) * sizeof(float));
+    for (size_t i = 0; i < size;) {
+        if (is_blank((uint8_t)text[i])) {
+            if (text[i++] != '\n')
+                continue;
+            push_token(line, END_OF_LINE, sizeof END_OF_LINE - 1, 1);
+            break;
+        }
+        const size_t start = i;
+        while (i < size && !is_blank((uint8_t)text[i]))
+            i++;
+        const int is_end = i - start == sizeof END_OF_LINE - 1 && !memcmp(text + start, END_OF_LINE, i - start);
+        push_token(line, text + start, i - start, is_end);
+        if (is_end)
+            break;
+    }
+    push_word_ngrams(line);
+    add_rows(line);
+    PyMem_RawFree(line->hashes);
+    line->hashes = NULL;
+    const float scale = (float)(1.0 / (double)line->count);
+    for (size_t j = 0; line->count && j < m->stride; j++)
+        line->hidden[j] *= scale;
+    return line->failed ? -1 : 0;
+}
+
+#endif
