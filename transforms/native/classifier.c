@@ -117,6 +117,35 @@ static void Classifier_dealloc(Classifier *self)
     Py_DECREF(type);
 }
 
+/* Whether more letters are capitals than small ones (Unicode's Lu and Ll as CPython has them). */
+static PyObject *mostly_capitals(PyObject *Py_UNUSED(module), PyObject *text)
+{
+    if (!PyUnicode_Check(text))
+        return PyErr_Format(PyExc_TypeError, "text: a str is needed");
+    const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
+    Py_ssize_t capitals = 0, small = 0;
+    if (PyUnicode_IS_ASCII(text)) {
+        const uint8_t *data = PyUnicode_DATA(text);
+        for (Py_ssize_t i = 0; i < length; i++) {
+            capitals += (uint8_t)(data[i] - 'A') < 26;
+            small += (uint8_t)(data[i] - 'a') < 26;
+        }
+    } else {
+        const int kind = PyUnicode_KIND(text);
+        const void *data = PyUnicode_DATA(text);
+        for (Py_ssize_t i = 0; i < length; i++) {
+            const Py_UCS4 c = PyUnicode_READ(kind, data, i);
+            capitals += c < 128 ? c - 'A' < 26 : Py_UNICODE_ISUPPER(c);
+            small += c < 128 ? c - 'a' < 26 : Py_UNICODE_ISLOWER(c);
+        }
+    }
+    return PyBool_FromLong(capitals > small);
+}
+
+static PyMethodDef functions[] = {
+    {"mostly_capitals", mostly_capitals, METH_O, "mostly_capitals(text) -> whether it has more capital than small letters."},
+    {NULL, NULL, 0, NULL}};
+
 static PyMethodDef Classifier_methods[] = {
     {"predict", (PyCFunction)Classifier_predict, METH_VARARGS,
      "predict(text, k, threshold, errors='strict') -> [(probability, label)], the best k first (-1: all).\n\n"
@@ -152,7 +181,7 @@ static int load(PyObject *module)
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, load}, {0, NULL}};
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "classifier", "Prediction of supervised fastText models.", 0, NULL, slots, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "classifier", "Prediction of supervised fastText models.", 0, functions, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_classifier(void) { return PyModuleDef_Init(&module); }

@@ -20,7 +20,7 @@ enum { BLOCK = 512, AHEAD = 12, SHORT_TOKEN = 256 };
 typedef struct {
     const Model *model;
     size_t filled, count; /* rows in the block; rows in all */
-    int32_t rows[BLOCK];
+    int32_t rows[BLOCK]; /* with pruning: buckets, and ~row for words, until find_rows */
     float hidden[MAX_DIM + 4];
     int32_t *hashes; /* of the tokens so far, with n-grams of words */
     size_t hash_count, hash_room;
@@ -47,9 +47,30 @@ INLINE void add_columns(Line *line, size_t from, int width)
         memcpy(line->hidden + from + 4 * (size_t)k, &sum[k], sizeof sum[k]);
 }
 
+/* Buckets -> rows of those that were kept: a block at a time, when the bitmap's words have come from memory, and
+ * without a branch, since about half of a text's n-grams are kept. */
+WITH_POPCNT static void find_rows(Line *line)
+{
+    const Model *m = line->model;
+    size_t found = 0;
+    for (size_t i = 0; i < line->filled; i++) {
+        const int32_t at = line->rows[i];
+        if (at < 0) {
+            line->rows[found++] = ~at;
+            continue;
+        }
+        const uint64_t word = m->kept[at / 64], bit = 1ULL << at % 64;
+        line->rows[found] = m->kept_row[m->kept_before[at / 64] + (uint32_t)__builtin_popcountll(word & (bit - 1))];
+        found += (word & bit) != 0;
+    }
+    line->filled = found;
+}
+
 static __attribute__((noinline)) void add_rows(Line *line)
 {
     size_t from = 0;
+    if (line->model->kept)
+        find_rows(line);
     for (; from + 16 <= line->model->stride; from += 16)
         add_columns(line, from, 4);
     for (; from < line->model->stride; from += 4)
@@ -58,9 +79,9 @@ static __attribute__((noinline)) void add_rows(Line *line)
     line->filled = 0;
 }
 
-INLINE void push_row(Line *line, int32_t row)
+INLINE void push(Line *line, int32_t entry)
 {
-    line->rows[line->filled++] = row;
+    line->rows[line->filled++] = entry;
     if (line->filled == BLOCK)
         add_rows(line);
 }
@@ -69,18 +90,15 @@ INLINE void push_bucket(Line *line, uint32_t bucket)
 {
     const Model *m = line->model;
     if (!m->pruned) {
-        push_row(line, m->words + (int32_t)bucket);
-        return;
+        push(line, m->words + (int32_t)bucket);
+    } else if (m->kept) {
+        __builtin_prefetch(&m->kept[bucket / 64]);
+        push(line, (int32_t)bucket);
     }
-    if (!m->kept)
-        return;
-    const uint64_t word = m->kept[bucket / 64], bit = 1ULL << bucket % 64;
-    if (word & bit)
-        push_row(line, m->kept_row[m->kept_before[bucket / 64] + (uint32_t)__builtin_popcountll(word & (bit - 1))]);
 }
 
 /* n-grams of characters of a token between its "<" and ">". */
-INLINE void push_subwords(Line *line, const uint8_t *token, size_t n)
+static void push_subwords(Line *line, const uint8_t *token, size_t n)
 {
     const int32_t least = line->model->min_chars, most = line->model->max_chars;
     for (size_t i = 0; i < n; i++) {
@@ -138,7 +156,7 @@ static void push_token(Line *line, const char *token, size_t n, int is_end)
     if (id >= m->words || (id < 0 && n >= prefix && !memcmp(token, LABEL_PREFIX, prefix)))
         return; /* a label */
     if (id >= 0)
-        push_row(line, id);
+        push(line, m->kept ? ~id : id);
     if (m->max_chars > 0 && !is_end)
         push_marked(line, token, n);
     if (m->word_ngrams > 1)

@@ -149,7 +149,7 @@ static int keep_buckets(Model *m, const uint8_t *pairs, int64_t count, int64_t *
     const size_t size = m->buckets / 64 + 1;
     m->kept = PyMem_RawCalloc(size, sizeof(uint64_t));
     m->kept_before = PyMem_RawMalloc(size * sizeof(uint32_t));
-    m->kept_row = PyMem_RawMalloc(((size_t)count + 1) * sizeof(int32_t));
+    m->kept_row = PyMem_RawCalloc((size_t)count + 1, sizeof(int32_t)); /* one more, for buckets behind the last */
     if (!m->kept || !m->kept_before || !m->kept_row) {
         PyErr_NoMemory();
         return -1;
