@@ -5,8 +5,8 @@
  * to the bit (fastText as compiled for x86-64, without fused multiplications; Joulin et al. 2016, 2017).
  *
  * What makes it faster: the quantised matrix is multiplied out once, rows are added from a block with prefetching, kept
- * buckets are found by a bitmap and its rank, h % buckets is two multiplications, and nothing is allocated per token.
- * Cost: linear in the text whatever it is, about 25 us for 1,000 characters with lid.176.ftz (benchmarks/language.py).
+ * buckets are found by a bitmap and its rank, h % buckets is two multiplications, and nothing is allocated for tokens of usual length.
+ * Cost: linear in the text whatever it is, about 20 us for 1,000 characters with lid.176.ftz (benchmarks/language.py).
  * Memory: the matrices as floats, 3.5 MB for lid.176.ftz; per call 4 bytes per token where the model has n-grams of
  * words. Safety: the file is checked byte by byte; a Classifier is never changed, so threads may share it. The slots of
  * words are fixed by the model, so a text finds the same short runs of them whatever its words are. */

@@ -116,6 +116,22 @@ static void push_subwords(Line *line, const uint8_t *token, size_t n)
     }
 }
 
+/* The same where each byte is a character. */
+INLINE void push_ascii_subwords(Line *line, const uint8_t *token, size_t n, size_t least, size_t most)
+{
+    for (size_t i = 0; i < n; i++) {
+        const size_t limit = most < n - i ? most : n - i;
+        uint32_t hash = FNV_STEP(FNV_START, token[i]);
+        if (least == 1 && i > 0 && i + 1 < n)
+            push_bucket(line, bucket_of(line->model, hash));
+        for (size_t chars = 2; chars <= limit; chars++) {
+            hash = FNV_STEP(hash, token[i + chars - 1]);
+            if (chars >= least)
+                push_bucket(line, bucket_of(line->model, hash));
+        }
+    }
+}
+
 static void push_marked(Line *line, const char *token, size_t n)
 {
     uint8_t small[SHORT_TOKEN + 2], *marked = n <= SHORT_TOKEN ? small : PyMem_RawMalloc(n + 2);
@@ -126,7 +142,16 @@ static void push_marked(Line *line, const char *token, size_t n)
     marked[0] = '<';
     memcpy(marked + 1, token, n);
     marked[n + 1] = '>';
-    push_subwords(line, marked, n + 2);
+    uint8_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= (uint8_t)token[i];
+    const Model *m = line->model;
+    if (all < 0x80 && m->min_chars == 2 && m->max_chars == 4) /* lid.176: loops of known length */
+        push_ascii_subwords(line, marked, n + 2, 2, 4);
+    else if (all < 0x80)
+        push_ascii_subwords(line, marked, n + 2, m->min_chars > 1 ? (size_t)m->min_chars : 1, (size_t)m->max_chars);
+    else
+        push_subwords(line, marked, n + 2);
     if (marked != small)
         PyMem_RawFree(marked);
 }
