@@ -1,11 +1,12 @@
 /* fastText's prediction for supervised models: a line of text in, labels and probabilities out.
  *
- * include/fasttext_file.h reads the file, fasttext_features.h sums the rows of words and n-grams, fasttext_output.h
- * finds the best labels. Every operation on floats is fastText's, in its order, so labels and probabilities are the same
- * to the bit (fastText as compiled for x86-64, without fused multiplications; Joulin et al. 2016, 2017).
+ * include/fasttext_file.h and fasttext_tables.h read the file, fasttext_features.h sums the rows of words and n-grams,
+ * fasttext_output.h finds the best labels. Every operation on floats is fastText's, in its order, so labels and
+ * probabilities are the same to the bit (fastText as compiled for x86-64, without fused multiplications; Joulin et al.
+ * 2016, 2017).
  *
- * What makes it faster: the quantised matrix is multiplied out once, rows are added from a block with prefetching, kept
- * buckets are found by a bitmap and its rank, h % buckets is two multiplications, and nothing is allocated for tokens of usual length.
+ * What makes it faster: the quantised matrix is multiplied out once, rows are added from a block with prefetching,
+ * kept buckets are found by a bitmap and its rank, h % buckets is two multiplications, usual tokens need no memory.
  * Cost: linear in the text whatever it is, about 20 us for 1,000 characters with lid.176.ftz (benchmarks/language.py).
  * Memory: the matrices as floats, 3.5 MB for lid.176.ftz; per call 4 bytes per token where the model has n-grams of
  * words. Safety: the file is checked byte by byte; a Classifier is never changed, so threads may share it. The slots of
