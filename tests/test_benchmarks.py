@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.dedup_growth import Prices, cost_of_terabyte
+from benchmarks.language import Text, completed, least_kept
 from benchmarks.made_copies import (
     KINDS,
     WINDOW,
@@ -161,3 +162,20 @@ def test_changes_are_chosen_by_the_seed():
     made = {changed(text, "words", other, ["s"], seed)(10) for seed in seeds}
     assert len(made) == 5
     assert changed(text, "words", other, ["s"], seeds[0])(10) in made
+
+
+def labelled(label: str, score: float, code: str = "", lang: str = "") -> Text:
+    return Text(0, lang or code or label, code or label, label, score, score, frozenset({label}))
+
+
+def test_a_threshold_keeps_nearly_all_that_is_right_and_passes_little_that_is_not():
+    """0.05 to 1 in steps of 0.01: 95 % are at 0.09 or above, so the lowest step; then a floor by precision."""
+    spread = [labelled("hr", score / 100) for score in range(5, 100)]
+    assert least_kept(spread) == {"hr": 0.1}
+    high = [labelled("hr", 0.5 + score / 1000) for score in range(100)]
+    assert least_kept(high) == {"hr": 0.5}
+    assert least_kept([*high, *(labelled("hr", 0.52, "sl") for _ in range(100))])["hr"] == 0.55
+    assert least_kept(labelled("en", 0.99) for _ in range(10)) == {"en": 0.65}
+    assert least_kept(labelled("en", 0.99) for _ in range(9)) == {}
+    found = completed({"en": 0.65, "hr": 0.3, "sw": 0.1, "ga": 0.4})
+    assert (len(found), found["sw"], found["yo"]) == (176, 0.1, 0.3)

@@ -1,6 +1,7 @@
 """Train a quality classifier on good and bad texts: a fastText model that `refinery.transforms.filter.quality` reads.
 
-floret (a fork of fastText) trains, fasttext-predict reads: fasttext itself would overwrite the latter's module.
+floret (a fork of fastText) trains, `refinery.transforms.filter.fasttext_model` reads: fasttext
+itself would overwrite the module of fasttext-predict.
 """
 
 import os
@@ -11,13 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import fasttext
 import floret
 
 from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import hash64
+from refinery.transforms.filter.fasttext_model import FastTextModel, open_model
 from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, QualityParams, classifier_text, score_line
 
 # fastText's model file, version 12: magic, version, eleven int32 of arguments, then in floret alone two more (mode,
@@ -104,7 +104,7 @@ def train_quality(
     with tempfile.TemporaryDirectory(prefix="refinery-quality-") as scratch:
         model = Path(scratch) / "model.bin"
         model.write_bytes(as_fasttext(_train(train, Path(scratch), params)))
-        metrics = measure(fasttext.load_model(str(model)).f, test, len(train))
+        metrics = measure(open_model(model), test, len(train))
         write_new(output, model.read_bytes(), overwrite)
     print(f"{output}: {metrics}")
     return metrics
@@ -172,7 +172,7 @@ def as_fasttext(data: bytes) -> bytes:
     return data[: HEADER.size - EXTRA.size] + data[HEADER.size :]
 
 
-def measure(model: Any, lines: Sequence[tuple[str, str]], trained: int) -> QualityMetrics:
+def measure(model: FastTextModel, lines: Sequence[tuple[str, str]], trained: int) -> QualityMetrics:
     """Metrics on labelled lines. AUC: share of (good, bad) pairs in the right order, ties half (Mann and Whitney)."""
     scores = sorted((score_line(line, model, HIGH_QUALITY), label == HIGH_QUALITY) for label, line in lines)
     good = sum(is_good for _, is_good in scores)

@@ -5,6 +5,7 @@ The sets, their parameters and reasons are in heuristics_rules.py; docs/heuristi
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Stage
@@ -36,7 +37,9 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
     return None
 
 
-def _judge_gopher(found: Features, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams) -> str | None:
+def _judge_gopher(
+    found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+) -> str | None:
     words, lines = found.words or 1, found.lines or 1
     if p.min_words is not None and found.alnum_words < p.min_words:
         return "gopher-too-few-words"
@@ -44,9 +47,10 @@ def _judge_gopher(found: Features, stop_lists: tuple[tuple[str, ...], ...], p: G
         return "gopher-too-many-words"
     if 2 * found.spaceless_letters <= found.letters:
         mean = found.alnum_word_chars / (found.alnum_words or 1)
-        if p.min_mean_word_chars is not None and mean < p.min_mean_word_chars:
+        ratio = p.word_length(language)
+        if p.min_mean_word_chars is not None and mean < ratio * p.min_mean_word_chars:
             return "gopher-short-words"
-        if p.max_mean_word_chars is not None and mean > p.max_mean_word_chars:
+        if p.max_mean_word_chars is not None and mean > ratio * p.max_mean_word_chars:
             return "gopher-long-words"
     if p.max_hash_ratio is not None and found.hashes / words > p.max_hash_ratio:
         return "gopher-hash-ratio"
@@ -129,11 +133,12 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     min_chars = 0 if basic is None or basic.min_chars is None else basic.min_chars
     if len(text) < min_chars:
         return Drop("basic-too-few-characters")
-    stop_lists = params.gopher.lists_for(doc.meta.get("language")) if params.gopher else ()
+    language = doc.meta.get("language")
+    stop_lists = params.gopher.lists_for(language) if params.gopher else ()
     found = measure(text, stop_lists, *params.limits)
     reason = (
         (_judge_basic(found, len(text), basic) if basic else None)
-        or (_judge_gopher(found, stop_lists, params.gopher) if params.gopher else None)
+        or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
         or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
     )
     if reason is None and c4:
@@ -153,7 +158,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
 
 HEURISTICS = Stage(
     name="heuristics",
-    version=1,
+    version=2,
     summary="Drop documents that fail a heuristic quality rule, and remove the lines that C4's line rules name.",
     params=HeuristicsParams,
     judge=judge_heuristics,

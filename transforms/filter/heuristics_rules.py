@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Reason
+from refinery.transforms.filter.heuristics_data import STOP_WORDS, WORD_LENGTHS
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import measure
 
@@ -19,8 +20,6 @@ GOPHER_TABLE = "Rae et al. 2021, table A1"
 C4 = "Raffel et al. 2020, section 2.2"
 FINEWEB = "Penedo et al. 2024, section 3.6"
 REDPAJAMA = "Weber et al. 2024"
-
-ENGLISH_STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")  # Rae et al. 2021, appendix A1.1
 
 Limit = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Ratio = Annotated[float, Field(ge=0, le=2**31 - 1)]
@@ -65,6 +64,9 @@ class GopherParams(Params):
     """mean length of such words; not judged where most letters are of a script written without spaces"""
     max_mean_word_chars: Ratio | None = 10.0
     """mean length of such words; not judged where most letters are of a script written without spaces"""
+    word_lengths: Mapping[str, Ratio] = {}
+    """language (meta `language`) to its mean word length over that of English, by which both bounds are multiplied, in
+    place of the built-in one (111 languages); others: 1"""
     max_hash_ratio: Ratio | None = 0.1
     """`#` per word"""
     max_ellipsis_ratio: Ratio | None = 0.1
@@ -77,9 +79,9 @@ class GopherParams(Params):
     """share of words with a letter"""
     min_stop_words: Limit | None = 2
     """distinct words of the language's list in `stop_words`"""
-    stop_words: Mapping[str, tuple[str, ...]] = {"en": ENGLISH_STOP_WORDS}
-    """language (meta `language`) to its list; a language without a list is not judged, a document without a language
-    must satisfy one of the lists"""
+    stop_words: Mapping[str, tuple[str, ...]] = {"en": STOP_WORDS["en"]}
+    """language (meta `language`) to its list, [] for none, in place of the built-in one (56 languages); a language
+    without any list is not judged, a document without a language must satisfy one of those named here"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -96,14 +98,18 @@ class GopherParams(Params):
         """`stop_words` without repeated words."""
         return {language: tuple(dict.fromkeys(words)) for language, words in self.stop_words.items()}
 
+    def word_length(self, language: Any) -> float:
+        """Mean word length of `language` over that of English; 1 where it is not known."""
+        return self.word_lengths.get(language, WORD_LENGTHS.get(language, 1.0))
+
     def lists_for(self, language: Any) -> tuple[tuple[str, ...], ...]:
         """The lists that a document of `language` is compared with; () when it is not judged."""
         if self.min_stop_words is None:
             return ()
         if not language:
             return tuple(self.stop_lists.values())
-        words = self.stop_lists.get(language)
-        return () if words is None else (words,)
+        words = self.stop_lists.get(language) if language in self.stop_lists else STOP_WORDS.get(language)
+        return (words,) if words else ()
 
 
 GOPHER_REASONS = (

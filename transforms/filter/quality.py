@@ -7,16 +7,15 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from dataclasses import replace
-from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
-import fasttext
 from pydantic import Field
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params, Positive, Share
-from refinery.transforms.core.resources import local_copy
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.filter import fasttext_model
+from refinery.transforms.filter.fasttext_model import FastTextModel
 
 HIGH_QUALITY, LOW_QUALITY = "__label__hq", "__label__lq"
 
@@ -49,38 +48,35 @@ def classifier_text(text: str, max_chars: int) -> str:
     return line if line.isascii() else line.encode("utf-8", "replace").decode()
 
 
-@lru_cache(maxsize=4)
-def load_classifier(path: str) -> Any:
-    """fastText's own model object, once per process. Raises ValueError, one line, for a missing or foreign file."""
+def load_classifier(path: str) -> FastTextModel:
+    """The model at `path`, once per process. Raises ValueError, one line, for a missing or foreign file."""
     try:
-        with local_copy(path) as local:
-            model = fasttext.load_model(str(local))
-    except (OSError, ValueError, RuntimeError) as error:
+        return fasttext_model.load_model(path)
+    except (OSError, ValueError) as error:
         raise ValueError(f"model: {path!r} given, which cannot be loaded ({error})") from None
-    return model.f  # the wrapper's predict() raises under numpy 2
 
 
 def check_quality(params: QualityParams) -> None:
     """Raises ValueError, one line, if the model is missing, foreign, or has no such label: for the launcher to call."""
-    labels = sorted(label for _, label in load_classifier(params.model).predict("a\n", -1, 0.0, "strict"))
+    labels = sorted(load_classifier(params.model).labels)
     if params.label not in labels:
         raise ValueError(f"label: {params.label!r} given, {' or '.join(labels[:10])} is allowed for this model")
 
 
-def score_quality(text: str, model: Any, params: QualityParams) -> float:
+def score_quality(text: str, model: FastTextModel, params: QualityParams) -> float:
     """Probability of the label, 0 to 1; 0.0 for a text that the model knows nothing about."""
     return score_line(classifier_text(text, params.max_chars), model, params.label)
 
 
-def score_line(line: str, model: Any, label: str) -> float:
+def score_line(line: str, model: FastTextModel, label: str) -> float:
     """Probability of `label` for what `classifier_text` returned."""
-    for probability, found in model.predict(line + "\n", -1, 0.0, "strict"):
+    for probability, found in model.predict(line + "\n", -1, 0.0):
         if found == label:
             return min(1.0, max(0.0, float(probability)))
     return 0.0
 
 
-def judge_quality(doc: Document, model: Any, params: QualityParams) -> Document | Drop:
+def judge_quality(doc: Document, model: FastTextModel, params: QualityParams) -> Document | Drop:
     """The document with its score (4 digits) in `meta["quality"]`, or "quality-score" for one below the threshold."""
     score = round(score_quality(doc.text, model, params), 4)
     if score < params.threshold:
@@ -88,7 +84,7 @@ def judge_quality(doc: Document, model: Any, params: QualityParams) -> Document 
     return replace(doc, meta={**doc.meta, "quality": score})
 
 
-def load_model(params: QualityParams) -> Any:
+def load_model(params: QualityParams) -> FastTextModel:
     """The classifier that the parameters name, once per worker."""
     return load_classifier(params.model)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.params import Params
+from refinery.transforms.filter.fasttext_model import LABEL, load_model
 from refinery.transforms.filter.heuristics import (
     HEURISTICS,
     BasicParams,
@@ -20,6 +21,8 @@ from refinery.transforms.filter.heuristics import (
     RepetitionParams,
     judge_heuristics,
 )
+from refinery.transforms.filter.heuristics_data import STOP_WORDS, WORD_LENGTHS
+from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native import heuristics as kernel
 from tests.beam import run_and_collect
 from tests.transforms.filter.heuristics_texts import PROSE, document, only
@@ -149,7 +152,7 @@ def test_good_text_passes_untouched() -> None:
 
 def gopher(**fields: Any) -> GopherParams:
     """Gopher's rules, all off but the given ones."""
-    off = {name: None for name in GopherParams.model_fields if name != "stop_words"}
+    off = {name: None for name in GopherParams.model_fields if name not in ("stop_words", "word_lengths")}
     return GopherParams(**off | fields)
 
 
@@ -248,12 +251,40 @@ def test_a_share_of_nothing_is_zero(text: str) -> None:
 
 
 def test_stop_words_go_by_language() -> None:
-    params = only(gopher=GopherParams(stop_words={"en": ("the", "of"), "de": ("der", "und")}, min_stop_words=2))
+    lists = {"en": ("the", "of"), "de": ("der", "und"), "fr": ()}
+    params = only(gopher=GopherParams(stop_words=lists, min_stop_words=2))
     german = "der Hund und die Katze " * 12
     assert judge_heuristics(document(german, language="de"), params) == document(german, language="de")
     assert judge_heuristics(document(german), params) == document(german)
     assert judge_heuristics(document(german, language="fr"), params) == document(german, language="fr")
     assert judge_heuristics(document(german, language="en"), params) == Drop("gopher-few-stop-words")
+    assert judge_heuristics(document(german, language="xx"), params) == document(german, language="xx")
+    assert judge_heuristics(document(german, language="it"), params) == Drop("gopher-few-stop-words")  # a built-in list
+
+
+def test_the_tables_of_languages() -> None:
+    """At least eight words for each of more than fifty languages of the model, each of them a word to the kernel."""
+    labels = {label.removeprefix(LABEL) for label in load_model(bundled_model()).labels}
+    assert len(STOP_WORDS) > 50
+    assert set(STOP_WORDS) | set(WORD_LENGTHS) <= labels
+    assert all(len(words) >= 8 for words in STOP_WORDS.values())
+    GopherParams(stop_words=STOP_WORDS)  # checks each word
+    assert all(0.5 < ratio < 2.5 for ratio in WORD_LENGTHS.values())
+    assert {"th", "lo", "km", "my", "zh", "ja", "en"}.isdisjoint(WORD_LENGTHS)
+
+
+def test_long_words_are_those_that_are_long_for_the_language() -> None:
+    finnish = "kansainvälinen yhteistyöjärjestelmä on hyvä ja vakaa " * 10  # 8.0 characters on average
+    rule = only(gopher=gopher(max_mean_word_chars=7))
+    assert judge_heuristics(document(finnish, language="fi"), rule) == document(finnish, language="fi")
+    assert judge_heuristics(document(finnish, language="en"), rule) == Drop("gopher-long-words")
+    assert judge_heuristics(document(finnish), rule) == Drop("gopher-long-words")
+    short = "em có đi về nhà người thân ở xa " * 10  # 2.8
+    rule = only(gopher=gopher(min_mean_word_chars=3))
+    assert judge_heuristics(document(short, language="vi"), rule) == document(short, language="vi")
+    own = only(gopher=gopher(min_mean_word_chars=3, word_lengths={"vi": 1}))
+    assert judge_heuristics(document(short, language="vi"), own) == Drop("gopher-short-words")
+    assert judge_heuristics(document(short, language="en"), rule) == Drop("gopher-short-words")
 
 
 @pytest.mark.parametrize(

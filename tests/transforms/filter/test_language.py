@@ -1,7 +1,6 @@
 """The right part of a document is judged, thresholds mean what they say, and nothing is an error."""
 
 import pickle
-from collections.abc import Mapping
 
 import apache_beam as beam
 import pytest
@@ -16,6 +15,8 @@ from refinery.transforms.filter.language import (
     load_language,
     model_line,
 )
+from refinery.transforms.filter.language_data import MACROLANGUAGES, RELATIVES, THRESHOLDS, UNIVERSAL
+from refinery.transforms.native.classifier import mostly_capitals
 from tests.beam import make_document, run_and_collect
 
 ENGLISH = (
@@ -54,9 +55,17 @@ def test_meta_is_added_to_and_the_document_is_not_touched() -> None:
     assert list(kept.meta) == ["date", "language", "language_score"]
 
 
-def fixed(*found: tuple[float, str]) -> object:
+class FixedModel:
     """A model that knows the answer, and keeps to the threshold as fastText does."""
-    return lambda line, k, threshold, errors: [pair for pair in found if pair[0] >= threshold][:k]
+
+    labels = ("__label__en", "__label__de", "__label__fr")
+
+    def __init__(self, *found: tuple[float, str]) -> None:
+        self.found = found
+
+    def predict(self, text: str, k: int, threshold: float, errors: str = "strict", /) -> list[tuple[float, str]]:
+        """The same for every text."""
+        return [pair for pair in self.found if pair[0] >= threshold][: k if k > 0 else None]
 
 
 @pytest.mark.parametrize(
@@ -75,16 +84,79 @@ def fixed(*found: tuple[float, str]) -> object:
         ({"en": 0.9, "de": 0.2}, 0.1, "fr", "language-score"),
         ({"en": 0.0}, 0.0, "en", "kept"),
         ({}, 1.0000399, "en", "kept"),
+        (("en", "de"), 0.65, "en", "kept"),
+        (("en", "de"), 0.64, "en", "language-score"),
+        (("en", "de"), 0.65, "fr", "language-not-allowed"),
+        (("en", "sw"), 0.12, "sw", "kept"),
+        (("en", "sw"), 0.12, "en", "language-score"),
+        ({"sw": None}, 0.09, "sw", "language-score"),
     ],
 )
-def test_thresholds(languages: Mapping[str, float | None], score: float, code: str, outcome: str) -> None:
-    params = LanguageParams(languages=languages)
-    result = judge_language(make_document("x"), fixed((score, f"__label__{code}")), params)  # type: ignore[arg-type]
+def test_thresholds(languages: object, score: float, code: str, outcome: str) -> None:
+    params = LanguageParams(languages=languages)  # type: ignore[arg-type]
+    result = judge_language(make_document("x"), FixedModel((score, f"__label__{code}")), params)
     if isinstance(result, Drop):
         assert result.reason == outcome
     else:
         assert outcome == "kept"
         assert result.meta["language_score"] == min(score, 1.0)
+
+
+def noted(model: FixedModel, **values: object) -> tuple[object, object] | str:
+    result = judge_language(make_document("x"), model, LanguageParams(**values))  # type: ignore[arg-type]
+    return result.reason if isinstance(result, Drop) else (result.meta["language"], result.meta["language_score"])
+
+
+def test_scores_of_relatives_are_added() -> None:
+    """Croatian at 0.4 is sure to be Croatian, Serbian or Bosnian; another language's share is not added."""
+    model = FixedModel((0.4, "__label__hr"), (0.2, "__label__sr"), (0.1, "__label__sl"), (0.05, "__label__sh"))
+    assert noted(model, languages=("hr",)) == ("hr", 0.65)
+    assert noted(model, languages={"hr": 0.66}) == "language-score"
+    assert noted(model, languages=("sr",)) == "language-not-allowed"
+    assert noted(model) == ("hr", 0.65)
+    assert noted(FixedModel((0.6, "__label__en"), (0.3, "__label__de")), threshold=0.65) == "language-score"
+    assert noted(FixedModel((0.7, "__label__no"), (0.4, "__label__da"))) == ("no", 1.0)
+
+
+def test_a_macrolanguage_counts_as_a_member_that_is_wanted() -> None:
+    model = FixedModel((0.5, "__label__sh"), (0.2, "__label__sr"), (0.1, "__label__hr"))
+    assert noted(model, languages=("hr",)) == ("hr", 0.8)
+    assert noted(model, languages=("hr", "sr")) == ("sr", 0.8)
+    assert noted(model, languages=("hr", "sh")) == ("sh", 0.8)
+    assert noted(model, languages=("bs", "en")) == "language-not-allowed"
+
+
+def test_the_tables_hold_together() -> None:
+    labels = {label.removeprefix("__label__") for label in load_language(LanguageParams()).labels}
+    relatives = [code for group in RELATIVES for code in group]
+    assert len(relatives) == len(set(relatives))
+    assert set(relatives) <= labels
+    assert set(THRESHOLDS) == labels
+    assert all(0.1 <= least <= UNIVERSAL for least in THRESHOLDS.values())
+    assert all({code, *members} <= set(dict.fromkeys(relatives)) for code, members in MACROLANGUAGES.items())
+
+
+def test_all_labels_of_the_model_are_accepted() -> None:
+    """Also those to which it gives a text without words less than one in 100,000."""
+    codes = ("ug", "yue", "gn", "kw", "cbk", "jbo", "mrj", "xal")
+    load_language(LanguageParams(languages=codes))
+    load_language(LanguageParams(languages=tuple(THRESHOLDS)))
+
+
+@pytest.mark.parametrize("text", [ENGLISH, GERMAN, RUSSIAN])
+def test_capitals_are_read_as_small_letters(text: str) -> None:
+    capitals, small = judged(text.upper()), judged(text)
+    assert isinstance(capitals, Document)
+    assert isinstance(small, Document)
+    assert capitals.meta["language"] == small.meta["language"]
+    assert model_line("NASA AND ESA met", 100) == "nasa and esa met\n"
+    assert model_line("NASA, ESA meet again", 100) == "NASA, ESA meet again\n"
+
+
+@given(st.text(max_size=50))
+def test_mostly_capitals_is_what_python_counts(text: str) -> None:
+    capitals, small = (sum(map(kind, text)) for kind in (str.isupper, str.islower))
+    assert mostly_capitals(text) is (capitals > small)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +178,9 @@ def test_the_model_sees_ten_characters_from_the_first_quarter_on(text: str, line
 
 @given(st.text(max_size=60), st.integers(1, 20))
 def test_as_much_as_allowed_is_seen(text: str, max_chars: int) -> None:
-    line = model_line(text.replace("<", ""), max_chars)
-    assert len(line) == min(max_chars, len(text.replace("<", ""))) + 1
+    text = text.replace("<", "").replace("İ", "")  # which has two small letters
+    line = model_line(text, max_chars)
+    assert len(line) == min(max_chars, len(text)) + 1
     assert line.count("\n") == 1
     assert line.endswith("\n")
 
@@ -134,8 +207,10 @@ def test_texts_without_language(text: str) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"threshold": 1.5}, "threshold: 1.5 given, a number from 0 to 1 is allowed"),
+        ({"threshold": 1.5}, "threshold: 1.5 given, a number from 0 to 1 or null is allowed"),
         ({"languages": {"en": -1}}, "languages.en: -1 given, a number from 0 to 1 or null is allowed"),
+        ({"languages": ["en", 5]}, "languages: a list of 2 values given, a mapping of names to"),
+        ({"languages": [["en"]]}, "languages: a list of 1 value given, a mapping of names to"),
         ({"max_chars": 0}, "max_chars: 0 given, 1 or more is allowed"),
     ],
 )
