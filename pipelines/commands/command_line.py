@@ -20,9 +20,12 @@ from refinery.pipelines.commands.arguments import (
     check_beam_flags,
     refuse_flags,
     say,
+    say_unless,
 )
+from refinery.pipelines.commands.new_file import check_new, write_new
 from refinery.pipelines.commands.tokenizer_commands import add_tokenizer_commands
 from refinery.pipelines.export.arguments import Tools, add_export_commands
+from refinery.pipelines.extractor import arguments as extractor
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -137,6 +140,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add_export_commands(commands, Tools(say, check_beam_flags, refuse_flags, add_runner_arguments))
     add_tokenizer_commands(commands)
+    extractor.add_train_extractor(commands, extractor.Tools(refuse_flags, check_new, write_new, say_unless))
     return parser
 
 
