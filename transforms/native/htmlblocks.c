@@ -97,7 +97,7 @@ static PyObject *parse_html(PyObject *module, PyObject *args)
 /* The arrays of a page: blocks, groups, elements as parse gives them, values of the page as float32, hashes of its title. */
 enum { PAGE_ARRAYS = 5 };
 static const Array PAGE[PAGE_ARRAYS] = {{"blocks", RAW32, 0}, {"groups", FLAG, 0}, {"elements", RAW32, 0},
-                                        {"values", RAW32, 0}, {"titles", RAW32, 0}};
+                                        {"values", UINT32, 0}, {"titles", UINT32, 0}};
 
 /* -1 and an exception if the arrays cannot come from parse. */
 static int check_page(Page *p, const Py_buffer *views, Py_ssize_t source)
@@ -177,7 +177,7 @@ static int score_page(Page *page, const Trees *model, Py_ssize_t width, int32_t 
 static PyObject *score_blocks(PyObject *module, PyObject *args)
 {
     enum { ALL = PAGE_ARRAYS + 4 };
-    Array arrays[ALL] = {[PAGE_ARRAYS] = {"features", UINT16, 0}, {"edges", RAW32, 0}, {"leaves", INT32, 0},
+    Array arrays[ALL] = {[PAGE_ARRAYS] = {"features", UINT16, 0}, {"edges", UINT32, 0}, {"leaves", INT32, 0},
                          {"out", INT32, WRITTEN}};
     PyObject *given[ALL], *result = NULL;
     Py_buffer views[ALL];

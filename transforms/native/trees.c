@@ -233,8 +233,8 @@ static PyObject *grow(PyObject *module, PyObject *args)
     if (check_range("width", width, 1, MOST_FEATURES) < 0 || check_range("depth", depth, 1, MOST_DEPTH) < 0)
         goto done;
     const Py_ssize_t all = views[0].len / width;
-    int good = all * width == views[0].len && views[1].len / 8 == all && g.chosen >= 1 && g.penalty > 0 && count >= 1
-               && views[4].len / 8 == ((Py_ssize_t)1 << depth) - 1 && views[5].len / 4 == (Py_ssize_t)1 << depth;
+    int good = all * width == views[0].len && views[1].len == 8 * all && g.chosen >= 1 && g.penalty > 0 && count >= 1
+               && views[4].len == 8 * (((Py_ssize_t)1 << depth) - 1) && views[5].len == 4 * ((Py_ssize_t)1 << depth);
     for (Py_ssize_t i = 0; good && i < g.chosen; i++)
         good = g.features[i] >= 0 && g.features[i] < width;
     for (Py_ssize_t i = 0; good && i < count; i++)
@@ -260,10 +260,10 @@ done:
 }
 
 /* score(rows, width, features, edges, leaves, depth, out): adds the leaves that each row reaches to `out`. A value goes
- * left where it is at most the edge. rows and edges: float32 as bytes of RAW32. */
+ * left where it is at most the edge. rows and edges: the bits of float32 as uint32. */
 static PyObject *score(PyObject *module, PyObject *args)
 {
-    static const Array arrays[] = {{"rows", RAW32, 0}, {"features", UINT16, 0}, {"edges", RAW32, 0},
+    static const Array arrays[] = {{"rows", UINT32, 0}, {"features", UINT16, 0}, {"edges", UINT32, 0},
                                    {"leaves", INT32, 0}, {"out", INT32, WRITTEN}};
     PyObject *given[5], *result = NULL;
     Py_buffer views[5];
