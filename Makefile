@@ -11,7 +11,7 @@ OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
 OUT := out/demo
-NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include)
+NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml
 INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.

@@ -23,7 +23,7 @@ def sources(package, suffix):
 # Every C file in a folder `native` is one extension module of the same name: transforms/native/minhash.c
 # becomes refinery.transforms.native.minhash. Headers are in native/include. -ffp-contract=off keeps floating point the
 # same on every machine.
-HEADERS = [header for package in NATIVE for header in sources(package, "include/*.h")]
+HEADERS = [header for package in NATIVE for header in sources(package, "include/**/*.h")]
 KERNELS = [
     Extension(
         f"refinery.{package}.native.{os.path.splitext(os.path.basename(path))[0]}",
@@ -79,7 +79,7 @@ setup(
     python_requires=">=3.11,<3.14",
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
-    package_data={"refinery": ["py.typed"]}
+    package_data={"refinery": ["py.typed"], "refinery.transforms.extract.blocks": ["*.npy"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,

@@ -20,7 +20,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
 
 
 def add_training_commands(commands: Any) -> None:
-    """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
+    """Add train-tokenizer, train-quality, train-extractor, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
         help="train a BPE tokenizer on a sample of a recipe's sources",
@@ -66,6 +66,18 @@ def add_training_commands(commands: Any) -> None:
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
     quality.set_defaults(run=run_train_quality)
+
+    extractor = commands.add_parser("train-extractor", help="train the page extractor on pages with their main text")
+    extractor.add_argument(
+        "gold", nargs="+", metavar="GOLD", help="JSON lines with html and main text, or such without and their WARC"
+    )
+    extractor.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
+    extractor.add_argument("--folds", type=int, default=5, help="of the cross-validation by domain; 0: none")
+    extractor.add_argument("--trees", type=int, default=120)
+    extractor.add_argument("--seed", type=int, default=1)
+    extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    extractor.add_argument("--quiet", action="store_true", help="no figures")
+    extractor.set_defaults(run=run_train_extractor)
 
     again = commands.add_parser("retokenize", help="a corpus anew with another tokenizer, from the documents of a run")
     again.add_argument("prefix", metavar="PREFIX")
@@ -127,6 +139,22 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
     say_unless(args.quiet, f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite)
+    return 0
+
+
+def run_train_extractor(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train, measure and write. The output is looked at before anything is read."""
+    from refinery.pipelines.training.extractor.boosting import BoostingParams
+    from refinery.pipelines.training.extractor.train import train_extractor
+    from refinery.pipelines.training.new_file import check_new, write_new
+
+    refuse_flags(flags)
+    if not args.overwrite:
+        check_new(args.output)
+    params = BoostingParams(seed=args.seed, trees=args.trees)
+    data = train_extractor(args.gold, params, args.folds, lambda line: say_unless(args.quiet, line))
+    write_new(args.output, data, args.overwrite)
+    say_unless(args.quiet, f"{args.output}: {params.trees} trees, {len(data):,} bytes")
     return 0
 
 

@@ -33,7 +33,7 @@ LAUNCHER = (
     "refinery/pipelines/commands/export_commands.py",
     "refinery/pipelines/export/distribution.py",
 )
-SOURCES = ("*.py", "*.c", "*.h")
+SOURCES = ("*.py", "*.c", "*.h", "*.npy")
 HEADERS = "refinery/loader"  # of its kernels only what those of transforms/ share with them
 PROVIDED = "apache-beam"  # by every worker's image, with what it needs
 TAKEN = {"refinery", "setup"}  # at the top of the package: no module of a user can have these names
@@ -49,7 +49,7 @@ setup(
     python_requires={python!r},
     packages={packages!r},
     py_modules={modules!r},
-    package_data={{"": ["**/*.c", "**/*.h"]}},
+    package_data={{"": ["**/*.c", "**/*.h", "**/*.npy"]}},
     ext_modules=[
         Extension(
             module, sources=[source], depends={headers!r}, include_dirs={folders!r}, extra_compile_args={compile_args!r}

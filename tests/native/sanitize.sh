@@ -47,12 +47,13 @@ print(v("INCLUDEPY"), v("LIBDIR"), "python" + v("LDVERSION"))')
 mkdir -p fuzzers/seeds
 cp README.md docs/*.md fuzzers/seeds
 # The words that kernels look for: names of elements, phrases.
-cat transforms/native/include/*.h | grep -oE '"[a-z][a-z0-9 -]+"' | sort -u > fuzzers/words
+cat transforms/native/include/*.h transforms/native/include/*/*.h | grep -oE '"[a-z][a-z0-9 -]+"' | sort -u > fuzzers/words
 if [ ${#FUZZERS[@]} = 0 ]; then
     for source in tests/native/fuzz/fuzz_*.c; do FUZZERS+=("$(basename "$source" .c | cut -c 6-)"); done
 fi
 for kernel in "${FUZZERS[@]}"; do
-    clang -O1 "${CHECKS[@]}" -fsanitize=fuzzer -Iloader/native/include -Itransforms/native/include -I"$INCLUDES" \
+    clang -O1 "${CHECKS[@]}" -fsanitize=fuzzer -Iloader/native/include -Itransforms/native/include \
+        -Itransforms/native/include/htmlblocks -I"$INCLUDES" \
         "tests/native/fuzz/fuzz_$kernel.c" -o "fuzzers/$kernel" -L"$LIBRARIES" -Wl,-rpath,"$LIBRARIES" -l"$NAME" -lm ||
         missing "what clang needs (its run-time library, or Python's headers and library)"
     mkdir -p "fuzzers/$kernel-inputs"

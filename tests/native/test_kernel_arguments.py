@@ -11,7 +11,19 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, pieces, textclean
+from refinery.transforms.native import (
+    bpe,
+    clusters,
+    heuristics,
+    htmlblocks,
+    htmlscan,
+    jaccard,
+    lines,
+    minhash,
+    pieces,
+    textclean,
+    trees,
+)
 
 Arguments = dict[str, Any]
 
@@ -26,7 +38,17 @@ def i8(*values: int) -> Any:
 
 CLASSES = bytes(0x110000)
 
+
 # Kernel function -> arguments by name that it takes, in order.
+def page_arrays() -> Arguments:
+    _, blocks, groups, elements, _, _ = htmlblocks.parse("<p>x", 9)
+    return {"blocks": blocks, "groups": groups, "elements": elements, "values": u4(1), "titles": u4(1), "source": 4}
+
+
+def one_tree() -> Arguments:
+    return {"features": np.zeros(1, np.uint16), "edges": u4(1), "leaves": np.zeros(2, np.int32), "depth": 1}
+
+
 GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     bpe.Encoder: lambda: {
         "pattern": "gpt2",
@@ -65,6 +87,30 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "flags": 63,
     },
     htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
+    htmlblocks.parse: lambda: {"html": "<p>x", "most": 9},
+    htmlblocks.features: lambda: page_arrays(),
+    htmlblocks.score: lambda: page_arrays() | one_tree() | {"out": np.zeros(1, np.int32)},
+    trees.score: lambda: {"rows": u4(3), "width": 3} | one_tree() | {"out": np.zeros(1, np.int32)},
+    trees.gradients: lambda: {
+        "scores": np.zeros(2, np.int32),
+        "targets": np.zeros(2, np.int32),
+        "weights": np.ones(2, np.int32),
+        "out": np.zeros(4, np.int32),
+    },
+    trees.probabilities: lambda: {"scores": np.zeros(2, np.int32), "out": np.zeros(2, np.int32)},
+    trees.grow: lambda: {
+        "bins": np.zeros(4, np.uint8),
+        "width": 2,
+        "gradients": np.ones(4, np.int32),
+        "rows": np.arange(2, dtype=np.int32),
+        "features": np.arange(2, dtype=np.int32),
+        "depth": 1,
+        "penalty": 1.0,
+        "least": 1.0,
+        "rate": 0.1,
+        "splits": np.zeros(2, np.int32),
+        "leaves": np.zeros(2, np.int32),
+    },
     jaccard.cluster: lambda: {
         "values": np.array([1, 2, 9], np.uint32),
         "offsets": i8(0, 1, 3),
@@ -121,7 +167,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     },
     rows.copy: lambda: {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.int32)], "out": np.zeros(8, np.int64)},
 }
-WRITTEN = {"representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
+WRITTEN = {"splits", "representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -269,6 +315,30 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (htmlscan.cost, {"max_depth": 1_000_001}, "max_depth"),
     (htmlscan.cost, {"max_elements": 0}, "max_elements"),
     (htmlscan.cost, {"max_elements": HUGE}, "max_elements"),
+    (htmlblocks.parse, {"most": 0}, "most: 0 given"),
+    (htmlblocks.parse, {"most": HUGE}, "most"),
+    (htmlblocks.features, {"blocks": bytes(7)}, "blocks"),
+    (htmlblocks.features, {"blocks": bytes(128)[:-4]}, "blocks, groups, elements"),
+    (htmlblocks.features, {"groups": bytes(63)}, "blocks, groups, elements"),
+    (htmlblocks.features, {"elements": np.array([-1, 0, 2, 0, 0, 0], np.int32).tobytes()}, "elements"),
+    (htmlblocks.features, {"elements": np.array([0, 0, 1, 0, 0, 0], np.int32).tobytes()}, "elements"),
+    (htmlblocks.features, {"values": u4(65)}, "blocks"),
+    (htmlblocks.score, {"depth": 9}, "depth: 9 given"),
+    (htmlblocks.score, {"features": np.array([999], np.uint16)}, "features, edges, leaves"),
+    (htmlblocks.score, {"leaves": np.zeros(3, np.int32)}, "features, edges, leaves"),
+    (htmlblocks.score, {"out": np.zeros(2, np.int32)}, "out"),
+    (trees.score, {"width": 0}, "width: 0 given"),
+    (trees.score, {"rows": u4(4)}, "rows"),
+    (trees.score, {"features": np.array([3], np.uint16)}, "features, edges, leaves"),
+    (trees.gradients, {"weights": np.ones(3, np.int32)}, "arrays of one length"),
+    (trees.probabilities, {"out": np.zeros(3, np.int32)}, "arrays of one length"),
+    (trees.grow, {"depth": 0}, "depth: 0 given"),
+    (trees.grow, {"bins": np.full(4, 64, np.uint8)}, "do not fit"),
+    (trees.grow, {"rows": np.array([2], np.int32)}, "do not fit"),
+    (trees.grow, {"features": np.array([-1], np.int32)}, "do not fit"),
+    (trees.grow, {"splits": np.zeros(3, np.int32)}, "do not fit"),
+    (trees.grow, {"penalty": 0.0}, "do not fit"),
+    (trees.grow, {"gradients": np.full(4, 2**31 - 1, np.int32)}, "gradients: sums above"),
     (jaccard.cluster, {"offsets": i8(0, 2, 1)}, "offsets: ascending values from 0 to 3"),
     (jaccard.cluster, {"offsets": i8(0, 4, 3)}, "offsets"),
     (jaccard.cluster, {"offsets": i8(1, 1, 3)}, "offsets"),

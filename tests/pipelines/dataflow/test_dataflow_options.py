@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.pipelines.commands import sample
+from refinery.pipelines.training import sample
 from refinery.pipelines.dataflow import launch_flags as dataflow
 from refinery.pipelines.dataflow.flag_checks import check_reach, named_files
 from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in, hidden_path, without

@@ -50,7 +50,7 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
     entries = entries_of(build_package())
     assert set(entries) == {*worker_files(), "setup.py", "PKG-INFO"}
     assert {name.split("/")[0] for name in entries} == {"refinery", "setup.py", "PKG-INFO"}
-    assert {Path(name).suffix for name in entries} == {".py", ".c", ".h", ""}
+    assert {Path(name).suffix for name in entries} == {".py", ".c", ".h", ".npy", ""}
     parts = [name.split("/") for name in entries]
     assert {part[1] for part in parts if len(part) > 2} == {"pipelines", "transforms", "loader"}
     assert {part[2].removesuffix(".py") for part in parts if part[1:2] == ["loader"]} == {"__init__", *STORAGE}

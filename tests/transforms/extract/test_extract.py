@@ -45,7 +45,11 @@ def reason_of(content: bytes | str, is_html: bool = True, **values: object) -> s
 
 @pytest.mark.parametrize("content", [PAGE, PAGE.encode(), PAGE.encode("utf-16")])
 def test_a_page_becomes_its_main_text(content: bytes | str) -> None:
-    assert text_of(content) == (
+    assert text_of(content).startswith(
+        f"The ferry\n\n{SENTENCES[0]}\n\n{SENTENCES[1]} & more <b>.\n\ndef f(x):\n    return x < 1\n\n"
+        f"{SENTENCES[2]}\n\n1. Bring a coat.\n2. Bring a book to read on the way.\n\n{SENTENCES[3]}"
+    )
+    assert text_of(content, engine="resiliparse") == (
         f"The ferry\n\n{SENTENCES[0]}\n\n{SENTENCES[1]} & more <b>.\n\ndef f(x):\n    return x < 1\n\n"
         f"{SENTENCES[2]}\n\n  1. Bring a coat.\n  2. Bring a book to read on the way.\n\n{SENTENCES[3]}"
     )
@@ -93,13 +97,14 @@ def test_entities_are_decoded_once() -> None:
     assert text_of(page) == f"{SENTENCES[0]} &lt;p&gt; ééé end."
 
 
-def test_options_of_the_default_engine() -> None:
-    assert "goats" in text_of(PAGE, link_density=None, trim_end=False)
-    assert "Share this" in text_of(PAGE, trim_end=False)
-    assert "\n  Bring a coat." in text_of(PAGE, list_bullets=False)
+def test_options_of_resiliparse() -> None:
+    assert "goats" in text_of(PAGE, engine="resiliparse", link_density=None, trim_end=False)
+    assert "Share this" in text_of(PAGE, engine="resiliparse", trim_end=False)
+    assert "\n  Bring a coat." in text_of(PAGE, engine="resiliparse", list_bullets=False)
     late = f"<body><main><p>{SENTENCES[0]}</p></main></body>"
     script = f"<body><div id=app></div><noscript><p>{SENTENCES[0]}</p></noscript></body>"
-    assert text_of(late) == text_of(script) == SENTENCES[0]
+    for engine in ("blocks", "resiliparse"):
+        assert text_of(late, engine=engine) == text_of(script, engine=engine) == SENTENCES[0]
 
 
 @pytest.mark.parametrize(
@@ -162,17 +167,19 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_end_in_a_reason_or_a_text(name: str) -> None:
     content, reason = HOSTILE[name]
-    result = extract_document(raw(content), ExtractParams())
+    result = extract_document(raw(content), ExtractParams(engine="resiliparse"))
     if reason:
         assert result == Drop(reason)
     else:
         assert isinstance(result, Document) or result == Drop("empty")
+    result = extract_document(raw(content), ExtractParams())
+    assert isinstance(result, Document) or result == Drop("empty")
 
 
 def test_markup_that_leads_the_forecast_astray_is_found_in_the_tree() -> None:
     page = "<b x/><select>" + "</font><svg>x<table>x<svg></table><path>x</svg><span>" * 1000
     assert hostile(page, ExtractParams()) == ""
-    assert reason_of(page) == "too-deep"
+    assert reason_of(page, engine="resiliparse") == "too-deep"
 
 
 @pytest.mark.parametrize("name", ["nested div", "huge attribute", "unclosed comment", "entities", "unclosed p"])
@@ -187,7 +194,7 @@ def test_trafilatura_has_its_time_only() -> None:
     assert SENTENCES[0] in text_of(PAGE, engine="trafilatura")  # and the next page is not harmed
 
 
-@pytest.mark.parametrize("engine", ["resiliparse", "trafilatura"])
+@pytest.mark.parametrize("engine", ["blocks", "resiliparse", "trafilatura"])
 def test_text_does_not_depend_on_the_pages_before(engine: str) -> None:
     shared = "<p>This very sentence, long enough to be noticed, stands on each and every page of the whole site.</p>"
     pages = [
@@ -254,12 +261,13 @@ def test_limits_are_the_recipe_s() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"engine": "lynx"}, "engine: 'lynx' \\(text\\) given, one of resiliparse, trafilatura is allowed"),
+        ({"engine": "lynx"}, "engine: 'lynx' \\(text\\) given, one of blocks, resiliparse, trafilatura is allowed"),
         ({"mode": "slow"}, "mode: 'slow' \\(text\\) given, one of fast, standard, precision, recall is allowed"),
         ({"link_density": 0}, "link_density: 0 given"),
         ({"min_chars": 0}, "min_chars: 0 given, 1 or more is allowed"),
         ({"max_raw_bytes": 0}, "max_raw_bytes: 0 given, 1 or more is allowed"),
         ({"max_depth": 5000}, "max_depth: 5000 given, an integer from 1 to 2048 is allowed"),
+        ({"output": "html"}, "output: 'html' \\(text\\) given, one of text, markdown is allowed"),
         ({"seconds": 0}, "seconds: 0 given, a number above 0 is allowed"),
     ],
 )

@@ -84,7 +84,7 @@ def both(**changes: Any) -> tuple[ByteLevelTokenizer, HuggingFaceTokenizer]:
     return fast, HuggingFaceTokenizer(spec)
 
 
-@functools.cache
+@functools.lru_cache(maxsize=3)  # 30 MB each
 def engines(name: str) -> tuple[ByteLevelTokenizer, HuggingFaceTokenizer]:
     """Both engines with one of the pre-tokenizers: they take half a second to make."""
     return both(pre_tokenizer=PRE_TOKENIZERS[name])

@@ -1,0 +1,65 @@
+"""Pages made to hurt cost linear time: ten times the page, not a hundred times the steps."""
+
+import time
+
+import pytest
+
+from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
+from refinery.transforms.extract.blocks.model import load_model
+from tests.sampling import sampled
+
+SMALL, LARGE = 4_000, 40_000
+SHAPES = {
+    "flat p": "<p>x",
+    "empty p": "<p>",
+    "br": "<br>",
+    "words and br": "x<br>",
+    "newlines": "\n",
+    "nested div": "<div>",
+    "nested span": "<span>",
+    "nested unknown": "<x-y>x",
+    "nested tables": "<table><tr><td>x",
+    "cells": "<td>x",
+    "rows": "<tr><td>x",
+    "links": "<a href=x>y",
+    "options": "<option>x",
+    "lists": "<ul><li>x",
+    "items": "<li>x",
+    "misnested": "<b><i><div>",
+    "adoption": "<a><b></a>",
+    "end tags": "</div>",
+    "ends of paragraphs": "x</p>",
+    "comments": "<!--a-->x",
+    "unclosed comments": "<p>x<!--",
+    "less-than": "<",
+    "ampersands": "&",
+    "long references": "&CounterClockwiseContourIntegral;",
+    "no references": "&abcdefghijklmnopqrstuvwxyzabcdefg",
+    "formulas": "<math>",
+    "formulas that tables close": "<table><tr><td><math></table>",
+    "scripts": "<script></",
+    "svg": "<svg><p>",
+    "titles": "<title>x</title>",
+    "headings": "<h1>x",
+    "terms": "<dt>x<dd>y",
+    "attributes": "<p a=b c=d>x",
+    "open quotes": '<a href="',
+    "fences": "<object><b></object></div>",
+    "joiners": "a\u200d",
+}
+
+
+def seconds(html: str) -> float:
+    best = 1e9
+    for _ in range(3):
+        start = time.process_time()
+        extract_blocks(html, "", load_model(None), "text", True, 1_000_000)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize("name", sampled("shapes of hostile pages", sorted(SHAPES), 12))
+@pytest.mark.parametrize("around", ["{}", "<pre>{}", "<table>{}</math>"])
+def test_ten_times_the_page_is_no_hundred_times_the_work(name: str, around: str) -> None:
+    small, large = (seconds(around.format(SHAPES[name] * times)) for times in (SMALL, LARGE))
+    assert large < 40 * small + 0.05

@@ -1,0 +1,25 @@
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK_COLUMNS: int
+ELEMENT_COLUMNS: int
+GROUPS: int
+FEATURES: int  # of a block, before the values of its page
+
+def parse(html: str, most: int) -> tuple[bytes, bytes, bytes, bytes, list[tuple[int, str]], int]: ...
+def features(
+    blocks: bytes, groups: bytes, elements: bytes, values: NDArray[np.uint32], titles: NDArray[np.uint32], source: int
+) -> bytearray: ...
+def score(
+    blocks: bytes,
+    groups: bytes,
+    elements: bytes,
+    values: NDArray[np.uint32],
+    titles: NDArray[np.uint32],
+    source: int,
+    features: NDArray[np.uint16],
+    edges: NDArray[np.uint32],
+    leaves: NDArray[np.int32],
+    depth: int,
+    out: NDArray[np.int32],
+) -> None: ...
