@@ -24,7 +24,7 @@ from refinery.pipelines.commands.lookup import (
 )
 from refinery.pipelines.run.phases import Phase, read_phase
 
-REJECTS = ("stage", "reason", "source", "url", "origin")
+REJECTS = ("stage", "reason", "source", "url", "origin", "found")  # older corpora do not have the last
 DEAD = ("stage", "error", "source", "origin", "sha256", "size")
 SHOWN = 80  # characters of a wrong value that a message repeats
 
@@ -81,11 +81,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Dropped by a rule, and in the sample of rejects."""
+    """Dropped by a rule, and in the sample of rejects. found: what the stage found, "" where it says no more."""
 
     doc: Doc
     stage: str
     reason: str
+    found: str = ""
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,7 @@ class _Tracer:
         unfinished = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
         origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
-            Rejected(_doc(row), row["stage"], row["reason"])
+            Rejected(_doc(row), row["stage"], row["reason"], row.get("found") or "")
             for row in find_records(self.store, self.manifest, "rejects", Wanted(wanted.url, origin=origins), REJECTS)
         ]
         records += [
