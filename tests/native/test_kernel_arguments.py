@@ -11,7 +11,7 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, textclean
+from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, ngrams, textclean
 
 Arguments = dict[str, Any]
 
@@ -83,6 +83,17 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "out": np.zeros((2, 5), np.uint32),
     },
     minhash.shingles: lambda: {"text": "a b", "table": character_table(), "ngram": 2, "characters": True},
+    ngrams.scan: lambda: {
+        "text": "the text",
+        "table": character_table(),
+        "salt": 1,
+        "lengths": i8(13, 26),
+        "shorter": i8(8, 9),
+        "keys": i8(1, 2, 3),
+        "filter": i8(0, 0),
+        "tails": i8(0),
+    },
+    ngrams.windows: lambda: {"text": "a b", "table": character_table(), "ngram": 13, "salt": 0},
     textclean.clean: lambda: {"text": "a b", "inner": True},
     textclean.collapse: lambda: {"text": "a b"},
     documents.find: lambda: {"offsets": i8(0, 3, 9), "begins": i8(0), "stops": i8(9), "shifts": i8(1)},
