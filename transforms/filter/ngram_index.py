@@ -18,11 +18,13 @@ Two different runs of words share a key with odds of 2^-64. A text of n words me
 about n * m / 2^64: 10^13 words against 10 million keys, five times. So the words themselves are not kept.
 """
 
+import tempfile
 import unicodedata
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +40,11 @@ SHORTEST = ngrams.TAIL  # words of the shortest question: GPT-3's minimum
 SHARED = np.uint32(1 << 31)  # in an owner: other items have the n-gram, too
 FILTER_BITS = 16  # per key: less than one word in 100 costs a search
 TAIL_BITS = 256  # of the few short questions: a tail that is in the filter costs a search for every length
-PARTITIONS = 16  # the keys are sorted in so many pieces, which bounds what sorting needs
+PARTITIONS = 64  # the keys are sorted in so many pieces, which bounds what sorting needs
 BATCH_KEYS = 1 << 18
 
 Keys = NDArray[np.uint64]
+ROW = np.dtype([("key", "<u8"), ("field", "<u4")])
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +142,14 @@ def field_keys(text: str, salt: int, ngram: int, is_question: bool, lengths: Len
 
 
 class _Rows:
-    """(key, field) rows on their way into the table, by range of the key; in each, by ascending field."""
+    """(key, field) rows on their way into the table, in a temporary file, by range of the key; in each by ascending
+    field. Memory: a batch."""
 
-    def __init__(self) -> None:
-        self.parts: list[list[tuple[Keys, NDArray[np.uint32]]]] = [[] for _ in range(PARTITIONS)]
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.pieces: list[list[tuple[int, int]]] = [[] for _ in range(PARTITIONS)]  # (offset, rows)
         self.batch: list[tuple[Keys, int]] = []
-        self.size = 0
+        self.size = self.offset = 0
 
     def add(self, keys: Keys, field: int) -> None:
         self.batch.append((keys, field))
@@ -153,28 +158,33 @@ class _Rows:
             self.flush()
 
     def flush(self) -> None:
-        if not self.batch:
-            return
-        keys = np.concatenate([keys for keys, _ in self.batch])
-        fields = np.repeat(
-            np.array([field for _, field in self.batch], np.uint32), [len(keys) for keys, _ in self.batch]
-        )
-        part = (keys >> np.uint64(64 - PARTITIONS.bit_length() + 1)).astype(np.intp)
-        for number in range(PARTITIONS):
-            inside = part == number
-            self.parts[number].append((keys[inside], fields[inside]))
+        rows = np.empty(self.size, ROW)
+        at = 0
+        for keys, number in self.batch:
+            rows["key"][at : at + len(keys)], rows["field"][at : at + len(keys)] = keys, number
+            at += len(keys)
+        part = rows["key"] >> np.uint64(64 - PARTITIONS.bit_length() + 1)
+        self.file.seek(self.offset)
+        for number in np.unique(part).tolist():
+            inside = rows[part == number]
+            self.file.write(inside.tobytes())
+            self.pieces[number].append((self.offset, len(inside)))
+            self.offset += inside.nbytes
         self.batch, self.size = [], 0
 
     def take(self) -> Iterator[tuple[Keys, NDArray[np.uint32]]]:
-        """The rows of each range, sorted by key and field; a range is given up once it is taken."""
+        """The rows of each range, sorted by key and field."""
         self.flush()
-        for number, rows in enumerate(self.parts):
-            self.parts[number] = []
-            keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in rows)])
-            fields = np.concatenate([np.empty(0, np.uint32), *(fields for _, fields in rows)])
-            rows.clear()
-            order = np.argsort(keys, kind="stable")
-            yield keys[order], fields[order]
+        for pieces in self.pieces:
+            rows = np.empty(sum(count for _, count in pieces), ROW)
+            at = 0
+            for offset, count in pieces:
+                self.file.seek(offset)
+                rows[at : at + count] = np.frombuffer(self.file.read(count * ROW.itemsize), ROW)
+                at += count
+            rows = rows[np.argsort(rows["key"], kind="stable")]
+            yield rows["key"].copy(), rows["field"].copy()
+        self.pieces = [[] for _ in range(PARTITIONS)]
 
 
 class _Table:
@@ -200,16 +210,21 @@ class _Table:
             good = (count <= self.max_items) & ~np.isin(keys[starts], self.common)
             has[fields[np.repeat(good, np.diff([*starts, len(keys)]))]] = True
             owners = items[starts] | np.where(count > 1, SHARED, np.uint32(0))
-            self.pieces.append((keys[starts[good]], owners[good]))
+            if good.any():
+                self.pieces.append((keys[starts[good]], owners[good]))
         return has
 
     def sorted(self) -> tuple[Keys, NDArray[np.uint32]]:
         """All keys and owners, by key; of two ways to read one range, the pieces are merged."""
-        pieces, self.pieces = self.pieces, []
-        pieces.sort(key=lambda piece: int(piece[0][0]) if len(piece[0]) else 0)
-        keys = np.concatenate([np.empty(0, np.uint64), *(keys for keys, _ in pieces)])
-        owners = np.concatenate([np.empty(0, np.uint32), *(owners for _, owners in pieces)])
-        pieces.clear()
+        size = sum(len(keys) for keys, _ in self.pieces)
+        keys, owners = np.empty(size, np.uint64), np.empty(size, np.uint32)
+        end = size
+        self.pieces.sort(key=lambda piece: int(piece[0][0]))
+        while self.pieces:  # from the end, each given up once it is copied
+            piece = self.pieces.pop()
+            start = end - len(piece[0])
+            keys[start:end], owners[start:end] = piece
+            end = start
         if not np.all(keys[1:] > keys[:-1]):
             order = np.argsort(keys, kind="stable")
             keys, owners = keys[order], owners[order]
@@ -221,16 +236,23 @@ def build_index(
 ) -> NgramIndex:
     """The table of these items; `read` gives them, the same each time it is called. common: texts that prove nothing.
 
-    The same items give the same table. Cost: about a second for a million n-grams; memory: some 20 bytes an n-gram, and
-    30 for each field, beside what is returned.
+    The same items give the same table. Cost: about a second for a million n-grams; memory: some 20 bytes an n-gram and
+    60 for each item; 12 bytes an n-gram of a temporary file.
     """
+    with tempfile.TemporaryFile(prefix="refinery-") as file:
+        return _fill(_Rows(file), read, ngram, max_items, common)
+
+
+def _fill(
+    rows: _Rows, read: Callable[[], Iterable[Item]], ngram: int, max_items: int, common: Sequence[str]
+) -> NgramIndex:
     notices = [
         ngrams.windows(text, tables()[salt], size, salt)[0]
         for text in common
         for salt, size in ((WORDS, ngram), (WORDS, 2 * ngram), (SYMBOLS, 2 * ngram))
     ]
     table = _Table(max_items, np.unique(np.frombuffer(b"".join(notices), np.uint64)))
-    rows, lengths = _Rows(), (Lengths(), Lengths())
+    lengths = Lengths(), Lengths()
     names, benchmarks, item_of, questions = [], array("H"), array("I"), array("B")
     for number, item in enumerate(read()):
         names.append(item.name)
