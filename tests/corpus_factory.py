@@ -44,7 +44,7 @@ COLUMNS = (Column("language", "string"), Column("language_score", "float"), Colu
 STAGES = (
     *(("clean", name) for name in ("read", "extract", "url", "language", "heuristics")),
     *(("dedup", name) for name in ("exact-duplicates", "near-duplicates-in-source", "near-duplicates")),
-    *(("shards", name) for name in ("lines", "quality", "toxicity", "pii", "encode")),
+    *(("shards", name) for name in ("lines", "quality", "toxicity", "decontaminate", "pii", "encode")),
 )
 # What every manifest says of the lane that made it.
 LANE: Mapping[str, Any] = {
@@ -168,7 +168,15 @@ def counts(documents: int, size: int = 0) -> dict[str, int]:
 
 
 def reject_row(stage: str, reason: str, source: str = "crawl") -> dict[str, Any]:
-    return {"stage": stage, "reason": reason, "source": source, "url": "", "origin": "in/a@7", "excerpt": ""}
+    return {
+        "stage": stage,
+        "reason": reason,
+        "source": source,
+        "url": "",
+        "origin": "in/a@7",
+        "excerpt": "",
+        "found": "",
+    }
 
 
 def dead_row(stage: str, error: str, source: str = "crawl") -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, document_id
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
@@ -113,6 +113,8 @@ def plain(answer: Answer) -> Any:
     """An answer of a stage as JSON."""
     if isinstance(answer, Drop):
         return ["drop", answer.reason]
+    if isinstance(answer, Finding):
+        return ["finding", list(answer.found), plain(answer.answer)]
     if isinstance(answer, Document):
         return ["document", answer.id.hex(), answer.text, answer.url, answer.origin, dict(answer.meta)]
     if isinstance(answer, EncodedDocument):
@@ -208,6 +210,18 @@ def heuristics_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, documents(), stage.params(), *alone)
 
 
+def decontaminate_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    """Dropped and cut, for items out of the middle of some pages, short questions, and symbols."""
+    texts = [doc.text for doc in documents() if len(doc.text) > 600][::3]
+    items = [{"id": i, "question": text[200:400], "answer": text[450:500]} for i, text in enumerate(texts)]
+    items += [{"question": " ".join(text.split()[3:12])} for text in texts[::2]] + [{"question": "[ ( { < > } ) ] ="}]
+    (folder / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items))
+    odd = [replace(documents()[0], text=text) for text in ("see [({<>})]= here", "漢字かな " * 40)]
+    files = ({"path": str(folder / "items.jsonl")},)
+    variants = ({}, {"action": "cut"}, {"action": "cut", "margin": 20, "min_chars": 10, "max_items": 1})
+    return judged(stage, [*documents(), *odd], *(stage.params(benchmarks=files, **each) for each in variants))
+
+
 def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     cut = [
         Document(doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_LINES: "0,2"})
@@ -277,6 +291,7 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "heuristics": heuristics_outputs,
         "url": url_outputs,
         "lines": lines_outputs,
+        "decontaminate": lambda stage: decontaminate_outputs(stage, folder),
         **{stage.name: lambda stage: dedup_outputs(stage, folder) for stage in lane.dedup},
         lane.parts.name: lambda _: parts_outputs(),
         lane.writer.name: lambda _: writer_outputs(lane, folder),

@@ -327,6 +327,11 @@ def _funnel_entry(entry: Fields) -> dict[str, Any]:
     outcomes = [entry.inner(key) for key in ("in", "kept", "created") if key != "created" or key in entry.value]
     for group in (entry.inner("dropped"), entry.inner("dead")):
         outcomes += [group.inner(reason) for reason in group.value]
+    if "found" in entry.value:
+        groups = [entry.inner("found").inner(group) for group in entry.inner("found").value]
+        outcomes += groups
+        for found in groups:
+            found.count("items")
     for outcome in outcomes:
         outcome.count("documents")
         outcome.count("bytes")

@@ -25,7 +25,7 @@ from refinery.pipelines.commands.lookup import (
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
-REJECTS = ("stage", "reason", "source", "url", "origin")
+REJECTS = ("stage", "reason", "source", "url", "origin", "found")  # older corpora do not have the last
 DEAD = ("stage", "error", "source", "origin", "sha256", "size")
 SHOWN = 80  # characters of a wrong value that a message repeats
 
@@ -82,11 +82,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Dropped by a rule, and in the sample of rejects; or cut at the target of its source."""
+    """Dropped by a rule, and in the sample of rejects; or cut at the target of its source. found: what the stage says
+    that it found, or ""."""
 
     doc: Doc
     stage: str
     reason: str
+    found: str = ""
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class _Tracer:
         unfinished = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
         origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
-            Rejected(_doc(row), row["stage"], row["reason"])
+            Rejected(_doc(row), row["stage"], row["reason"], row.get("found") or "")
             for row in find_records(self.store, self.manifest, "rejects", Wanted(wanted.url, origin=origins), REJECTS)
         ]
         records += [

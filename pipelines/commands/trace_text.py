@@ -114,7 +114,8 @@ def _outcome(answer: Answer | End) -> str:
             f"tokens {answer.token_offset} to {end} ({answer.token_count})"
         )
     if isinstance(answer, Rejected):
-        return f"dropped by {safe(answer.stage)}: {safe(answer.reason)}"
+        found = f" ({safe(answer.found)})" if answer.found else ""
+        return f"dropped by {safe(answer.stage)}: {safe(answer.reason)}{found}"
     if isinstance(answer, Dead):
         return (
             f"failed in {safe(answer.stage)}: {safe(answer.error)} ({answer.size} bytes, sha256 {safe(answer.sha256)})"

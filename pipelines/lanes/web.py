@@ -4,6 +4,7 @@ from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.cut_lines import LINES
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.extract.extract import EXTRACT
+from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.language import LANGUAGE
 from refinery.transforms.filter.pii import PII
@@ -36,6 +37,7 @@ LANE = Lane(
         LINES,
         QUALITY,
         TOXICITY,
+        DECONTAMINATE,  # before PII, which changes words of the items
         PII,
         ENCODE,  # Document -> EncodedDocument
     ),

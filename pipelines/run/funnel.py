@@ -11,7 +11,8 @@ def build_funnel(
     counters: Iterable[CounterEntry], stages: Sequence[str], sources: Sequence[str]
 ) -> list[dict[str, Any]]:
     """One entry per stage and source, in the order of the funnel and of the recipe. Only where a stage made several
-    documents of one does an entry have "created": how many there were beyond the first of each."""
+    documents of one does an entry have "created": how many there were beyond the first of each; only where it found
+    something "found": per group the documents with a finding, and how many different names were found (`items`)."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     nothing = {"stage": stages[0], "outcome": "in", "reason": "", "documents": 0, "bytes": 0}
     counters = [*counters, *({**nothing, "source": source} for source in sources)]  # an empty source is reported, too
@@ -31,6 +32,13 @@ def build_funnel(
             if not counter["documents"]:
                 continue
             entry = row.setdefault("created", {"documents": 0, "bytes": 0})
+        elif counter["outcome"] == "found":
+            group, _, name = counter["reason"].partition("/")
+            groups = row.setdefault("found", {})
+            entry = groups.setdefault(group, {"documents": 0, "bytes": 0, "items": 0})
+            if name:
+                entry["items"] += 1
+                continue
         elif counter["outcome"] in ("in", "kept"):
             entry = row[counter["outcome"]]
         else:
@@ -39,6 +47,17 @@ def build_funnel(
         entry["bytes"] += counter["bytes"]
     order = {(stage, source): i for i, (stage, source) in enumerate((t, s) for t in stages for s in sources)}
     return [rows[key] for key in sorted(rows, key=lambda key: order[key])]
+
+
+def found_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a stage found, a line a group. An item that was found in two sources counts in both."""
+    groups: dict[str, list[int]] = {}
+    for row in rows:
+        for group, entry in row.get("found", {}).items():
+            total = groups.setdefault(group, [0, 0])
+            total[0] += entry["items"]
+            total[1] += entry["documents"]
+    return [f"  = {group}: {items:,} items in {documents:,} documents" for group, (items, documents) in groups.items()]
 
 
 def check_budget(counters: Iterable[CounterEntry], max_ratio: float, grace: int) -> list[str]:
@@ -97,7 +116,9 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
                     reasons[reason] = reasons.get(reason, 0) + entry["documents"]
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
+        lines += found_lines(rows)
     lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
     parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
-    lines.append(f"({parts}- dropped for a reason, ! dead letters; by source and stage in manifest.json)")
+    found = "= what was found; " if any("found" in row for row in funnel) else ""
+    lines.append(f"({parts}- dropped for a reason, ! dead letters; {found}by source and stage in manifest.json)")
     return lines

@@ -1,7 +1,7 @@
 """How many documents entered a stage, and how each left it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from refinery.transforms.core.side_outputs import side_output_record
 
@@ -23,6 +23,11 @@ class Counters:
             entry = self.counts[source, outcome, reason] = [0, 0]
         entry[0] += documents
         entry[1] += size
+
+    def add_found(self, source: str, found: Collection[str], size: int) -> None:
+        """Count a document for each of its findings, and once for each of their groups."""
+        for name in (*found, *sorted({name.partition("/")[0] for name in found})):
+            self.add(source, "found", name, size)
 
     def records(self) -> Iterator[bytes]:
         """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage. None of an empty

@@ -14,6 +14,7 @@ Scalar = str | int | float
 NO_META: Mapping[str, Scalar] = MappingProxyType({})
 
 ID_BYTES = 16
+MAX_SUMMARY = 10  # findings that a summary names
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,23 @@ class Drop:
     """A stage's refusal. `reason` is kebab-case and stable: manifests carry it."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A stage's answer with what it found in the document: "group/name" each, no name twice.
+
+    Every one is counted, by document and source; a Drop with a finding is always listed in rejects/.
+    """
+
+    answer: Document | Drop
+    found: tuple[str, ...]
+
+    @property
+    def summary(self) -> str:
+        """The first few, and how many more there are."""
+        more = len(self.found) - MAX_SUMMARY
+        return ", ".join(self.found[:MAX_SUMMARY]) + (f" and {more} more" if more > 0 else "")
 
 
 def document_id(text: str) -> bytes:

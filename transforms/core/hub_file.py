@@ -1,4 +1,5 @@
-"""A file of a Hugging Face repository, by a name that says which version: hf://ORG/NAME@COMMIT, hf://ORG/NAME@COMMIT/FILE.
+"""A file of a Hugging Face repository, by a name that says which version: hf://ORG/NAME@COMMIT, hf://ORG/NAME@COMMIT/FILE,
+or hf://datasets/ORG/NAME@COMMIT/FILE.
 
 Only a commit is a version that stays; a branch or a tag may be another one tomorrow, and on another worker.
 """
@@ -10,7 +11,9 @@ from functools import partial
 from pathlib import Path
 
 HUB = "hf://"
-NAMED = re.compile(r"hf://(?P<repository>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[^/]*))?(?:/(?P<file>.+))?")
+NAMED = re.compile(
+    r"hf://(?P<kind>datasets/(?=[^/@]+/))?(?P<repository>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[^/]*))?(?:/(?P<file>.+))?"
+)
 COMMIT = re.compile(r"[0-9a-f]{40}")
 TOKENIZER = "tokenizer.json"
 REACH_SECONDS = 10
@@ -40,6 +43,7 @@ def read_hub_file(path: str) -> bytes:
         repository,
         file,
         revision=revision,
+        repo_type="dataset" if path.startswith(f"{HUB}datasets/") else None,
         cache_dir=os.environ.get("HF_HUB_CACHE") or None,
         endpoint=os.environ.get("HF_ENDPOINT") or None,
     )

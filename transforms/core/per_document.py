@@ -18,7 +18,7 @@ from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.core.counters import LIVE, Counters
-from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64, text_bytes
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.side_outputs import (
@@ -30,6 +30,7 @@ from refinery.transforms.core.side_outputs import (
     with_side_output,
 )
 
+NOTHING = Finding(Drop(""), ())  # of an answer without a finding
 NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
 
 
@@ -72,10 +73,11 @@ class _Routing(beam.DoFn):
         for record in self.counters.records():
             yield in_global_window(record)
 
-    def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str) -> list[Any]:
+    def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str, found: str = "") -> list[Any]:
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
-        if reason == NOT_SAMPLED or hash64("reject", reason, origin) >= self.rejects.rate * 2**64:
+        sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
+        if reason == NOT_SAMPLED or not (sampled or found):
             return []
         return [
             beam.pvalue.TaggedOutput(
@@ -88,6 +90,7 @@ class _Routing(beam.DoFn):
                     url=printable(url),
                     origin=printable(origin),
                     excerpt=printable(text[: self.rejects.excerpt_chars]),
+                    found=printable(found),
                 ),
             )
         ]
@@ -148,6 +151,8 @@ class _JudgeDocument(_Routing):
         start = time.perf_counter()
         try:
             result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
+            finding = result if isinstance(result, Finding) else NOTHING
+            result = finding.answer if finding is not NOTHING else result
             if isinstance(result, Drop):
                 self._check(result)
             elif self.splits:
@@ -164,9 +169,10 @@ class _JudgeDocument(_Routing):
         self.counters.seconds += time.perf_counter() - start
         size = content_size(doc)
         self.counters.add(doc.source, "in", "", size)
+        self.counters.add_found(doc.source, finding.found, size)
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) else ""
-            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text)
+            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding.summary)
         results = result if self.splits else (result,)
         kept = size if result is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))

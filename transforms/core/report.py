@@ -28,7 +28,8 @@ from refinery.transforms.core.side_outputs import in_global_window, merge_side_o
 DEAD_SCHEMA = pa.schema(
     [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
 )
-REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in ("stage", "reason", "source", "url", "origin", "excerpt")])
+REJECT_COLUMNS = ("stage", "reason", "source", "url", "origin", "excerpt", "found")
+REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
 RECORD_SCHEMAS = {"dead": ("dead_letters", DEAD_SCHEMA), "reject": ("rejects", REJECT_SCHEMA)}
 ROWS_PER_PART = 100_000
 

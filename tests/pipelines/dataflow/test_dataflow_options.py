@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from refinery.pipelines.training import sample
 from refinery.pipelines.dataflow import launch_flags as dataflow
 from refinery.pipelines.dataflow.flag_checks import check_reach, named_files
 from refinery.pipelines.dataflow.launch_flags import DEFAULTS, fill_in, hidden_path, without
 from refinery.pipelines.recipe.plain_yaml import RecipeError
+from refinery.pipelines.training import sample
 from refinery.transforms.core import memory
 from tests.pipelines.dataflow_graphs import NEEDED, OUTPUT, WORK, demo_recipe
 

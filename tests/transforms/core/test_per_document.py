@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import Document, Drop, RawDocument, hash64
+from refinery.loader.format.funnel import check_funnel
+from refinery.pipelines.run.funnel import build_funnel, funnel_table
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64
 from refinery.transforms.core.per_document import Damaged, PerDocument, PerFile, Skipped
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
@@ -146,3 +148,30 @@ def test_take_side_outputs_hands_out_once() -> None:
     pipeline | beam.Create([make_document("x")]) | PerDocument("stage", judge)
     assert len(take_side_outputs(pipeline)) == 1
     assert take_side_outputs(pipeline) == []
+
+
+def find_numbers(doc: Document) -> Document | Drop | Finding:
+    names = tuple(f"number/{word}" for word in doc.text.split() if word.isdigit())
+    answer = Drop("is-bad") if "drop" in doc.text else doc
+    return Finding(answer, names) if names else answer
+
+
+def test_findings_are_counted_by_group_and_name_and_drops_with_one_are_listed() -> None:
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        docs = pipeline | beam.Create([make_document(text) for text in ("drop 7", "keep 7 8", "drop", "keep")])
+        kept = docs | PerDocument("stage", find_numbers, rejects=RejectParams(rate=0.0))
+        return [kept, merge_side_outputs(pipeline)]
+
+    docs, records = run_and_collect(build)
+    assert sorted(doc.text for doc in docs) == ["keep", "keep 7 8"]
+    listed = [orjson.loads(record) for record in records if b'"reject"' in record]
+    assert [(row["reason"], row["found"]) for row in listed] == [("is-bad", "number/7")]
+    (row,) = build_funnel(merge_records(r for r in records if b'"reject"' not in r)["counters"], ["stage"], ["s"])
+    assert row["found"] == {"number": {"documents": 2, "bytes": 14, "items": 2}}
+    assert check_funnel([row]) == []
+    assert "  = number: 2 items in 2 documents" in funnel_table([row], {}, 0)
+
+
+def test_a_long_finding_names_the_first_ten() -> None:
+    found = Finding(Drop("is-bad"), tuple(f"g/{i}" for i in range(25)))
+    assert found.summary.startswith("g/0, g/1, ") and found.summary.endswith("g/9 and 15 more")

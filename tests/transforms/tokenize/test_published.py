@@ -56,7 +56,10 @@ def test_a_sentencepiece_model_stays_alone() -> None:
 class Hub(BaseHTTPRequestHandler):
     """The two requests that a file of a repository takes."""
 
-    files: ClassVar = {f"/org/name/resolve/{COMMIT}/tokenizer.json": json.dumps(spec_with_ends()).encode()}
+    files: ClassVar = {
+        f"/org/name/resolve/{COMMIT}/tokenizer.json": json.dumps(spec_with_ends()).encode(),
+        f"/datasets/org/name/resolve/{COMMIT}/items.jsonl": b'{"question": "?"}',
+    }
 
     def do_HEAD(self) -> None:
         self.answer(body=False)
@@ -115,6 +118,10 @@ def test_a_commit_that_is_there_needs_no_hub(hub: None, monkeypatch: pytest.Monk
     assert "\n" not in str(error.value)
 
 
+def test_a_file_of_a_data_set(hub: None) -> None:
+    assert read_hub_file(f"hf://datasets/org/name@{COMMIT}/items.jsonl") == b'{"question": "?"}'
+
+
 def test_a_file_that_the_repository_lacks(hub: None) -> None:
     with pytest.raises(OSError, match=rf"^hf://org/name@{COMMIT}/other\.model: ") as error:
         read_hub_file(f"hf://org/name@{COMMIT}/other.model")
@@ -136,5 +143,6 @@ def test_only_a_commit_is_a_version(path: str) -> None:
 def test_names_of_repositories() -> None:
     assert parse_hub(f"hf://gpt2@{COMMIT}") == ("gpt2", COMMIT, "tokenizer.json")
     assert parse_hub(f"hf://org/name@{COMMIT}/a/b.model") == ("org/name", COMMIT, "a/b.model")
+    assert parse_hub(f"hf://datasets/org/name@{COMMIT}/a/b.jsonl") == ("org/name", COMMIT, "a/b.jsonl")
     with pytest.raises(ValueError, match=r"; a Hugging Face id is written hf://org/name@COMMIT\)"):
         load_tokenizer("org/name")

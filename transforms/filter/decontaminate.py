@@ -1,0 +1,157 @@
+"""Documents that hold items of benchmarks: dropped, or the items cut out of them.
+
+An n-gram of 13 words that a document shares with an item is enough (GPT-3, Brown et al. 2020, appendix C); which
+n-grams count, and how short items are found, is in ngram_index.py.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from refinery.transforms.core.document import Document, Drop, Finding
+from refinery.transforms.core.params import Count, Params, Positive
+from refinery.transforms.core.resources import read_list_file
+from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.filter.benchmarks import BenchmarkParams, Benchmarks
+from refinery.transforms.filter.boilerplate import BOILERPLATE
+from refinery.transforms.filter.ngram_index import NgramIndex, build_index
+
+GPT3 = "Brown et al. 2020, appendix C"
+MAX_WORD = 40  # characters that a cut is moved at most, so that it leaves whole words
+
+
+class DecontaminateParams(Params):
+    """Which benchmarks, and what becomes of a document that holds items of them."""
+
+    benchmarks: Annotated[tuple[BenchmarkParams, ...], Field(min_length=1)]
+    """the items: files, or mappings with `path` and how to read it"""
+    ngram: Annotated[int, Field(ge=8, le=32)] = 13  # GPT-3's longest
+    """words that a document and an item must have in common"""
+    action: Literal["drop", "cut"] = "drop"
+    """`drop` refuses the document, `cut` takes the items out of it"""
+    max_items: Positive = 10
+    """an n-gram that more items have is an instruction or a licence, and proves nothing"""
+    ignore: tuple[str, ...] = ()
+    """text files whose n-grams prove nothing either, local or `gs://`; common licences and notices are known"""
+    margin: Count = 200
+    """characters that `cut` also takes on each side of an n-gram"""
+    min_chars: Count = 200
+    """a piece of fewer characters that cuts leave is taken out as well"""
+    max_cuts: Positive = 10
+    """a document with more cuts is dropped"""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What `judge_contamination` needs: the table, and what benchmarks are called."""
+
+    index: NgramIndex
+    names: tuple[str, ...]
+
+    def label(self, item: int) -> str:
+        """benchmark/item."""
+        return f"{self.names[self.index.benchmarks[item]]}/{self.index.names[item].as_py()}"
+
+
+@lru_cache(maxsize=2)
+def load_benchmarks(params: DecontaminateParams) -> Contents:
+    """The table of all benchmarks, once per process: about 5 s for a million n-grams, 15 bytes each.
+
+    Raises ValueError, one line, for a file that cannot be read and for benchmarks without anything to look for.
+    """
+    try:
+        ignored = [read_list_file(path).decode("utf-8-sig") for path in params.ignore]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"ignore: a file given that cannot be read ({error})") from None
+    found = Benchmarks(params.benchmarks)
+    index = build_index(found.read, params.ngram, params.max_items, (*BOILERPLATE, *ignored))
+    if not len(index.keys):
+        raise ValueError(f"benchmarks: {len(index.names)} items given, at least one with something to find is needed")
+    return Contents(index, tuple(found.names))
+
+
+def benchmark_files(params: DecontaminateParams) -> tuple[str, ...]:
+    """All files: their content decides the result."""
+    return (*(benchmark.path for benchmark in params.benchmarks), *params.ignore)
+
+
+def judge_contamination(doc: Document, contents: Contents, params: DecontaminateParams) -> Document | Drop | Finding:
+    """`doc` where it shares no n-gram with an item; else, with the items found, a Drop or the text without them.
+
+    The id stays: it names the text before the cut. Cost: about 100 MB/s, half of it where questions of symbols are
+    among the items.
+    """
+    spans, owners = contents.index.scan(doc.text)
+    if not len(owners):
+        return doc
+    found = tuple(dict.fromkeys(contents.label(item) for item in contents.index.found(owners)))
+    if params.action == "drop":
+        return Finding(Drop("benchmark-overlap"), found)
+    text, cuts = cut_spans(doc.text, spans.tolist(), params.margin, params.min_chars)
+    if cuts > params.max_cuts:
+        return Finding(Drop("many-benchmark-cuts"), found)
+    if not text:
+        return Finding(Drop("little-beside-benchmark"), found)
+    return Finding(replace(doc, text=text, meta={**doc.meta, "benchmark_cuts": cuts}), found)
+
+
+def cut_spans(text: str, spans: Iterable[list[int]], margin: int, min_chars: int) -> tuple[str, int]:
+    """(`text` without these spans and `margin` characters on each side, number of cuts).
+
+    Cuts end at whitespace, where there is any within MAX_WORD characters. Pieces of fewer than `min_chars` characters
+    are left out; a blank line joins the others. Linear in the text and its spans, which are sorted.
+
+    >>> cut_spans("one two three four five", [[8, 13]], 1, 0)
+    ('one\\n\\nfive', 1)
+    """
+    pieces, at, cuts = [], 0, 0
+    for start, end in sorted(spans):
+        start, end = max(0, start - margin), min(len(text), end + margin)
+        if not cuts or start > at:
+            least = max(at, start - MAX_WORD)
+            cut = next((i for i in range(start, least, -1) if text[i - 1].isspace()), at if least == at else start)
+            pieces.append(text[at:cut])
+            cuts += 1
+        most = min(len(text), end + MAX_WORD)
+        at = max(at, next((i for i in range(end, most) if text[i].isspace()), most if most == len(text) else end))
+    pieces.append(text[at:])
+    kept = [piece.strip() for piece in pieces]
+    return "\n\n".join(piece for piece in kept if piece and len(piece) >= min_chars), cuts
+
+
+DECONTAMINATE = Stage(
+    name="decontaminate",
+    version=1,
+    summary="Drop documents that hold items of benchmarks, or cut these out.",
+    params=DecontaminateParams,
+    on=False,
+    judge=judge_contamination,
+    prepare=load_benchmarks,
+    files=benchmark_files,
+    notes=(Note("benchmark_cuts", int, "how often text around items of benchmarks was cut out"),),
+    reasons=(
+        Reason(
+            "benchmark-overlap",
+            "`ngram` words in a row are those of a benchmark's item, or a short question is there as a whole",
+            "look at `found` in `rejects/`; give texts that are quoted everywhere to `ignore`, or take `action: cut`",
+            GPT3,
+        ),
+        Reason(
+            "many-benchmark-cuts",
+            "with `action: cut`, the text falls apart in more than `max_cuts` places",
+            "raise `max_cuts`",
+            GPT3,
+        ),
+        Reason(
+            "little-beside-benchmark",
+            "with `action: cut`, no piece of `min_chars` characters is left",
+            "lower `min_chars` or `margin`",
+            GPT3,
+        ),
+    ),
+)
