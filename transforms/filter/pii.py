@@ -20,7 +20,7 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, read_key
-from refinery.transforms.filter.pii_types.scan import GAP, Hints, number_runs
+from refinery.transforms.filter.pii_types.scan import RUN_HINT, Hints, number_runs
 
 Kind = Literal["email", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "phone", "user_path", "address"]
 
@@ -43,7 +43,9 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule("email", "an e-mail address", "RFC 5321 4.5.3.1, RFC 1035 2.3.4"),
-    Rule("ip", "an IP address, none of a version or an object identifier", "IANA's special-purpose registries, RFC 4291"),
+    Rule(
+        "ip", "an IP address, none of a version or an object identifier", "IANA's special-purpose registries, RFC 4291"
+    ),
     Rule("mac", "a MAC address", "IEEE 802"),
     Rule("iban", "an IBAN of its country's length whose remainder of 97 is 1", "ISO 13616, SWIFT's registry"),
     Rule("card", "a card number with Luhn's digit, of a network's range or next to a cue", "ISO/IEC 7812-1"),
@@ -108,14 +110,18 @@ class PiiParams(Params):
     address_replacement: str = "<ADDRESS>"
     """what takes the place of a street address"""
     pseudonym_key: str = ""
-    """where the secret is that pseudonyms are made with, never the secret: `env:NAME`, a variable of the worker's environment, or a file, local or `gs://`; then `<EMAIL>` becomes `<EMAIL_4f2k7q…>`, the same for the same address in every document. Empty: no pseudonyms"""
+    """where the secret of pseudonyms is, never the secret: `env:NAME` (of the worker's environment)
+    or a file, local or `gs://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address in every
+    document; empty: no pseudonyms"""
     pseudonym_key_id: str = ""
     """eight hexadecimal digits that tell this secret from others; the error without it says them"""
 
     @model_validator(mode="after")
     def _check_key_id(self) -> "PiiParams":
         if self.pseudonym_key_id and not self.pseudonym_key:
-            raise ValueError(f"pseudonym_key_id: {self.pseudonym_key_id!r} given, only with pseudonym_key is it allowed")
+            raise ValueError(
+                f"pseudonym_key_id: {self.pseudonym_key_id!r} given, only with pseudonym_key is it allowed"
+            )
         return self
 
     def replacement(self, kind: Kind) -> str:
@@ -126,7 +132,7 @@ class PiiParams(Params):
 
 HINTS = Hints(
     {
-        "run": rb"[0-9](?:" + GAP + rb"{0,3}[0-9]){5}",
+        "run": RUN_HINT,
         "spelt": emails.SPELT_HINT,
         "ipv4": networks.IPV4_HINT,
         "ipv6": networks.PUBLIC_IPV6_HINT,
@@ -136,7 +142,7 @@ HINTS = Hints(
         "path": places.PATH_HINT,
     }
 )
-NUMBERS = frozenset(("card", "imei", "ssn", "national_id"))
+NUMBERS: tuple[identities.NumberKind, ...] = ("imei", "card", "ssn", "national_id")
 
 
 def find_pii(text: str, params: PiiParams) -> list[Span]:
@@ -171,7 +177,8 @@ def _candidates(data: bytes, params: PiiParams) -> Iterator[tuple[int, int, Kind
     if "run" in hints:
         runs = list(number_runs(data))
         kinds = frozenset(kind for kind in NUMBERS if getattr(params, kind))
-        yield from identities.numbers(data, runs, kinds)
+        if kinds:
+            yield from identities.numbers(data, runs, kinds)
         if params.phone:
             yield from ((start, end, "phone") for start, end in phones.phones(data, runs))
     if params.user_path and "path" in hints:

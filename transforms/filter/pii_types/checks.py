@@ -51,13 +51,13 @@ def luhn_varied(digits: bytes) -> bool:
 
 
 def ssn(digits: bytes) -> bool:
-    """Social security number, United States: no area 000, 666 or 9xx, no group 00, no serial 0000, none of advertisements."""
+    """Social security number, United States: no area 000, 666 or 9xx, group 00, serial 0000, nor 123456789."""
     return (
         digits[:3] not in (b"000", b"666")
         and digits[:1] != b"9"
         and digits[3:5] != b"00"
         and digits[5:] != b"0000"
-        and digits not in (b"123456789", b"111111111")
+        and digits != b"123456789"
     )
 
 
@@ -100,8 +100,12 @@ def norway(digits: bytes) -> bool:
 
 
 def poland(digits: bytes) -> bool:
-    """PESEL: date with the century in the month, check digit modulo 10; the date is not checked by its publisher's tests."""
-    return _weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0 and int(digits[2:4]) % 20 in range(1, 13)
+    """PESEL: date with the century in the month (80: 1800, 20: 2000, 40: 2100, 60: 2200), check digit modulo 10."""
+    century = {8: 1800, 0: 1900, 2: 2000, 4: 2100, 6: 2200}[int(digits[2:3]) // 2 * 2]
+    return (
+        _is_date(century + int(digits[:2]), int(digits[2:4]) % 20, int(digits[4:6]))
+        and _weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
+    )
 
 
 def germany_tax(digits: bytes) -> bool:
@@ -124,7 +128,7 @@ def belgium(digits: bytes) -> bool:
 
 
 def korea(digits: bytes) -> bool:
-    """Resident or foreigner registration number: date, sex and century; numbers since October 2020 have no check digit."""
+    """Resident or foreigner registration number: date, sex and century; no check digit since October 2020."""
     return _is_short_date(digits[:2], int(digits[2:4]), int(digits[4:6])) and digits[6:7] in b"12345678"
 
 
@@ -230,14 +234,17 @@ def finland(number: bytes) -> bool:
     return b"0123456789ABCDEFHJKLMNPRSTUVWXY"[remainder : remainder + 1] == number[10:11]
 
 
-ODD = dict(zip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23), strict=True))  # fmt: skip
+# What a character counts in an odd place: the digits, and the letters A to Z.
+ODD_DIGITS = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21)
+ODD_LETTERS = (*ODD_DIGITS, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 
 
 def italy(number: bytes) -> bool:
-    """Codice fiscale: a letter by the remainder of 26; odd places count by the table of the decree of 23 December 1976."""
+    """Codice fiscale: a letter by the remainder of 26; odd places by the table of the decree of 23 December 1976."""
     text = number.decode()
     even = sum(int(char) if char.isdigit() else ord(char) - 65 for char in text[1:15:2])
-    return (sum(ODD[char] for char in text[0:15:2]) + even) % 26 == ord(text[15]) - 65
+    odd = sum(ODD_DIGITS[int(char)] if char.isdigit() else ODD_LETTERS[ord(char) - 65] for char in text[0:15:2])
+    return (odd + even) % 26 == ord(text[15]) - 65
 
 
 def singapore(number: bytes) -> bool:
@@ -260,6 +267,11 @@ def china(number: bytes) -> bool:
 def britain_insurance(number: bytes) -> bool:
     """NINO: prefixes that are not given."""
     return number[:2] not in (b"BG", b"GB", b"KN", b"NK", b"NT", b"TN", b"ZZ")
+
+
+def britain_driver(number: bytes) -> bool:
+    """Driver number: month (plus 50: women) and day of birth in the sixth to eleventh place; no check digit."""
+    return int(number[6:8]) % 50 in range(1, 13) and 1 <= int(number[8:10]) <= 31
 
 
 def germany_health(number: bytes) -> bool:

@@ -14,7 +14,9 @@ LOCAL = ATOM + rb"(?:\." + ATOM + rb")*"
 DOMAIN = rb"(?:" + LABEL + rb"\.)+(?:xn--[A-Za-z0-9]{2,59}|[A-Za-z]{2,24})"
 EMAIL = compile_bytes(LOCAL + rb"@" + DOMAIN)
 # "<name at example.org>" and "name (at) example.org": written against harvesters, no less personal.
-SPELT_EMAIL = compile_bytes(rb"<(" + LOCAL + rb" at " + DOMAIN + rb")>|(" + LOCAL + rb" ?[\[(]at[\])] ?" + DOMAIN + rb")")
+SPELT_EMAIL = compile_bytes(
+    rb"<(" + LOCAL + rb" at " + DOMAIN + rb")>|(" + LOCAL + rb" ?[\[(]at[\])] ?" + DOMAIN + rb")"
+)
 SPELT_HINT = rb" at [^ <>]*>|[\[(]at[\])]"
 # "icon@2x.png" names a file: none of these is a top-level domain.
 FILE_ENDINGS = frozenset(

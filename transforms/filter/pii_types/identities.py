@@ -9,20 +9,22 @@ python-stdnum's documentation.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 from refinery.transforms.filter.pii_types import checks
 from refinery.transforms.filter.pii_types.payments import CARD_GROUPS, is_card
 from refinery.transforms.filter.pii_types.scan import (
     WORD_BYTES,
     Group,
+    Run,
     before,
     compile_bytes,
-    digit_groups,
     only_digits,
     stands_alone,
 )
 
+NumberKind = Literal["imei", "card", "ssn", "national_id"]
 CUE = rb"(?:[^\w\n][^\n]{0,24})?$"
 
 
@@ -34,8 +36,10 @@ def _cue(words: bytes) -> bytes:
 
 
 GENERIC_CUE = (
-    rb"national (?:id|identity|insurance|identification)\w*|identity (?:card|number|code|no)|id (?:card|number|code|no)|identification (?:number|code|no)"
-    rb"|personal (?:code|number|id\w*)|tax (?:id\w*|number|no|file)|tin|taxpayer\w*|social (?:security|insurance)\w*|ssn|citizen\w* (?:id|number|card)"
+    rb"national (?:id|identity|insurance|identification)\w*|identity (?:card|number|code|no)|id (?:card"
+    rb"|number|code|no)|identification (?:number|code|no)"
+    rb"|personal (?:code|number|id\w*)|tax (?:id\w*|number|no|file)|tin|taxpayer\w*|social (?:security"
+    rb"|insurance)\w*|ssn|citizen\w* (?:id|number|card)"
 )
 
 
@@ -50,12 +54,16 @@ class Numeric(NamedTuple):
 
 # Sizes of groups with a separator between them; a single size is a number in one piece.
 NUMERIC = (
-    Numeric(((3, 4, 4, 2),), checks.switzerland, True, rb"ahv\w*|avs|sozialversicherung\w*"),  # 756.1234.5678.97: EAN-13
+    Numeric(
+        ((3, 4, 4, 2),), checks.switzerland, True, rb"ahv\w*|avs|sozialversicherung\w*"
+    ),  # 756.1234.5678.97: EAN-13
     Numeric(((3, 3, 3, 2),), checks.brazil, True, rb"cpf"),  # 529.982.247-25: two digits modulo 11
     Numeric(((11,),), checks.brazil, False, rb"cpf"),
     Numeric(((11,),), checks.turkey, True, rb"tckn|tc|kimlik\w*"),  # two check digits
-    Numeric(((11,), (6, 5)), checks.norway, True, rb"f\xc3\xb8dselsnummer|personnummer|fnr"),  # date, two digits modulo 11
-    Numeric(((11,),), checks.poland, False, rb"pesel"),  # date, digit modulo 10
+    Numeric(
+        ((11,), (6, 5)), checks.norway, True, rb"f\xc3\xb8dselsnummer|personnummer|fnr"
+    ),  # date, two digits modulo 11
+    Numeric(((11,),), checks.poland, True, rb"pesel"),  # date, digit modulo 10
     Numeric(((11,),), checks.germany_tax, False, rb"steuer\w*|idnr|st\.?-?nr|tin"),  # ISO 7064 modulo 11, 10
     Numeric(((6, 3, 2), (2, 2, 2, 3, 2)), checks.belgium, True, rb"rijksregister\w*|registre national"),  # modulo 97
     Numeric(((11,),), checks.belgium, False, rb"rijksregister\w*|registre national"),
@@ -63,12 +71,19 @@ NUMERIC = (
     Numeric(((13,),), checks.korea, False, rb"rrn|frn"),
     Numeric(((13,),), checks.south_africa, True, rb"sa id|rsa id"),  # date, citizenship, Luhn
     Numeric(((1, 4, 5, 2, 1),), checks.thailand, True),  # digit modulo 11
-    Numeric(((13,),), checks.thailand, False, rb"thai\w*|\xe0\xb8\x9b\xe0\xb8\xa3\xe0\xb8\xb0\xe0\xb8\x8a\xe0\xb8\xb2\xe0\xb8\x8a\xe0\xb8\x99"),
+    Numeric(
+        ((13,),),
+        checks.thailand,
+        False,
+        rb"thai\w*|\xe0\xb8\x9b\xe0\xb8\xa3\xe0\xb8\xb0\xe0\xb8\x8a\xe0\xb8\xb2\xe0\xb8\x8a\xe0\xb8\x99",
+    ),
     Numeric(((8, 4), (6, 4)), checks.sweden, True, rb"pnr|personnummer"),  # date, Luhn
     Numeric(((12,),), checks.sweden_in_one, True),
     Numeric(((12,), (10,)), checks.sweden, False, rb"pnr|personnummer|swedish"),
     Numeric(((6, 4),), checks.denmark, False, rb"cpr\w*"),  # date
-    Numeric(((13,), (1, 2, 2, 2, 3, 3, 2), (15,)), checks.france, True, rb"nir|s\xc3\xa9curit\xc3\xa9 sociale|insee"),  # modulo 97
+    Numeric(
+        ((13,), (1, 2, 2, 2, 3, 3, 2), (15,)), checks.france, True, rb"nir|s\xc3\xa9curit\xc3\xa9 sociale|insee"
+    ),  # modulo 97
     Numeric(((4, 4, 4),), checks.india, True, rb"aadhaar|aadhar|uidai"),  # Verhoeff
     Numeric(((12,),), checks.india, False, rb"aadhaar|aadhar|uidai"),
     Numeric(((3, 3, 3),), checks.canada, False, rb"sin|nas|social insurance\w*|assurance sociale"),  # Luhn
@@ -79,7 +94,12 @@ NUMERIC = (
     Numeric(((9,), (4, 2, 3)), checks.netherlands, False, rb"bsn|burgerservicenummer|sofi"),  # modulo 11
     Numeric(((9,), (3, 3, 3)), checks.portugal, False, rb"nif|contribuinte"),  # modulo 11
     Numeric(((3, 2, 4),), checks.itin, True, rb"itin"),
-    Numeric(((9,), (10,), (11,), (12,)), checks.varied, False, rb"nin|bvn|driv\w+ licen[cs]e|licen[cs]e (?:number|no)|passport|rvnr|tin"),
+    Numeric(
+        ((9,), (10,), (11,), (12,)),
+        checks.varied,
+        False,
+        rb"nin|bvn|driv\w+ licen[cs]e|licen[cs]e (?:number|no)|passport|rvnr|tin",
+    ),
     Numeric(((3, 3, 3, 3), (3, 3, 3)), checks.varied, False, rb"tin"),
 )
 
@@ -93,21 +113,47 @@ class Lettered(NamedTuple):
     cue: bytes = rb""
 
 
-PASSPORT = rb"passport\w*|pasaporte|passeport|passaporto|reisepass\w*|\xec\x97\xac\xea\xb6\x8c\w*|\xec\x97\xac\xea\xb6\x8c[\x80-\xff]*"
+PASSPORT = (
+    rb"passport\w*|pasaporte|passeport|passaporto|reisepass\w*|\xec\x97\xac\xea\xb6\x8c\w*"
+    rb"|\xec\x97\xac\xea\xb6\x8c[\x80-\xff]*"
+)
 LETTERED = (
     Lettered(rb"[0-9]{7,8}-?[A-Za-z]", checks.spain, True, rb"dni|nif"),  # letter by the remainder of 23
     Lettered(rb"[XYZxyz]-?[0-9]{7}-?[A-Za-z]", checks.spain, True, rb"nie"),
     Lettered(rb"[0-9]{6}[-+A-FU-Y][0-9]{3}[0-9A-FHJ-NPR-Y]", checks.finland, True, rb"hetu"),  # date, remainder of 31
-    Lettered(rb"(?i:[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z])", checks.italy, True, rb"codice fiscale|cf"),
+    Lettered(
+        rb"(?i:[A-Z]{6}[0-9]{2}[A-EHLMPR-T][0-9]{2}[A-Z][0-9]{3}[A-Z])", checks.italy, True, rb"codice fiscale|cf"
+    ),
     Lettered(rb"[STFGMstfgm][0-9]{7}[A-Za-z]", checks.singapore, True, rb"nric|fin"),
     Lettered(rb"[1-9][0-9]{5}(?:19|20)[0-9]{9}[0-9Xx]", checks.china, True),  # date, ISO 7064 modulo 11-2
-    Lettered(rb"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", checks.britain_insurance, True),
+    Lettered(
+        rb"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", checks.britain_insurance, True
+    ),
     Lettered(rb"[A-Z]{3}[ABCFGHLJPT][A-Z][0-9]{4}[A-Z]", checks.always, False, rb"pan|income tax|permanent account"),
-    Lettered(rb"[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}", checks.always, True),
-    Lettered(rb"[A-Z][0-9]{9}", checks.germany_health, True, rb"kvnr|krankenversicher\w*|egk\w*"),  # Luhn, letter as digits
-    Lettered(rb"[0-9]{8}[A-Z][0-9]{3}", checks.germany_pension, True, rb"rvnr|sozialversicherung\w*|rentenversicherung\w*"),
-    Lettered(rb"[A-Z0-9]{5}[0-9]{4}[A-Z]{2}[A-Z0-9]{3}[A-Z]{2}|[A-Z9]{5}[0-9]{6}[A-Z9]{2}[A-Z0-9]{3}", checks.varied, False, rb"driv\w+ licen[cs]e|licen[cs]e"),
-    Lettered(rb"[A-Za-z]{1,3}[0-9]{6,8}|[A-Za-z][0-9]{3}[A-Za-z][0-9]{4}|[CFGHJK][0-9CFGHJ-NPRTV-Z]{8}", checks.varied, False, PASSPORT),
+    Lettered(
+        rb"[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}",
+        checks.always,
+        True,
+    ),
+    Lettered(
+        rb"[A-Z][0-9]{9}", checks.germany_health, True, rb"kvnr|krankenversicher\w*|egk\w*"
+    ),  # Luhn, letter as digits
+    Lettered(
+        rb"[0-9]{8}[A-Z][0-9]{3}", checks.germany_pension, True, rb"rvnr|sozialversicherung\w*|rentenversicherung\w*"
+    ),
+    Lettered(rb"[A-Z][A-Z9]{4}[0-9]{6}[A-Z9]{2}[0-9][A-Z]{2}", checks.britain_driver, True),
+    Lettered(
+        rb"[A-Z]{2}[0-9]{7}[A-Z]|[A-Z][0-9]{7,14}",
+        checks.varied,
+        False,
+        rb"driv\w+ licen[cs]e|licen[cs]e (?:number|no)|patente",
+    ),
+    Lettered(
+        rb"[A-Za-z]{1,3}[0-9]{6,8}|[A-Za-z][0-9]{3}[A-Za-z][0-9]{4}|[CFGHJK][0-9CFGHJ-NPRTV-Z]{8}",
+        checks.varied,
+        False,
+        PASSPORT,
+    ),
 )
 LETTERED_HINT = rb"|".join(
     (
@@ -116,6 +162,8 @@ LETTERED_HINT = rb"|".join(
         rb"[A-Za-z]{6}[0-9]{2}[A-Za-z][0-9]{2}",
         rb"[A-Za-z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2}",
         rb"[A-Z]{5}[0-9]{4}[A-Z]",
+        rb"[A-Z9]{3}[0-9]{6}[A-Z9]{2}[0-9]",
+        rb"[CFGHJK][0-9CFGHJ-NPRTV-Z]{8}",
         rb"[1-9][A-Z][A-Z0-9][0-9]-?[A-Z][A-Z0-9][0-9]-?[A-Z]{2}",
         rb"[A-Za-z][0-9]{3}[A-Za-z][0-9]{4}",
     )
@@ -127,8 +175,8 @@ SSN_GROUPS = frozenset(((3, 2, 4), (9,)))
 MAX_GROUPS = 7  # of the longest way of writing
 
 
-def _by_groups() -> dict[tuple[int, ...], tuple[tuple[Numeric, object], ...]]:
-    found: dict[tuple[int, ...], tuple[tuple[Numeric, object], ...]] = {}
+def _by_groups() -> dict[tuple[int, ...], tuple[tuple[Numeric, Any], ...]]:
+    found: dict[tuple[int, ...], tuple[tuple[Numeric, Any], ...]] = {}
     for line in NUMERIC:
         cue = compile_bytes(_cue(rb"|".join(filter(None, (GENERIC_CUE, line.cue)))))
         for groups in line.groups:
@@ -139,34 +187,32 @@ def _by_groups() -> dict[tuple[int, ...], tuple[tuple[Numeric, object], ...]]:
 BY_GROUPS = _by_groups()
 WRITTEN = frozenset((*BY_GROUPS, *CARD_GROUPS, *IMEI_GROUPS, *SSN_GROUPS))
 LETTERED_FORMS = tuple(
-    (line, compile_bytes(line.form), compile_bytes(_cue(rb"|".join(filter(None, (GENERIC_CUE, line.cue)))))) for line in LETTERED
+    (line, compile_bytes(line.form), compile_bytes(_cue(rb"|".join(filter(None, (GENERIC_CUE, line.cue))))))
+    for line in LETTERED
 )
 LETTERED_ANY = compile_bytes(rb"\b(?:" + rb"|".join(line.form for line in LETTERED) + rb")\b")
 
 
-def numbers(
-    data: bytes, runs: Iterable[tuple[int, int]], kinds: frozenset[str]
-) -> Iterator[tuple[int, int, str]]:
+def numbers(data: bytes, runs: Iterable[Run], kinds: frozenset[NumberKind]) -> Iterator[tuple[int, int, NumberKind]]:
     """Cards, SSNs, IMEIs and national numbers among stretches of digits, those of `kinds`.
 
     Linear: from each group at most MAX_GROUPS are looked at, and a way of writing is one look-up.
     """
-    for run_start, run_end in runs:
-        groups = digit_groups(data, run_start, run_end)
+    for run in runs:
         at = 0
-        while at < len(groups):
-            found = _longest(data, groups[at : at + MAX_GROUPS], kinds)
+        while at < len(run.groups):
+            found = _longest(data, run.groups[at : at + MAX_GROUPS], kinds)
             if found is None:
                 at += 1
                 continue
             count, kind = found
-            yield groups[at].start, groups[at + count - 1].end, kind
+            yield run.groups[at].start, run.groups[at + count - 1].end, kind
             at += count
 
 
-def _longest(data: bytes, groups: list[Group], kinds: frozenset[str]) -> tuple[int, str] | None:
+def _longest(data: bytes, groups: list[Group], kinds: frozenset[NumberKind]) -> tuple[int, NumberKind] | None:
     """How many groups make a number, and of which kind."""
-    sizes = tuple(group.end - group.start for group in groups)
+    sizes = tuple([end - start for start, end in groups])
     for count in range(len(groups), 0, -1):
         written = sizes[:count]
         if written not in WRITTEN:
@@ -182,10 +228,12 @@ def _longest(data: bytes, groups: list[Group], kinds: frozenset[str]) -> tuple[i
 
 def _is_even(data: bytes, groups: list[Group]) -> bool:
     """Whether single separators stand between the groups: a row of columns is no number."""
-    return all(len(data[a.end : b.start].decode(errors="replace")) == 1 for a, b in zip(groups, groups[1:], strict=False))
+    return all(len(data[a.end : b.start].decode(errors="replace")) == 1 for a, b in pairwise(groups))
 
 
-def _kind(data: bytes, start: int, end: int, written: tuple[int, ...], kinds: frozenset[str]) -> str:
+def _kind(
+    data: bytes, start: int, end: int, written: tuple[int, ...], kinds: frozenset[NumberKind]
+) -> NumberKind | None:
     digits, left = only_digits(data[start:end]), before(data, start)
     if "imei" in kinds and written in IMEI_GROUPS and checks.luhn_varied(digits) and IMEI_CUE.search(left):
         return "imei"
@@ -199,14 +247,16 @@ def _kind(data: bytes, start: int, end: int, written: tuple[int, ...], kinds: fr
         for line, cue in BY_GROUPS.get(written, ()):
             if line.check(digits) and (line.bare or cue.search(left)):
                 return "national_id"
-    return ""
+    return None
 
 
 def lettered(data: bytes) -> Iterator[tuple[int, int]]:
     """National numbers with letters in them. Linear."""
     for match in LETTERED_ANY.finditer(data):
         start, end = match.span()
-        if start and data[start - 1] in b"-./+=&%#$@_" or end < len(data) and (data[end] in b"-/=@+" and end + 1 < len(data) and data[end + 1] in WORD_BYTES):
+        if start and data[start - 1] in b"-./+=&%#$@_":
+            continue
+        if end + 1 < len(data) and data[end] in b"-/=@+" and data[end + 1] in WORD_BYTES:
             continue
         value = data[start:end]
         compact = value.translate(None, b" -").upper() if value[6:7] not in b"+-" or not value[:6].isdigit() else value

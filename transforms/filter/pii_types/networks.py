@@ -4,8 +4,8 @@ Four numbers with dots between them are an address, a version, a section or an o
 them decides, and numbers below 32 are no address without a word that says so.
 
 Sources: IANA's special-purpose address registries (through `ipaddress`), RFC 4291 (notation of IPv6), IEEE 802
-(notation of MAC addresses, with hyphens; with colons and dots as systems print them). To redact only public IP addresses
-is FineWeb's rule (Penedo et al. 2024).
+(notation of MAC addresses, with hyphens; with colons and dots as systems print them). To redact only public IP
+addresses is FineWeb's rule (Penedo et al. 2024).
 """
 
 import ipaddress
@@ -21,19 +21,29 @@ IPV6 = compile_bytes(rb"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,
 PUBLIC_IPV6_HINT = rb"[23][0-9A-Fa-f]{3}:[0-9A-Fa-f:]|(?:[0-9A-Fa-f]{1,4}:){6}"
 IPV6_HINT = rb"::|(?:[0-9A-Fa-f]{1,4}:){6}"
 VERSION_CUE = compile_bytes(
-    rb"(?i)(?:\b(?:version|versions|ver|v|release|releases|released|build|builds|firmware|revision|rev|update|patch|section|sections|chapter"
-    rb"|clause|table|figure|appendix|article|paragraph|rule|item|rfc|oid|oids|driver|kernel|upgrade|upgraded|since|python|java"
-    rb"|\w*version\w*|\w*_ver|\w*oid|assembly\w*|productversion|ptr|mib|snmp\w*|iso|sec)\b[^\w\n]{0,6}(?:is |of |to |id )?"
+    rb"(?i)(?:\b(?:version|versions|ver|v|release|releases|released|build|builds|firmware|revision|rev"
+    rb"|update|patch|section|sections|chapter"
+    rb"|clause|table|figure|appendix|article|paragraph|rule|item|rfc|oid|oids|driver|kernel|upgrade"
+    rb"|upgraded|since|python|java"
+    rb"|\w*version\w*|\w*_ver|\w*oid|assembly\w*|productversion|ptr|mib|snmp\w*|iso"
+    rb"|sec)\b[^\w\n]{0,6}(?:is |of |to |id )?"
     rb"|\xc2\xa7 ?|[A-Za-z0-9]/|[A-Za-z][-_])$"
 )
-# Above or beside it on the line: the neighbours are versions, too.
-VERSION_NEIGHBOUR = compile_bytes(rb"(?i)(?:\b[0-9]+(?:\.[0-9]+){1,4}[ \t]*[|,;/`*'\"]{0,4}(?: and| or| to)?[ \t]*[|`*'\"]{0,4}[ \t]*)$")
+# Between two of a list: what is beside a version is one, too.
+BESIDE = compile_bytes(rb"^[ \t,;|/`*'\"()-]{1,8}(?:(?:and|or|to)[ \t`*'\"]{1,4})?$")
+NEIGHBOUR = compile_bytes(
+    rb"(?:^|[^0-9.])((?:[0-9]+\.){1,4}[0-9]+)[ \t,;|/`*'\"]{1,8}(?:(?:and|or|to)[ \t`*'\"]{1,4})?$"
+)
+BESIDE_BYTES = 12
 ADDRESS_CUE = compile_bytes(
-    rb"(?i)(?:\b(?:ip|ips|ipv4|address|addresses|addr|host|hosts|server|servers|dns|ping|from|gateway|client|subnet|netmask|cidr"
-    rb"|\w*_ip|\w*_addr\w*|nameserver|private|network|lan|wan|vpn|proxy|router|peer|listen|bind|ssh|telnet|whois|port)\b\W{0,4}\w{0,8}\W{0,3}|//|IN A +)$"
+    rb"(?i)(?:\b(?:ip|ips|ipv4|address|addresses|addr|host|hosts|server|servers|dns|ping|from|gateway"
+    rb"|client|subnet|netmask|cidr"
+    rb"|\w*_ip|\w*_addr\w*|nameserver|private|network|lan|wan|vpn|proxy|router|peer|listen|bind|ssh"
+    rb"|telnet|whois|port)\b\W{0,4}\w{0,8}\W{0,3}|//|IN A +)$"
 )
 PORT = compile_bytes(rb"^:[0-9]{2,5}\b|^/[0-9]{1,2}\b")
 SMALL_OCTET = 32  # four numbers below this are rather a version or a section than an address (1 in 4,096 of these)
+LAST_ARC = 2  # object identifiers begin with 0, 1 or 2 (ITU-T X.660)
 GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 PAIR = rb"[0-9A-Fa-f]{2}"
@@ -45,15 +55,21 @@ MAC_FORMS = (
 MAC_HINT = rb"|".join(MAC_FORMS)
 MAC = compile_bytes(MAC_HINT)
 LETTERS = re.compile(rb"[A-Fa-f]")
-MAC_CUE = compile_bytes(rb"(?i)\b(?:mac|ether|ethernet|hwaddr|hardware|physical|bssid|link/ether|lladdr|wlan\w*|eth[0-9])\b[^\n]{0,24}$")
+MAC_CUE = compile_bytes(
+    rb"(?i)\b(?:mac|ether|ethernet|hwaddr|hardware|physical|bssid|link/ether|lladdr|wlan\w*|eth[0-9])\b[^\n]{0,24}$"
+)
 NO_CARD = frozenset((b"000000000000", b"ffffffffffff"))  # unset, and broadcast
 
 
 def ipv4(data: bytes, private: bool) -> Iterator[tuple[int, int]]:
     """Addresses of four decimal numbers. private: also those of ranges that IANA reserves. Linear."""
+    refused = -BESIDE_BYTES
     for match in IPV4.finditer(data):
         start, end = match.span()
-        if _is_ipv4(data, start, end) and (private or ipaddress.IPv4Address(data[start:end].decode()).is_global):
+        beside = start - refused <= BESIDE_BYTES and bool(BESIDE.match(data[refused:start]))
+        if not _is_ipv4(data, start, end, beside):
+            refused = end
+        elif private or ipaddress.IPv4Address(data[start:end].decode()).is_global:
             yield start, end
 
 
@@ -81,7 +97,9 @@ def macs(data: bytes) -> Iterator[tuple[int, int]]:
         sign = b"." if sign not in (b":", b"-") else sign
         if start and (data[start - 1] in WORD_BYTES or (data[start - 1 : start] == sign)):
             continue
-        if end < len(data) and (data[end] in WORD_BYTES or (data[end : end + 1] == sign and data[end + 1 : end + 2].isalnum())):
+        if end < len(data) and (
+            data[end] in WORD_BYTES or (data[end : end + 1] == sign and data[end + 1 : end + 2].isalnum())
+        ):
             continue
         if value.translate(None, b":-.").lower() in NO_CARD:
             continue
@@ -89,7 +107,8 @@ def macs(data: bytes) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _is_ipv4(data: bytes, start: int, end: int) -> bool:
+def _is_ipv4(data: bytes, start: int, end: int, beside: bool) -> bool:
+    """Whether four numbers are an address. beside: those before them were none."""
     left, right = before(data, start)[-32:], data[end : end + 8]
     if left and (left[-1] in WORD_BYTES or left[-1] in b".-"):
         return False
@@ -101,10 +120,11 @@ def _is_ipv4(data: bytes, start: int, end: int) -> bool:
         return False
     if ADDRESS_CUE.search(left):
         return True
-    if VERSION_NEIGHBOUR.search(left) and not IPV4.search(left):
+    neighbour = NEIGHBOUR.search(left)
+    if beside or (neighbour and not IPV4.fullmatch(neighbour.group(1))):
         return False
     octets = [int(octet) for octet in data[start:end].split(b".")]
-    return sum(octet >= SMALL_OCTET for octet in octets) >= 2 or octets[0] >= SMALL_OCTET
+    return octets[0] > LAST_ARC and any(octet >= SMALL_OCTET for octet in octets)
 
 
 def _is_ipv6(candidate: str, private: bool) -> bool:

@@ -50,6 +50,8 @@ def _plans(scope: str) -> Any:
     patterns = set()
     for region in phonenumbers.SUPPORTED_REGIONS:
         metadata = PhoneMetadata.metadata_for_region(region)
+        if metadata is None:
+            continue
         if metadata.national_prefix == "0" and (found := getattr(metadata, scope)) is not None:
             patterns.add(found.national_number_pattern)
     plans = re2.Set.FullMatchSet(byte_options())

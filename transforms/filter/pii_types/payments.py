@@ -11,8 +11,10 @@ from refinery.transforms.filter.pii_types.scan import WORD_BYTES, before, compil
 # Groups of digits as cards are printed; one group for those that are not.
 CARD_GROUPS = frozenset(((4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), *((size,) for size in range(12, 20))))
 CARD_CUE = compile_bytes(
-    rb"(?i)\b(?:cards?|visa|master ?card|maestro|amex|american express|discover|diners|jcb|union ?pay|credit|debit|pan|ccn?|cc_?(?:num|number|no)"
-    rb"|carte|tarjeta|karte|kreditkarte|kart\w{0,4}|carta|cart\xc3\xa3o|cardnumber|card_?(?:num|number|no))\b[^\n]{0,32}$"
+    rb"(?i)\b(?:cards?|visa|master ?card|maestro|amex|american express|discover|diners|jcb|union ?pay"
+    rb"|credit|debit|pan|ccn?|cc_?(?:num|number|no)"
+    rb"|carte|tarjeta|karte|kreditkarte|kart\w{0,4}|carta|cart\xc3\xa3o|cardnumber|card_?(?:num|number"
+    rb"|no))\b[^\n]{0,32}$"
 )
 # What networks issue: first digits, and lengths. Others need a cue.
 NETWORKS = (
@@ -102,7 +104,9 @@ def _iban_end(data: bytes, start: int) -> int | None:
     if at < len(data) and data[at] in WORD_BYTES:
         return None
     country, rest = bytes(value).upper(), bytes(value[4:])
-    if sum(map(str.isdigit, rest.decode())) < MIN_IBAN_DIGITS or not (rest.isupper() or rest.islower() or rest.isdigit()):
+    if sum(map(str.isdigit, rest.decode())) < MIN_IBAN_DIGITS or not (
+        rest.isupper() or rest.islower() or rest.isdigit()
+    ):
         return None
     number = "".join(str(int(char, 36)) for char in (country[4:] + country[:4]).decode())
     return at if int(number) % 97 == 1 else None

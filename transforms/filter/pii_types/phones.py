@@ -10,11 +10,13 @@ Sources: ITU-T E.164 (at most 15 digits), the North American Numbering Plan (are
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from refinery.transforms.filter.pii_types.numbering import is_international, is_national, is_north_american
 from refinery.transforms.filter.pii_types.scan import (
     GAP,
     Group,
+    Run,
     before,
     compile_bytes,
     digit_groups,
@@ -35,6 +37,7 @@ FORMS = (
     rb"0[1-9][0-9]{8,9}",  # 05321234567
 )
 FORM = compile_bytes(rb"(?:" + rb"|".join(FORMS) + rb")" + EXTENSION)
+EXTENSION_BYTES = 12
 EXTENSION_BEHIND = compile_bytes(rb"^ ?(?:x|ext\.?) ?[0-9]{1,6}\b")
 NOT_A_PHONE = compile_bytes(
     rb"^(?:[0-3]?[0-9][./-][01]?[0-9][./-][12][0-9]{3}(?:[^0-9]|$)"  # 31.12.2020
@@ -43,7 +46,7 @@ NOT_A_PHONE = compile_bytes(
     rb"|(?:19|20)[0-9]{6}$"  # 20201231
     rb"|[1-9][0-9]{0,2}(?:[ .][0-9]{3}){2,}[ .]?$"  # 2 000 000, unless a cue stands right before it
     rb"|(?:(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\.){3}[0-9]{1,3}$"  # 10.0.0.1
-    rb"|[0-9]+\.[0-9]+$)"  # 3.141592
+    rb"|\+?[0-9]+\.[0-9]+$)"  # 3.141592
 )
 THOUSANDS = compile_bytes(rb"^[1-9][0-9]{0,2}(?: [0-9]{3}){2,}$")
 # ISBN-13 with its prefix 978 or 979 and all its 13 digits; 978 and 979 alone are area codes of Massachusetts.
@@ -55,62 +58,104 @@ STATE = compile_bytes(rb"\b[A-Z]{2},? {1,2}$")
 IBAN_BEFORE = compile_bytes(rb"\b[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} )*$")
 
 NAMES = (
-    rb"tel|tele?phones?|phones?|ph|fax|fon|mobile|mob|cell|cellphones?|cellular|whatsapp|viber|hotline|helpline|toll[- ]free"
+    rb"tel|tele?phones?|phones?|ph|fax|fon|mobile|mob|cellphones?|cellular|whatsapp|viber|hotline|helpline|toll[- ]free"
     rb"|sms|tel\xc3\xa9fono|telefono|t\xc3\xa9l\xc3\xa9phone|t\xc3\xa9l|telefon\w{0,6}|telefone|tlf|telefax|handy|mobil"
     rb"|mobilnummer|telefonnummer|rufnummer|m\xc3\xb3vil|celular|portable|cellulare|gsm|cep"
 )
 # Names in other scripts, where \b knows no words: тел(ефон), 电话, 電話, 手机, 전화.
-BEYOND_ASCII = rb"[\xd1\xd0][\x82\xa2]\xd0\xb5\xd0\xbb(?:\xd0\xb5\xd1\x84\xd0\xbe\xd0\xbd)?|\xe7\x94\xb5\xe8\xaf\x9d|\xe9\x9b\xbb\xe8\xa9\xb1|\xe6\x89\x8b\xe6\x9c\xba|\xec\xa0\x84\xed\x99\x94"
-FILLER = rb"(?:me|us|him|her|them|you|at|on|to|the|my|our|your|is|was|numbers?|no|nr|num|numara\w{0,3}|line|desk|or|and|via)"
-FILLERS = rb"(?:[ \t:.,#('\"-]{1,4}" + FILLER + rb"\b){0,4}"
-NAME_BEFORE = compile_bytes(
-    rb"(?i)(?:\b(?:" + NAMES + rb")|" + BEYOND_ASCII + rb")(?:[^0-9\n\w][^0-9\n+(]{0,20}|[^\x00-\x7f]{0,12}|_?(?:no|number))$"
+BEYOND_ASCII = (
+    rb"[\xd1\xd0][\x82\xa2]\xd0\xb5\xd0\xbb(?:\xd0\xb5\xd1\x84\xd0\xbe\xd0\xbd)?"
+    rb"|\xe7\x94\xb5\xe8\xaf\x9d|\xe9\x9b\xbb\xe8\xa9\xb1|\xe6\x89\x8b\xe6\x9c\xba"
+    rb"|\xec\xa0\x84\xed\x99\x94"
 )
-NAME_ABOVE = compile_bytes(rb"(?i)(?:\b(?:" + NAMES + rb")|" + BEYOND_ASCII + rb")" + FILLERS + rb"[ \t:.#*-]{0,4}\r?\n[ \t>*#/-]{0,16}$")
-VERB_BEFORE = compile_bytes(
-    rb"(?i)\b(?:calls?|called|calling|dial|desk|text|texts|texting|office|home|work|direct|answering|reach(?:ed)?|ring"
-    rb"|contact(?:ed)?|messages?|voicemail|pager|extension)\b" + FILLERS + rb"[ \t:.#*('\"-]{1,4}$"
+FILLER = (
+    rb"(?:phones?|me|us|him|her|them|you|at|on|to|the|my|our|your|is|was|numbers?|no|nr|num"
+    rb"|numara\w{0,3}|line|desk|or|and|via)"
+)
+FILLERS = rb"(?:[ \t:.,#('\"-]{1,4}" + FILLER + rb"\b){0,4}"
+WORDS = rb"(?:\b(?:" + NAMES + rb")|" + BEYOND_ASCII + rb")"
+SAYS_SO = compile_bytes(
+    rb"(?i)(?:"
+    + WORDS
+    + rb"(?:[^0-9\n\w][^0-9\n+(]{0,20}|[^\x00-\x7f]{0,12}|_?(?:no|number))"  # a name, and words between
+    + rb"|"
+    + WORDS
+    + FILLERS
+    + rb"[ \t:.#*-]{0,4}\r?\n[ \t>*#/-]{0,16}"  # a name on the line above
+    + rb"|\b(?:calls?|called|calling|dial|text|texts|texting|answering|reach(?:ed)?|ring|contact(?:ed)?"
+    rb"|messages?|voicemail|pager)\b"
+    + FILLERS
+    + rb"[ \t:.#*('\"-]{1,4}"  # a verb: directly before it
+    + rb"|\bcell(?:[ \t:.#-]{1,4}"
+    + FILLER
+    + rb"\b){1,4}[ \t:.#-]{1,4}"  # my cell is
+    + rb"|\b(?:desk|office|home|work|direct|main|voice|cell)[ \t]{0,2}[:#][ \t:.#*('\"-]{1,4}"  # a label
+    + rb")$"
 )
 # In a list of numbers the cue stands before the first.
 CHAIN_BYTES = 8
 CHAIN = compile_bytes(rb"(?i)^(?:[ \t,;/|]|or|and|y|und|et|&){1,8}$")
 NAME_BEHIND = compile_bytes(
-    rb"(?i)^[ \t,(\[-]{0,3}(?:office|mobile|fax|cell|home|work|tel|phone|voice|direct|desk|main)\b[ \t]*(?:[\n\r,;)\]\\|/.]|$)"
+    rb"(?i)[ \t,(\[-]{0,3}(?:office|mobile|fax|cell|home|work|tel|phone|voice|direct|desk"
+    rb"|main)\b[ \t]*(?:[\n\r,;)\]\\|/.]|$)"
 )
+NAME_BEHIND_BYTES = 24
 MIN_CUED, MAX_CUED = 6, 13  # digits of a subscriber number (E.164 leaves 14 behind a country code of one digit)
 
 
-def phones(data: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Numbers in stretches of digits, in order. Linear: a candidate is bounded, and a rejected one moves past a group."""
+def phones(data: bytes, runs: Iterable[Run]) -> Iterator[tuple[int, int]]:
+    """Numbers in stretches of digits, in order. Linear: candidates are bounded, a rejected one moves past a group."""
     last = 0
-    for start, end in runs:
-        at = start
-        while at < end:
-            found = _next(data, at, end, last)
-            if found is None:
-                break
-            yield found
-            at = last = found[1]
-
-
-def _next(data: bytes, start: int, end: int, last: int) -> tuple[int, int] | None:
-    """The first number in data[start:end], a rest of a run. last: where the number before it ended."""
-    at = start
-    groups = digit_groups(data, start, end)
-    for i, group in enumerate(groups):
-        if group.start < at:
+    for run in runs:
+        if _is_quantity(data, run):
             continue
-        first = _with_sign(data, group.start, at)
-        cued = (i == 0 or first - last <= CHAIN_BYTES) and is_cued(data, first, last)
-        match = FORM.match(data, first, end + 12)
-        if match and stands_alone(data, *match.span()) and _is_phone(data, *match.span(), cued):
-            return match.span()
-        if cued and (found := _cued(data, first, groups[i : i + MAX_CUED])):
-            return found
-        if not cued and i == 0 and (found := _named_behind(data, first, end, groups)):
-            return found
-        at = group.end
-    return None
+        found = _named_behind(data, run, last)
+        if found is not None:
+            yield found
+            last = found[1]
+            continue
+        at = last
+        for i, group in enumerate(run.groups):
+            if group.start < at:
+                continue
+            start = _with_sign(data, group.start, at)
+            cued = (i == 0 or start - last <= CHAIN_BYTES) and is_cued(data, start, last)
+            formed = cued or _may_begin(data, start, run.groups, i)
+            found = (formed and _formed(data, start, run, cued)) or (
+                _cued(data, start, run.groups[i : i + MAX_CUED]) if cued else None
+            )
+            if found:
+                yield found
+                at = last = found[1]
+            else:
+                at = group.end
+
+
+def _is_quantity(data: bytes, run: Run) -> bool:
+    """Whether a stretch is a decimal or a part of a word: most of those in sources, and told without a pattern."""
+    if len(run.groups) == 2 and data[run.groups[0].end : run.groups[1].start] == b".":
+        return True
+    return len(run.groups) == 1 and data[run.end : run.end + 1].isalpha() and data[run.end] not in b"xe"
+
+
+def _may_begin(data: bytes, start: int, groups: list[Group], i: int) -> bool:
+    """Whether a form may begin here, by sizes alone: what keeps a table of numbers cheap."""
+    if data[start] in b"+(":
+        return True
+    size = groups[i].end - groups[i].start
+    if data[start] == 48 and (size > 1 or b"(" in data[start : start + 3]):
+        return True
+    follows = groups[i + 1].end - groups[i + 1].start if i + 1 < len(groups) else 0
+    return size in (1, 3) and follows == 3
+
+
+def _formed(data: bytes, start: int, run: Run, cued: bool) -> tuple[int, int] | None:
+    """A number that begins here and has one of the forms."""
+    match = FORM.match(data, start, run.end + EXTENSION_BYTES)
+    if not match:
+        return None
+    end: int = match.end()
+    return (start, end) if stands_alone(data, start, end) and _is_phone(data, start, end, cued) else None
 
 
 def _with_sign(data: bytes, start: int, floor: int) -> int:
@@ -126,7 +171,7 @@ def is_cued(data: bytes, start: int, last: int) -> bool:
     left = before(data, start)
     if last and start - last <= CHAIN_BYTES and CHAIN.match(data[last:start]):
         return True
-    return bool(NAME_BEFORE.search(left) or VERB_BEFORE.search(left) or NAME_ABOVE.search(left))
+    return bool(SAYS_SO.search(left))
 
 
 def _cued(data: bytes, start: int, groups: list[Group]) -> tuple[int, int] | None:
@@ -148,10 +193,11 @@ def _cued(data: bytes, start: int, groups: list[Group]) -> tuple[int, int] | Non
     return None
 
 
-def _named_behind(data: bytes, start: int, end: int, groups: list[Group]) -> tuple[int, int] | None:
+def _named_behind(data: bytes, run: Run, last: int) -> tuple[int, int] | None:
     """The whole run, where a word behind it says what it is: "416 60 039 office"."""
-    digits = sum(group.end - group.start for group in groups)
-    if not MIN_CUED <= digits <= MAX_CUED or not NAME_BEHIND.match(data[end : end + 24]):
+    start, end = _with_sign(data, run.groups[0].start, last), run.end
+    digits = sum(group.end - group.start for group in run.groups[: MAX_CUED + 1])
+    if not MIN_CUED <= digits <= MAX_CUED or not NAME_BEHIND.match(data, end, end + NAME_BEHIND_BYTES):
         return None
     number = data[start:end]
     if (_is_dated(number) and not THOUSANDS.match(number)) or number.count(b"(") != number.count(b")"):
@@ -170,16 +216,21 @@ def _is_dated(number: bytes) -> bool:
 def _is_phone(data: bytes, start: int, end: int, cued: bool) -> bool:
     """The rules of each form that a regular expression cannot say, and the numbering plans."""
     number = _without_extension(data[start:end])
-    sizes = [group.end - group.start for group in digit_groups(number, 0, len(number))]
+    groups = [number[group.start : group.end] for group in digit_groups(number, 0, len(number))]
+    sizes = [len(group) for group in groups]
     digits = only_digits(number)
-    if number.startswith((b"+", b"00", b"011")):
+    if any(len(group) > 4 and not group.strip(b"0") for group in groups):
+        return False
+    if number.startswith((b"+", b"00", b"011")) and not _is_dated(number):
         return _is_abroad(number, digits, sizes, cued)
     if _is_dated(number) or IBAN_BEFORE.search(before(data, start)) or _is_isbn(data, start, end):
+        return False
+    if ZIP4.match(number) and STATE.search(before(data, start)):
         return False
     if digits[:1] == b"0" and not (b"(" in number and sizes[:2] == [1, 3]):
         return _is_trunk(number, digits, sizes, cued)
     if b"(" in number:
-        return cued or len(digits) == 10 or (len(digits) == 11 and digits[:1] in (b"0", b"1", b"8"))
+        return cued or sizes[-3:] == [3, 3, 4] or (len(digits) >= 10 and not _is_page_range(groups))
     if len(sizes) >= 4 and sizes[-1] == 2:  # 532-123-45-67
         return True
     ten = digits[-10:]
@@ -189,6 +240,11 @@ def _is_phone(data: bytes, start: int, end: int, cued: bool) -> bool:
         return False
     gaps = {number[-5:-4], number[-9:-8]}
     return (len(gaps) == 1 and b" " not in gaps) or is_north_american(ten.decode())
+
+
+def _is_page_range(groups: list[bytes]) -> bool:
+    """(1989) 490-595 and 12 (34) 1234-1240: a year or a volume, and pages that ascend."""
+    return len(groups[0]) == 4 or (len(groups) == 3 and len(groups[1]) == len(groups[2]) and groups[1] < groups[2])
 
 
 def _is_isbn(data: bytes, start: int, end: int) -> bool:
@@ -207,7 +263,7 @@ def _is_abroad(number: bytes, digits: bytes, sizes: list[int], cued: bool) -> bo
         digits = only_digits(number)
         sizes = [group.end - group.start for group in digit_groups(number, 0, len(number))]
     prefix = 3 if number.startswith(b"011") else 2 if number.startswith(b"00") else 0
-    if sum(size == 1 for size in sizes) > 2 or any(len(g) > 4 and not g.strip(b"0") for g in number.split()):
+    if sum(size == 1 for size in sizes) > 2:
         return False
     return is_international(digits[prefix:].decode())
 
@@ -229,7 +285,7 @@ def _is_trunk(number: bytes, digits: bytes, sizes: list[int], cued: bool) -> boo
 
 def _is_varied(digits: bytes) -> bool:
     """No row of digits: 0123456789, 09876543210, 07777777777."""
-    steps = {(b - a) % 10 for a, b in zip(digits[1:], digits[2:], strict=False)}
+    steps = {(b - a) % 10 for a, b in pairwise(digits[1:])}
     return len(steps) > 2
 
 

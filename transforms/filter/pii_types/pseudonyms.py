@@ -1,7 +1,7 @@
 """Placeholders that tell persons apart: the same value gets the same token in every document, under a secret key.
 
-A token is the first 60 bits of HMAC-SHA-256 (RFC 2104, FIPS 198-1) over the type and the value in its canonical form, in
-base 32. Who has no key cannot test guesses; who has it can, so it is as secret as the data. The key is never part of
+A token is the first 60 bits of HMAC-SHA-256 (RFC 2104, FIPS 198-1) over the type and the value in its canonical form,
+in base 32. Who has no key cannot test guesses; who has it can, so it is as secret as the data. The key is never part of
 parameters: they name the variable or the file that has it, and its id, a HMAC of a constant, so that a run with another
 key ends before its first document.
 """
@@ -41,11 +41,8 @@ def read_key(place: str) -> bytes:
     Raises ValueError "pseudonym_key: …" where there is none or a short one, OSError for a missing file. Errors never
     quote it.
     """
-    if place.startswith("env:"):
-        key = os.environ.get(place[4:], "").encode()
-    else:
-        key = read_resource(place)
-    key = key.strip()
+    named = place.startswith("env:")
+    key = (os.environ.get(place[4:], "").encode() if named else read_resource(place)).strip()
     if len(key) < MIN_KEY_BYTES:
         raise ValueError(f"pseudonym_key: {len(key)} bytes in {place!r} given, {MIN_KEY_BYTES} or more are needed")
     return key

@@ -51,14 +51,24 @@ class Group(NamedTuple):
     end: int
 
 
-RUN = compile_bytes(rb"[+(]{0,2}[0-9](?:" + GAP + rb"{0,3}[0-9]){5,}")
+RUN_HINT = rb"\b[0-9](?:" + GAP + rb"{0,3}[0-9]){5}"
+RUN = compile_bytes(rb"\b[0-9](?:" + GAP + rb"{0,3}[0-9]){5,}")
 GROUP = re.compile(rb"[0-9]+")
 
 
-def number_runs(data: bytes) -> Iterator[tuple[int, int]]:
-    """Stretches of six digits and more with at most three separators between two of them, as long as they go."""
+class Run(NamedTuple):
+    """data[start:end] are groups of digits with separators between them."""
+
+    start: int
+    end: int
+    groups: list[Group]
+
+
+def number_runs(data: bytes) -> Iterator[Run]:
+    """Stretches of six digits and more, at most three separators between two, none of them the end of a word."""
     for match in RUN.finditer(data):
-        yield match.span()
+        start, end = match.span()
+        yield Run(start, end, digit_groups(data, start, end))
 
 
 def digit_groups(data: bytes, start: int, end: int) -> list[Group]:
@@ -79,12 +89,14 @@ def before(data: bytes, start: int) -> bytes:
 def stands_alone(data: bytes, start: int, end: int) -> bool:
     """Whether digits are no part of a word, a longer number, an amount of money or a URL."""
     left, right = data[max(0, start - 3) : start], data[end : end + 3]
-    spaced = b" " if b" " in data[start:end] else b""  # digits behind a space belong to a number that has spaces itself
+    # Digits beside a space belong to a number that has spaces itself; a sign or a bracket begins another.
+    spaced = b" " if b" " in data[start:end] else b""
+    joined = b".,:" if data[start] in b"+(" else b".,:" + spaced
     if left:
         last = left[-1]
         if last in WORD_BYTES or last in b"$#=%&@/+~*^-" or left[-2:] == b"\xc2\xa3" or left == b"\xe2\x82\xac":
             return False
-        if last in b".,:" + spaced and len(left) > 1 and left[-2] in DIGITS:
+        if last in joined and len(left) > 1 and left[-2] in DIGITS:
             return False
     if right:
         if right[0] in WORD_BYTES or right[0] in b"%@=":
