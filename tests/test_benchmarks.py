@@ -22,6 +22,7 @@ from benchmarks.made_copies import (
     shingle_set,
 )
 from benchmarks.made_signatures import COPY_SIMILARITY, PERMUTATIONS, Mixture, made_signatures
+from benchmarks.pii import score
 from benchmarks.planted_duplicates import outcome
 from benchmarks.signatures import make_texts, shingles_of
 from refinery.transforms.core.document import document_id
@@ -161,3 +162,10 @@ def test_changes_are_chosen_by_the_seed():
     made = {changed(text, "words", other, ["s"], seed)(10) for seed in seeds}
     assert len(made) == 5
     assert changed(text, "words", other, ["s"], seeds[0])(10) in made
+
+
+def test_scores_of_personal_data():
+    spans = [{"start": 0, "end": 3, "type": "PHONE_NUMBER"}, {"start": 9, "end": 12, "type": "DE_PASSPORT"}]
+    rows = [{"text": "", "spans": spans}, {"text": "", "spans": None}, {"text": "", "spans": [], "kind": "recall_only"}]
+    found = [(2, 5, "phone"), (6, 8, "phone"), (9, 12, "national_id")]
+    assert score(rows, lambda text: found) == {"national_id": (0, 0, 1, 1), "phone": (1, 1, 1, 2)}

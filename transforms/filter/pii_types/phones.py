@@ -284,9 +284,9 @@ def _is_trunk(number: bytes, digits: bytes, sizes: list[int], cued: bool) -> boo
 
 
 def _is_varied(digits: bytes) -> bool:
-    """No row of digits: 0123456789, 09876543210, 07777777777."""
+    """No row of digits (0123456789, 09876543210, 07777777777) and no binary number."""
     steps = {(b - a) % 10 for a, b in pairwise(digits[1:])}
-    return len(steps) > 2
+    return len(steps) > 2 and len(set(digits)) > 3
 
 
 def _without_extension(match: bytes) -> bytes:
