@@ -8,10 +8,10 @@ where a match of its type overlaps it; a match is right where it overlaps a span
 (`private_ip: on`), everywhere else the defaults hold. Passports and licences, which have no check digit, count for
 precision alone.
 
-Prose and code (fields `text` and `content`) are not labelled: a match there is right or wrong, so the column is an upper
-bound of false positives per MB; --show prints as many of each type, to be judged by a reader. Speed: documents without
-a match, processor time, the best of three. Beside it datatrove's formatter (e-mail and IP addresses, Python's `re`),
-where it is installed (extra [bench]).
+Prose and code (fields `text` and `content`) are not labelled: a match there is right or wrong, so the column is an
+upper bound of false positives per MB; --show prints as many of each type, to be judged by a reader. Speed: documents
+without a match, processor time, the best of three. Beside it datatrove's formatter (e-mail and IP addresses, Python's
+`re`), where it is installed (extra [bench]).
 """
 
 import argparse

@@ -63,13 +63,12 @@ NO_CARD = frozenset((b"000000000000", b"ffffffffffff"))  # unset, and broadcast
 
 def ipv4(data: bytes, private: bool) -> Iterator[tuple[int, int]]:
     """Addresses of four decimal numbers. private: also those of ranges that IANA reserves. Linear."""
-    refused = -BESIDE_BYTES
+    last, was_address = -BESIDE_BYTES, False
     for match in IPV4.finditer(data):
         start, end = match.span()
-        beside = start - refused <= BESIDE_BYTES and bool(BESIDE.match(data[refused:start]))
-        if not _is_ipv4(data, start, end, beside):
-            refused = end
-        elif private or ipaddress.IPv4Address(data[start:end].decode()).is_global:
+        beside = start - last <= BESIDE_BYTES and bool(BESIDE.match(data[last:start]))
+        last, was_address = end, _is_ipv4(data, start, end, was_address if beside else None)
+        if was_address and (private or _is_public(data[start:end].decode())):
             yield start, end
 
 
@@ -107,8 +106,14 @@ def macs(data: bytes) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _is_ipv4(data: bytes, start: int, end: int, beside: bool) -> bool:
-    """Whether four numbers are an address. beside: those before them were none."""
+def _is_public(address: str) -> bool:
+    """Whether an address can be a person's: routed, and of one host."""
+    known = ipaddress.IPv4Address(address)
+    return known.is_global and not known.is_multicast
+
+
+def _is_ipv4(data: bytes, start: int, end: int, beside: bool | None) -> bool:
+    """Whether four numbers are an address. beside: whether those before them in a list were one; None: no list."""
     left, right = before(data, start)[-32:], data[end : end + 8]
     if left and (left[-1] in WORD_BYTES or left[-1] in b".-"):
         return False
@@ -120,8 +125,10 @@ def _is_ipv4(data: bytes, start: int, end: int, beside: bool) -> bool:
         return False
     if ADDRESS_CUE.search(left):
         return True
+    if beside is not None:
+        return beside
     neighbour = NEIGHBOUR.search(left)
-    if beside or (neighbour and not IPV4.fullmatch(neighbour.group(1))):
+    if neighbour and not IPV4.fullmatch(neighbour.group(1)):
         return False
     octets = [int(octet) for octet in data[start:end].split(b".")]
     return octets[0] > LAST_ARC and any(octet >= SMALL_OCTET for octet in octets)
