@@ -84,7 +84,7 @@ class PiiParams(Params):
     national_id: bool = True
     """national identity, tax, health and passport numbers, by their check digits or next to a word that names them"""
     user_path: bool = True
-    """names of users in paths: `/home/NAME/`, `/Users/NAME/`, `C:\\Users\\NAME\\`"""
+    """names of users in absolute paths of files, below `home` or `Users`"""
     address: bool = False
     """street addresses and post office boxes; by form alone, so with more mistakes than the others"""
     email_replacement: str = "<EMAIL>"

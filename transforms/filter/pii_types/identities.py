@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from refinery.transforms.filter.pii_types import checks
+import refinery.transforms.filter.pii_types.checks as checks
 from refinery.transforms.filter.pii_types.payments import CARD_GROUPS, is_card
 from refinery.transforms.filter.pii_types.scan import (
     WORD_BYTES,
