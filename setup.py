@@ -54,6 +54,7 @@ PIPELINE = [
     "isal==1.9.1",
     "obstore==0.12.1",  # s3:// sources
     "orjson>=3.10,<4",
+    "phonenumbers==9.0.43",
     "pydantic>=2.11,<3",  # parameters
     "pyyaml>=6,<7",
     "resiliparse==2.0.1",

@@ -23,6 +23,7 @@ from benchmarks.made_copies import (
     shingle_set,
 )
 from benchmarks.made_signatures import COPY_SIMILARITY, PERMUTATIONS, Mixture, made_signatures
+from benchmarks.pii import score
 from benchmarks.planted_duplicates import outcome
 from benchmarks.signatures import make_texts, shingles_of
 from refinery.transforms.core.document import document_id
@@ -179,3 +180,10 @@ def test_a_threshold_keeps_nearly_all_that_is_right_and_passes_little_that_is_no
     assert least_kept(labelled("en", 0.99) for _ in range(9)) == {}
     found = completed({"en": 0.65, "hr": 0.3, "sw": 0.1, "ga": 0.4})
     assert (len(found), found["sw"], found["yo"]) == (176, 0.1, 0.3)
+
+
+def test_scores_of_personal_data():
+    spans = [{"start": 0, "end": 3, "type": "PHONE_NUMBER"}, {"start": 9, "end": 12, "type": "DE_PASSPORT"}]
+    rows = [{"text": "", "spans": spans}, {"text": "", "spans": None}, {"text": "", "spans": [], "kind": "recall_only"}]
+    found = [(2, 5, "phone"), (6, 8, "phone"), (9, 12, "national_id")]
+    assert score(rows, lambda text: found) == {"national_id": (0, 0, 1, 1), "phone": (1, 1, 1, 2)}

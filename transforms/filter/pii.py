@@ -1,28 +1,28 @@
-"""Personal data of a recognisable form: e-mail addresses, telephone numbers, IP addresses. Redact it or drop the page.
+"""Personal data of a recognisable form: replaced, replaced by pseudonyms, or the page is dropped.
 
-A match of a pattern is only a candidate; what stands around it decides: version numbers, dates, prices, ISBNs and long
-identifiers share the digits of telephone numbers and IP addresses. Patterns run on RE2 over UTF-8 bytes (linear time);
-a text without '@', digits or "::" in the right places costs one scan for each kind.
-
-Sources: RFC 5321 4.5.3.1 and RFC 1035 2.3.4 (lengths of an address), ITU-T E.164 (at most 15 digits), the North
-American Numbering Plan (area codes begin with 2 to 9), IANA's special-purpose address registries (through `ipaddress`).
-To redact only public IP addresses is FineWeb's rule (Penedo et al. 2024).
+A match of a pattern is only a candidate; check digits, numbering plans and what stands around it decide. One scan tells
+which families of patterns a text may have (`HINTS`); a text without candidates costs that scan. The families are in
+pii_types/, one file each; `RULES` below is the list of types, from which reasons, placeholders and switches follow.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-import ipaddress
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
-import re2
+from pydantic import model_validator
 
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places
+from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, read_key
+from refinery.transforms.filter.pii_types.scan import RUN_HINT, Hints, number_runs
 
-Kind = Literal["email", "phone", "ip"]
+Kind = Literal["email", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "phone", "user_path", "address"]
 
 
 class Span(NamedTuple):
@@ -31,6 +31,31 @@ class Span(NamedTuple):
     start: int
     end: int
     kind: Kind
+
+
+class Rule(NamedTuple):
+    """A type of personal data. Where two overlap, the one that comes first in `RULES` wins."""
+
+    kind: Kind
+    meaning: str
+    source: str
+
+
+RULES = (
+    Rule("email", "an e-mail address", "RFC 5321 4.5.3.1, RFC 1035 2.3.4"),
+    Rule(
+        "ip", "an IP address, none of a version or an object identifier", "IANA's special-purpose registries, RFC 4291"
+    ),
+    Rule("mac", "a MAC address", "IEEE 802"),
+    Rule("iban", "an IBAN of its country's length whose remainder of 97 is 1", "ISO 13616, SWIFT's registry"),
+    Rule("card", "a card number with Luhn's digit, of a network's range or next to a cue", "ISO/IEC 7812-1"),
+    Rule("imei", "an IMEI with Luhn's digit next to a cue", "3GPP TS 23.003"),
+    Rule("ssn", "a US social security number, with hyphens or next to a cue", "Social Security Administration"),
+    Rule("national_id", "a national number whose checks hold", "the lines of pii_types/identities.py"),
+    Rule("phone", "a telephone number of a numbering plan or next to a cue", "ITU-T E.164, E.123, libphonenumber"),
+    Rule("user_path", "a user's name in the path of a file", "Filesystem Hierarchy Standard 3.0"),
+    Rule("address", "a street address", "USPS Publication 28"),
+)
 
 
 class PiiParams(Params):
@@ -46,114 +71,129 @@ class PiiParams(Params):
     """IP addresses"""
     private_ip: bool = False
     """also addresses of private, loopback and other ranges that IANA reserves"""
+    mac: bool = True
+    """MAC addresses"""
+    iban: bool = True
+    """bank account numbers"""
+    card: bool = True
+    """numbers of payment cards"""
+    imei: bool = True
+    """numbers of mobile devices"""
+    ssn: bool = True
+    """US social security numbers"""
+    national_id: bool = True
+    """national identity, tax, health and passport numbers, by their check digits or next to a word that names them"""
+    user_path: bool = True
+    """names of users in absolute paths of files, below `home` or `Users`"""
+    address: bool = False
+    """street addresses and post office boxes; by form alone, so with more mistakes than the others"""
     email_replacement: str = "<EMAIL>"
     """what takes the place of an e-mail address"""
     phone_replacement: str = "<PHONE>"
     """what takes the place of a telephone number"""
     ip_replacement: str = "<IP>"
     """what takes the place of an IP address"""
+    mac_replacement: str = "<MAC>"
+    """what takes the place of a MAC address"""
+    iban_replacement: str = "<IBAN>"
+    """what takes the place of a bank account number"""
+    card_replacement: str = "<CARD>"
+    """what takes the place of a card number"""
+    imei_replacement: str = "<IMEI>"
+    """what takes the place of a device's number"""
+    ssn_replacement: str = "<SSN>"
+    """what takes the place of a US social security number"""
+    national_id_replacement: str = "<NATIONAL_ID>"
+    """what takes the place of a national number"""
+    user_path_replacement: str = "<USER>"
+    """what takes the place of a user's name in a path"""
+    address_replacement: str = "<ADDRESS>"
+    """what takes the place of a street address"""
+    pseudonym_key: str = ""
+    """where the secret of pseudonyms is, never the secret: `env:NAME` (the worker's environment) or a file, local or
+    `gs://`; with it `<EMAIL>` becomes `<EMAIL_4f2k7q2m5xwa>`, the same for the same address in every document; empty:
+    no pseudonyms"""
+    pseudonym_key_id: str = ""
+    """eight hexadecimal digits that tell this secret from others; the error without it says them"""
+
+    @model_validator(mode="after")
+    def _check_key_id(self) -> "PiiParams":
+        if self.pseudonym_key_id and not self.pseudonym_key:
+            raise ValueError(
+                f"pseudonym_key_id: {self.pseudonym_key_id!r} given, only with pseudonym_key is it allowed"
+            )
+        return self
 
     def replacement(self, kind: Kind) -> str:
         """The text that stands for a match."""
-        return {"email": self.email_replacement, "phone": self.phone_replacement, "ip": self.ip_replacement}[kind]
+        text: str = getattr(self, f"{kind}_replacement")
+        return text
 
 
-def _compile(pattern: bytes) -> Any:
-    """A pattern over bytes: what is beyond ASCII is written as the UTF-8 sequences that it is."""
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(pattern, options)
-
-
-LETTER = rb"[A-Za-z0-9]|[\xc3-\xd3][\x80-\xbf]"  # and Latin, Greek, Cyrillic with two bytes
-ATOM = rb"(?:" + LETTER + rb"|[_%+'~&-])+"
-LABEL = rb"(?:" + LETTER + rb"|-)+"
-LOCAL = ATOM + rb"(?:\." + ATOM + rb")*"
-DOMAIN = rb"(?:" + LABEL + rb"\.)+(?:xn--[A-Za-z0-9]{2,59}|[A-Za-z]{2,24})"
-EMAIL = _compile(LOCAL + rb"@" + DOMAIN)
-# "<name at example.org>" and "name (at) example.org": written against harvesters, no less personal.
-SPELT_EMAIL = _compile(rb"<(" + LOCAL + rb" at " + DOMAIN + rb")>|(" + LOCAL + rb" ?[\[(]at[\])] ?" + DOMAIN + rb")")
-SPELT_HINT = _compile(rb" at [^ <>]*>|[\[(]at[\])]")
-# "icon@2x.png" names a file: none of these is a top-level domain.
-FILE_ENDINGS = frozenset(
-    (b"png", b"jpg", b"jpeg", b"gif", b"svg", b"webp", b"css", b"js", b"json", b"html", b"pdf", b"txt")
+HINTS = Hints(
+    {
+        "run": RUN_HINT,
+        "spelt": emails.SPELT_HINT,
+        "ipv4": networks.IPV4_HINT,
+        "ipv6": networks.PUBLIC_IPV6_HINT,
+        "mac": networks.MAC_HINT,
+        "iban": payments.IBAN_HINT,
+        "lettered": identities.LETTERED_HINT,
+        "path": places.PATH_HINT,
+    }
 )
-
-# Between digit groups: space, dot, slash, hyphen, brackets; no-break spaces and typographic hyphens.
-GAP = rb"(?:[ ./()-]|\xc2\xa0|\xe2\x80[\x90-\x93\xaf])"
-DASH = rb"(?:[ .-]|\xc2\xa0|\xe2\x80[\x90-\x93\xaf])"
-EXTENSION = rb"(?: ?(?:x|ext\.?) ?[0-9]{1,6})?"
-PHONE_FORMS = (
-    rb"\+[1-9](?:" + GAP + rb"{0,3}[0-9]){6,15}",  # +49 (0)30 123456
-    rb"00[1-9][0-9]{0,2}" + GAP + rb"(?:" + GAP + rb"{0,2}[0-9]){7,13}",  # 0049 30 123456
-    rb"(?:[018]" + DASH + rb"?)?\([2-9][0-9]{2}\)" + DASH + rb"?[0-9]{3}" + DASH + rb"?[0-9]{2}" + DASH + rb"?[0-9]{2}",
-    rb"\([1-9][0-9]{1,3}\) ?[0-9]{3,5}[ -][0-9]{3,4}",  # (85) 5986-8343
-    rb"[2-9][0-9]{2}[.-][0-9]{3}[.-][0-9]{2}[.-][0-9]{2}",  # 532-123-45-67
-    rb"(?:1" + DASH + rb")?[2-9][0-9]{2}" + DASH + rb"[0-9]{3}" + DASH + rb"[0-9]{4}",  # 212-555-0123
-    rb"\(?0[1-9][0-9]{0,4}\)?(?:" + GAP + rb"{1,2}[0-9]{2,8}){1,5}",  # 030/123456, 01 23 45 67 89
-)
-PHONE = _compile(rb"(?:" + rb"|".join(PHONE_FORMS) + rb")" + EXTENSION)
-# Any other grouping of digits is a telephone number only next to a word that says so.
-CUES = (
-    rb"tel|phone|ph|telephone|fax|mobile|mob|cell|cellphone|call|dial|desk|whatsapp|hotline|helpline|sms|text"
-    rb"|tel\xc3\xa9fono|telefono|t\xc3\xa9l\xc3\xa9phone|t\xc3\xa9l|telefon|telefone|tlf|telefax|handy|mobil|m\xc3\xb3vil|gsm"
-)
-CUED = _compile(
-    rb"(?i)\b(?:" + CUES + rb")\b[^0-9\n+(]{0,16}(?:(?:at|on|to|is|no|number|nr|numara)\b[^0-9\n+(]{0,8})?"
-    rb"(\(?[0-9](?:" + GAP + rb"{0,2}[0-9]){6,12}" + EXTENSION + rb")"
-)
-NOT_A_PHONE = _compile(
-    rb"(?:[0-3]?[0-9][./-][01]?[0-9][./-][12][0-9]{3}(?:[^0-9]|$)"  # 31.12.2020
-    rb"|[12][0-9]{3}[./-][01]?[0-9][./-][0-3]?[0-9](?:[^0-9]|$)"  # 2020-12-31
-    rb"|[12][0-9]{3} ?(?:-|\xe2\x80\x93) ?[12][0-9]{3}$"  # 1998-2003
-    rb"|97[89][ -]?[0-9]" + GAP + rb"?[0-9])"  # ISBN
-)
-# The beginning of a bank account number, whose groups of four look like anything.
-IBAN = _compile(rb"\b[A-Z]{2}[0-9]{2} ?(?:[A-Z0-9]{4} )*$")
-
-OCTET = rb"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
-IPV4 = _compile(rb"(?:" + OCTET + rb"\.){3}" + OCTET)
-IPV6 = _compile(rb"(?:[0-9A-Fa-f]{0,4}:){2,7}(?:(?:[0-9]{1,3}\.){3}[0-9]{1,3}|[0-9A-Fa-f]{0,4})")
-IPV6_HINT = _compile(rb"::|(?:[0-9A-Fa-f]{1,4}:){6}")
-VERSION_CUE = _compile(
-    rb"(?i)(?:\b(?:version|versions|ver|v|release|releases|build|firmware|revision|rev|update|patch|section|chapter|clause"
-    rb"|table|figure|appendix|article|paragraph|rule|item|rfc|oid)\b\W{0,3}|\xc2\xa7 ?|[A-Za-z0-9]/|[A-Za-z][-_])$"
-)
-ADDRESS_CUE = _compile(
-    rb"(?i)(?:\b(?:ip|ipv4|address|addr|host|hosts|server|dns|ping|from|gateway|client)\b\W{0,4}\w{0,8}\W{0,3}|//)$"
-)
-SMALL_OCTET = 32  # four numbers below this are rather a version or a section than an address (1 in 4,096 of these)
-CONTEXT = 32  # bytes to the left that are read for a cue
-
-WORD_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-DIGITS = frozenset(b"0123456789")
+NUMBERS: tuple[identities.NumberKind, ...] = ("imei", "card", "ssn", "national_id")
 
 
 def find_pii(text: str, params: PiiParams) -> list[Span]:
-    """Personal data in `text`, in order and without overlap; e-mail wins over IP, and IP over telephone.
+    """Personal data in `text`, in order and without overlap.
 
-    Raises UnicodeEncodeError for lone surrogates. Cost: linear; about 0.5 ms per MB of prose and kind.
+    Raises UnicodeEncodeError for lone surrogates. Cost: linear; about 3 ms per MB of text without candidates.
     """
     data = text.encode()
-    found: list[tuple[int, int, Kind]] = []
-    if params.email:
-        found += [(start, end, "email") for start, end in _emails(data)]
-    if params.ip:
-        found += [(start, end, "ip") for start, end in _addresses(data, params.private_ip)]
-    if params.phone:
-        found += [(start, end, "phone") for start, end in _phones(data)]
+    found = list(_candidates(data, params))
     if not found:
         return []
     return list(_in_characters(data, _without_overlap(found)))
 
 
+def _candidates(data: bytes, params: PiiParams) -> Iterator[tuple[int, int, Kind]]:
+    """What each type takes, by byte offsets, overlapping."""
+    hints = HINTS.of(data)
+    if params.email and b"@" in data:
+        yield from ((start, end, "email") for start, end in emails.emails(data))
+    if params.email and "spelt" in hints:
+        yield from ((start, end, "email") for start, end in emails.spelt_emails(data))
+    if params.ip and "ipv4" in hints:
+        yield from ((start, end, "ip") for start, end in networks.ipv4(data, params.private_ip))
+    if params.ip and ("ipv6" in hints or (params.private_ip and b"::" in data)):
+        yield from ((start, end, "ip") for start, end in networks.ipv6(data, params.private_ip))
+    if params.mac and "mac" in hints:
+        yield from ((start, end, "mac") for start, end in networks.macs(data))
+    if params.iban and "iban" in hints:
+        yield from ((start, end, "iban") for start, end in payments.ibans(data))
+    if params.national_id and "lettered" in hints:
+        yield from ((start, end, "national_id") for start, end in identities.lettered(data))
+    if "run" in hints:
+        runs = list(number_runs(data))
+        kinds = frozenset(kind for kind in NUMBERS if getattr(params, kind))
+        if kinds:
+            yield from identities.numbers(data, runs, kinds)
+        if params.phone:
+            yield from ((start, end, "phone") for start, end in phones.phones(data, runs))
+    if params.user_path and "path" in hints:
+        yield from ((start, end, "user_path") for start, end in places.user_names(data))
+    if params.address:
+        yield from ((start, end, "address") for start, end in places.addresses(data))
+
+
 def _without_overlap(found: list[tuple[int, int, Kind]]) -> list[tuple[int, int, Kind]]:
-    """By priority (the order of kinds), then position; each pass keeps what touches nothing kept before."""
+    """By the order of rules, then position; each pass keeps what touches nothing kept before."""
     kept: list[tuple[int, int, Kind]] = []
-    for kind in ("email", "ip", "phone"):
+    for rule in RULES:
         merged: list[tuple[int, int, Kind]] = []
         i = 0
-        for span in sorted(span for span in found if span[2] == kind):
+        for span in sorted(span for span in found if span[2] == rule.kind):
             while i < len(kept) and kept[i][1] <= span[0]:
                 i += 1
             if (i == len(kept) or span[1] <= kept[i][0]) and (not merged or merged[-1][1] <= span[0]):
@@ -171,168 +211,81 @@ def _in_characters(data: bytes, spans: list[tuple[int, int, Kind]]) -> Iterator[
         yield Span(first, characters, kind)
 
 
-def _emails(data: bytes) -> Iterator[tuple[int, int]]:
-    if SPELT_HINT.search(data):
-        for match in SPELT_EMAIL.finditer(data):
-            yield match.span(1 if match.group(1) else 2)
-    if b"@" not in data:
-        return
-    for match in EMAIL.finditer(data):
-        start, end = match.span()
-        local, _, domain = data[start:end].partition(b"@")
-        if len(local) > 64 or len(domain) > 255 or domain.rpartition(b".")[2].lower() in FILE_ENDINGS:
-            continue
-        if end < len(data) and data[end] in WORD_BYTES:
-            continue
-        yield start + len(local) - len(local.lstrip(b"'-")), end
+@lru_cache(maxsize=8)
+def load_pseudonyms(params: PiiParams) -> Pseudonyms | None:
+    """What makes pseudonyms, once per process; None without a key.
 
-
-def _phones(data: bytes) -> Iterator[tuple[int, int]]:
-    for match in PHONE.finditer(data):
-        start, end = match.span()
-        if not _stands_alone(data, start, end) or IBAN.search(data[max(0, start - CONTEXT) : start]):
-            continue
-        if _is_phone(data[start:end]):
-            yield start, end
-    for match in CUED.finditer(data):
-        start, end = match.span(1)
-        if _stands_alone(data, start, end) and not NOT_A_PHONE.match(data[start:end]):
-            yield start, end
-
-
-def _is_phone(match: bytes) -> bool:
-    """The rules of each form that a regular expression cannot say."""
-    number = _without_extension(match)
-    groups = _digit_groups(number)
-    digits = sum(map(len, groups))
-    if NOT_A_PHONE.match(number) or any(len(group) > 4 and not group.strip(b"0") for group in groups):
-        return False
-    if number.startswith((b"+", b"00")):
-        trunk = b"(0)" in number
-        single = sum(len(group) == 1 for group in groups) - trunk
-        prefix = 0 if number.startswith(b"+") else 2
-        return 8 <= digits - trunk - prefix <= 15 and single <= 2
-    if groups[0][:1] == b"0":
-        return _is_national(number, groups, digits)
-    # North American and alike: one kind of separator between the last two gaps, unless brackets say enough.
-    return b"(" in number or len(groups) == 5 or number[-5:-4] == number[-9:-8] or number[-3:-2] == number[-6:-5]
-
-
-def _is_national(number: bytes, groups: list[bytes], digits: int) -> bool:
-    """A number that begins with the trunk prefix 0: 9 to 12 digits; five pairs; a slash only behind the area code."""
-    if not 9 <= digits <= 12 or [len(group) for group in groups] == [3, 2, 4]:  # that is a US social security number
-        return False
-    pairs = len(groups) == 5 and all(len(group) == 2 for group in groups)
-    if b"." in number and not pairs:
-        return False
-    if b"/" in number[len(groups[0]) + 2 :]:
-        return False
-    sizes = [len(group) for group in groups]
-    return pairs or sizes[0] > 2 or sizes == [2, 3, 4] or (digits == 10 and len(groups) <= 3)
-
-
-def _without_extension(match: bytes) -> bytes:
-    for mark in (b"x", b"e"):
-        match = match.partition(mark)[0]
-    return match.rstrip()
-
-
-def _digit_groups(number: bytes) -> list[bytes]:
-    return bytes(byte if byte in DIGITS else 32 for byte in number).split()
-
-
-def _stands_alone(data: bytes, start: int, end: int) -> bool:
-    """Whether the number is no part of a word, a longer number, an amount of money or a URL."""
-    before, after = data[max(0, start - 3) : start], data[end : end + 3]
-    spaced = b" " if b" " in data[start:end] else b""  # digits behind a space belong to a number that has spaces itself
-    if before:
-        last = before[-1]
-        if last in WORD_BYTES or last in b"$#=%&@/+~*^-" or before[-2:] == b"\xc2\xa3" or before == b"\xe2\x82\xac":
-            return False
-        if last in b".,:" + spaced and len(before) > 1 and before[-2] in DIGITS:
-            return False
-    if after:
-        if after[0] in WORD_BYTES or after[0] in b"%@=":
-            return False
-        if after[0] in b".,:-/" + spaced and len(after) > 1 and after[1] in DIGITS:
-            return False
-    return True
-
-
-def _addresses(data: bytes, private: bool) -> Iterator[tuple[int, int]]:
-    for match in IPV4.finditer(data):
-        start, end = match.span()
-        if _is_ipv4(data, start, end) and (private or ipaddress.IPv4Address(data[start:end].decode()).is_global):
-            yield start, end
-    if not IPV6_HINT.search(data):
-        return
-    for match in IPV6.finditer(data):
-        start, end = match.span()
-        if start and (data[start - 1] in WORD_BYTES or data[start - 1] in b":."):
-            continue
-        if data[end : end + 1] == b":":
-            continue
-        if data[end : end + 1] in (b".", b":") and data[end + 1 : end + 2].isdigit():
-            continue
-        if end < len(data) and data[end] in WORD_BYTES:
-            continue
-        if _is_ipv6(data[start:end].decode(), private):
-            yield start, end
-
-
-def _is_ipv4(data: bytes, start: int, end: int) -> bool:
-    before, after = data[max(0, start - CONTEXT) : start], data[end : end + 2]
-    if before and (before[-1] in WORD_BYTES or before[-1] in b".-"):
-        return False
-    if after and (after[0] in WORD_BYTES or (after[0] in b".-" and len(after) > 1 and after[1] in WORD_BYTES)):
-        return False
-    if ADDRESS_CUE.search(before) or (after[:1] == b"/" and after[1:].isdigit()):
-        return True
-    if VERSION_CUE.search(before):
-        return False
-    return any(int(octet) >= SMALL_OCTET for octet in data[start:end].split(b"."))
-
-
-def _is_ipv6(candidate: str, private: bool) -> bool:
-    try:
-        address = ipaddress.IPv6Address(candidate)
-    except ValueError:
-        return False
-    if private:
-        return any(char.isdigit() for char in candidate)
-    if "::" in candidate:  # also C++'s scope operator between words of hexadecimal letters: ask for allocated space
-        return address.is_global and address in GLOBAL_UNICAST and len(candidate.replace(":", " ").split()) > 1
-    return not ((address.is_private and not address.is_reserved) or address.is_link_local or address.is_multicast)
-
-
-GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+    Raises ValueError for a short or missing key and for one with another id, OSError for a missing file.
+    """
+    if not params.pseudonym_key:
+        return None
+    pseudonyms = Pseudonyms(read_key(params.pseudonym_key))
+    if params.pseudonym_key_id != pseudonyms.key_id:
+        given = repr(params.pseudonym_key_id) if params.pseudonym_key_id else "none"
+        raise ValueError(f"pseudonym_key_id: {given} given, the secret's is {pseudonyms.key_id!r}")
+    return pseudonyms
 
 
 def redact_pii(doc: Document, params: PiiParams) -> Document | Drop:
-    """The document without personal data, `meta["pii"]` the number of matches; itself where there are none.
+    """`judge_pii` with the secret that `params` name."""
+    return judge_pii(doc, load_pseudonyms(params), params)
 
-    With action drop: "pii" for a document with a match. The id stays: it names the text before redaction.
+
+def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -> Document | Drop:
+    """The document without personal data; itself where there is none.
+
+    `meta["pii"]` is the number of matches, `meta["pii_types"]` how many of each type. With action drop: the reason of
+    the first rule that has a match. The id stays: it names the text before redaction.
     """
     spans = find_pii(doc.text, params)
     if not spans:
         return doc
+    kinds = Counter(span.kind for span in spans)
+    counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
     if params.action == "drop":
-        return Drop("pii")
+        return Drop(reason_of(next(iter(counts))))
     parts, at = [], 0
     for start, end, kind in spans:
-        parts += [doc.text[at:start], params.replacement(kind)]
+        parts += [doc.text[at:start], _stand_in(doc.text[start:end], kind, pseudonyms, params)]
         at = end
     parts.append(doc.text[at:])
-    return replace(doc, text="".join(parts), meta={**doc.meta, "pii": len(spans)})
+    types = " ".join(f"{kind}={count}" for kind, count in counts.items())
+    return replace(doc, text="".join(parts), meta={**doc.meta, "pii": len(spans), "pii_types": types})
+
+
+def _stand_in(match: str, kind: Kind, pseudonyms: Pseudonyms | None, params: PiiParams) -> str:
+    """<EMAIL>, or with a secret <EMAIL_4f2k7q2m5xwa>."""
+    text = params.replacement(kind)
+    if pseudonyms is None:
+        return text
+    stem = text.removesuffix(">")
+    return f"{stem}_{pseudonyms.token(kind, match)}{text[len(stem) :]}"
+
+
+def reason_of(kind: Kind) -> str:
+    """The reason for which `action: drop` refuses a document."""
+    return "pii-" + kind.replace("_", "-")
 
 
 PII = Stage(
     name="pii",
-    version=1,
+    version=2,
     summary="Replace personal data in every document, or drop the documents that have any.",
     params=PiiParams,
-    judge=redact_pii,
-    libraries=("google-re2",),
-    notes=(Note("pii", int, "matches that were replaced"),),
-    reasons=(Reason("pii", "personal data found, with `action: drop`", "`redact` keeps the document"),),
+    judge=judge_pii,
+    prepare=load_pseudonyms,
+    libraries=("google-re2", "phonenumbers"),
+    notes=(
+        Note("pii", int, "matches that were replaced"),
+        Note("pii_types", str, 'how many of each type: "email=2 phone=1"'),
+    ),
+    reasons=tuple(
+        Reason(
+            reason_of(rule.kind),
+            f"{rule.meaning}, with `action: drop`",
+            f"`action: redact` keeps the document, `{rule.kind}: off` the text",
+            rule.source,
+        )
+        for rule in RULES
+    ),
 )
