@@ -1,0 +1,157 @@
+"""Credentials that only their context gives away: a value behind a name that says password, secret, token or key.
+
+The name must end in such a word (an id, a path, a length of a key is none), and the value must look drawn at random:
+letters and digits in turn, as words, versions and identifiers are not. References to variables, placeholders and
+examples are let pass. The approach is that of gitleaks' generic-api-key (entropy behind a keyword), detect-secrets'
+keyword plugin and CredSweeper's filters; the thresholds are ours.
+"""
+
+import re
+from collections import Counter
+from math import log2
+from typing import Literal
+
+Kind = Literal["password", "secret", "key"]
+
+# The last words of a name, in lower case, and what they make of it.
+PASSWORD = re.compile(
+    r"(?:pass?w(?:o?r?d|rd|sd)s?|passs?phrase|passcode|p[as]{0,3}s?s?wo?r?s?d|pwd?|pass|psw|pin_?code)$", re.ASCII
+)
+SECRET = re.compile(
+    r"(?:secrets?|tokens?|credentials?|creds?|api_?keys?|auth_?keys?|access_?keys?|secret_?keys?|private_?keys?|auth"
+    r"|oauth|bearer|authorization|authentication|pat|jwt|dsn|secret_?key_?base|passin|passout|client_?srt)$",
+    re.ASCII,
+)
+KEY = re.compile(r"keys?$", re.ASCII)
+NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
+# What may stand behind such a word without changing what the value is.
+TAIL = frozenset("value val str string text data base64 b64 hex env default prod production dev old new raw plain".split())
+# A word that makes a name public or a matter of configuration, wherever it stands.
+PUBLIC = frozenset("public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache".split())
+# Parts of names of providers whose keys are hexadecimal or a UUID, which would otherwise be taken for an identifier.
+# Source: gitleaks' rules that look for the provider's name before an assignment; softlayer, sl, ibm: detect-secrets.
+PROVIDERS = tuple(
+    "adafruit adobe airtable algolia alibaba asana atlassian confluence jira beamer bitbucket bittrex meraki cloudflare"
+    " codecov cohere coinbase confluent contentful datadog discord droneci dropbox etsy facebook fastly finicity finnhub"
+    " flickr freshbooks heroku hubspot intercom kraken kucoin launchdarkly linkedin lob mailchimp mailgun mapbox"
+    " mattermost messagebird netlify newrelic nytimes okta plaid privateai rapidapi sendbird sentry snyk softlayer"
+    " slapikey sonar sourcegraph squarespace sumo travis twitch twitter yandex zendesk cloudant cos ibm aws azure gcp"
+    " sumologic jfrog artifactory octopus npm".split()
+)
+HEX = re.compile(rb"(?:0x)?[0-9a-fA-F]+")
+UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
+PLACEHOLDER = re.compile(
+    rb"(?i)example|sample|placeholder|change_?-?me|changeit|your|insert|dummy|fake|redacted|replace|xxxx|\*\*\*|\.\.\."
+    rb"|____|todo|not_?real|abcdefghijkl|some_?(?:key|token|secret|pass)|(?:key|token|secret|password|value)_?here"
+    rb"|my_?-?(?:key|token|secret|pass|super|client)|foobar|lorem|00000000|enc\(|deadbeefdead|test_?-?(?:key|token|secret|pass)"
+)
+# References to a variable, a template, a function: the secret is elsewhere.
+REFERENCE = re.compile(
+    rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$|^@[A-Za-z_]+@$|\(\)|^&[A-Za-z]|://|^vault:|^!"
+)
+NEVER = frozenset(
+    b"password passwd secret token none null nil true false undefined string required optional username user admin root"
+    b" changeme default enabled disabled hidden public private secrets keychain prompt basic bearer digest".split()
+)
+PATH = re.compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
+DOTTED = re.compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
+VERSION = re.compile(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
+DATE = re.compile(rb"[0-9T:./+Z-]+")
+WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
+
+
+def name_words(name: str) -> list[str]:
+    """Words of an identifier in snake, kebab, dotted or camel case, in lower case."""
+    return [word.lower() for word in WORDS.findall(name)]
+
+
+def judge_name(name: str) -> Kind | None:
+    """What a name says of the value assigned to it; None if nothing. Cost: linear in the name (80 characters at most)."""
+    words = name_words(name)
+    while words and (words[-1].isdigit() or words[-1] in TAIL):
+        words.pop()
+    if not words or not PUBLIC.isdisjoint(words):
+        return None
+    last, ending = words[-1], "_".join(words[-3:])
+    if PASSWORD.search(ending) and not NOT_PASS.search(last):
+        return "password"
+    if SECRET.search(ending) and last not in ("spat", "compat", "format"):
+        return "secret"
+    if KEY.search(last) and last not in ("monkey", "turkey", "hockey", "jockey", "donkey", "whiskey"):
+        return "secret" if has_provider(words) else "key"
+    return None
+
+
+def has_provider(words: list[str]) -> bool:
+    """Whether a word of a name is one of PROVIDERS or begins with one, as in softlayerapikey."""
+    return any(word == "sl" or (len(word) > 2 and word.startswith(PROVIDERS)) for word in words)
+
+
+def entropy(value: bytes) -> float:
+    """Shannon entropy of the bytes of `value`, in bits per byte."""
+    size = len(value)
+    return -sum(count / size * log2(count / size) for count in Counter(value).values())
+
+
+def _class(byte: int) -> int:
+    return 0 if 97 <= byte <= 122 else 1 if 65 <= byte <= 90 else 2 if 48 <= byte <= 57 else 3
+
+
+def changes(value: bytes) -> int:
+    """How often lower case, capitals and digits give way to each other; a capital that begins a word counts once."""
+    kinds = [_class(byte) for byte in value]
+    found = 0
+    for before, kind in zip(kinds, kinds[1:], strict=False):
+        found += kind != before and not (before == 1 and kind == 0) and 3 not in (before, kind)
+    return found
+
+
+def is_placeholder(value: bytes) -> bool:
+    """Whether a value stands for a secret: an example, a run of one character, a reference to a variable."""
+    if PLACEHOLDER.search(value) or REFERENCE.search(value):
+        return True
+    return len(set(value)) < 4 and len(value) < 40
+
+
+def is_random(value: bytes, strict: bool) -> bool:
+    """Whether a value of 8 bytes or more looks drawn at random. strict: what is not clearly random is not.
+
+    Hexadecimal: 16 digits or more of at least 2.5 bits. Others: at least a fifth (strict: a quarter) of the places
+    change between digits, capitals and lower case, and 2.5 bits (strict: 3) a byte.
+    """
+    value = value[:512]
+    if HEX.fullmatch(value):
+        return len(value) >= (32 if strict else 16) and entropy(value) >= 2.5 and not value.isdigit()
+    if not any(48 <= byte <= 57 for byte in value) and len(value) < 20:
+        return False
+    if VERSION.fullmatch(value) or DATE.fullmatch(value) or DOTTED.fullmatch(value):
+        return False
+    share = changes(value) / len(value)
+    return share >= (0.25 if strict else 0.2) and entropy(value) >= (3.0 if strict else 2.5)
+
+
+def is_password(value: bytes, quoted: bool) -> bool:
+    """Whether a value behind a password's name is one: letters together with digits or signs, no word, no code."""
+    if len(value) < 6 or len(value) > 256 or value.lower() in NEVER or PATH.search(value) or DOTTED.fullmatch(value):
+        return False
+    kinds = {_class(byte) for byte in value}
+    letters, digits = bool(kinds & {0, 1}), 2 in kinds
+    signs = sum(_class(byte) == 3 and byte not in b"_-.:/" for byte in value)
+    if not letters or value.endswith((b":", b"=", b"?")) and not digits:
+        return False
+    if quoted:
+        return digits or bool(signs)
+    return (digits and changes(value) >= 1) or (digits and bool(signs))
+
+
+def judge_value(kind: Kind, name: str, value: bytes, quoted: bool) -> bool:
+    """Whether the value assigned to a name of this kind is secret."""
+    if is_placeholder(value):
+        return False
+    if kind == "password":
+        return is_password(value, quoted)
+    if len(value) < 8 or PATH.search(value):
+        return False
+    if UUID.fullmatch(value):
+        return kind == "secret"
+    return is_random(value, strict=kind == "key" and len(value) < 32) and (kind != "key" or len(value) >= 16)
