@@ -1,9 +1,9 @@
 """Credentials in a text: keys, tokens, passwords, private keys. Redact them, or drop the page.
 
-What says itself what it is (secrets_tokens.py: prefixes of providers) is found by one scan for the beginnings of all of
-them; what only its context gives away (secrets_context.py) by scans for assignments, addresses and headers. Patterns
-run on RE2 over UTF-8 bytes: linear time. The stage stands first behind extraction, since every later one may put an
-excerpt of the text into `rejects/`, and it cleans address and meta, too.
+What says itself what it is (prefixes of providers: secrets_platforms.py, secrets_services.py) is found by one scan for
+the beginnings of all of them; what only its context gives away (secrets_context.py) by scans for assignments, addresses
+and headers. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
+later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
 After redaction the text is searched again, and for every value that was replaced: what is left of any drops the page.
 
@@ -23,7 +23,7 @@ from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.secrets_find import RULES, Found, find
 
 NAMES = frozenset(rule.name for rule in RULES)
-REPEATED = 10  # bytes from which a value that was found is replaced wherever else it stands
+REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands
 ROUNDS = 3  # of redaction; one is enough unless a replacement gives context to what stands beside it
 
 

@@ -8,10 +8,20 @@ keyword plugin and CredSweeper's filters; the thresholds are ours.
 
 import re
 from collections import Counter
+from itertools import pairwise
 from math import log2
-from typing import Literal
+from typing import Any, Literal
+
+import re2
 
 Kind = Literal["password", "secret", "key"]
+
+
+def _compile(pattern: bytes) -> Any:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(pattern, options)
+
 
 # The last words of a name, in lower case, and what they make of it.
 PASSWORD = re.compile(
@@ -24,39 +34,49 @@ SECRET = re.compile(
 )
 KEY = re.compile(r"keys?$", re.ASCII)
 NOT_PASS = re.compile(r"(?:by|com|tres|sur|over|under|im|en)pass$", re.ASCII)
-# What may stand behind such a word without changing what the value is.
-TAIL = frozenset("value val str string text data base64 b64 hex env default prod production dev old new raw plain".split())
-# A word that makes a name public or a matter of configuration, wherever it stands.
-PUBLIC = frozenset("public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache".split())
-# Parts of names of providers whose keys are hexadecimal or a UUID, which would otherwise be taken for an identifier.
-# Source: gitleaks' rules that look for the provider's name before an assignment; softlayer, sl, ibm: detect-secrets.
-PROVIDERS = tuple(
-    "adafruit adobe airtable algolia alibaba asana atlassian confluence jira beamer bitbucket bittrex meraki cloudflare"
-    " codecov cohere coinbase confluent contentful datadog discord droneci dropbox etsy facebook fastly finicity finnhub"
-    " flickr freshbooks heroku hubspot intercom kraken kucoin launchdarkly linkedin lob mailchimp mailgun mapbox"
-    " mattermost messagebird netlify newrelic nytimes okta plaid privateai rapidapi sendbird sentry snyk softlayer"
-    " slapikey sonar sourcegraph squarespace sumo travis twitch twitter yandex zendesk cloudant cos ibm aws azure gcp"
-    " sumologic jfrog artifactory octopus npm".split()
+_TAIL = "value val str string text data base64 b64 hex env default prod production dev old new raw plain"
+_PUBLIC = "public pub csrf xsrf pubkey publickey schema primary foreign index sort partition cache"
+_PROVIDERS = """
+adafruit adobe airtable algolia alibaba artifactory asana atlassian aws azure beamer bitbucket bittrex cloudant
+cloudflare codecov cohere coinbase confluence confluent contentful cos datadog discord droneci dropbox etsy facebook
+fastly finicity finnhub flickr freshbooks gcp heroku hubspot ibm intercom jfrog jira kraken kucoin launchdarkly linkedin
+lob mailchimp mailgun mapbox mattermost meraki messagebird netlify newrelic npm nytimes octopus okta plaid privateai
+rapidapi sendbird sentry slapikey snyk softlayer sonar sourcegraph squarespace sumo travis twitch twitter yandex zendesk
+"""
+_NEVER = b"""
+password passwd secret token none null nil true false undefined string required optional username user admin root
+changeme default enabled disabled hidden public private secrets keychain prompt basic bearer digest
+"""
+TAIL = frozenset(_TAIL.split())
+"""what may stand behind such a word without changing what the value is"""
+PUBLIC = frozenset(_PUBLIC.split())
+"""words that make a name public, or a matter of a database, wherever they stand"""
+PROVIDERS = tuple(_PROVIDERS.split())
+"""providers whose keys are hexadecimal or a UUID, which would otherwise be taken for an identifier. Source: gitleaks'
+rules that look for the provider's name before an assignment; softlayer, sl, ibm, cos, cloudant: detect-secrets"""
+NEVER = frozenset(_NEVER.split())
+"""values that are no password"""
+
+HEX = _compile(rb"(?:0x)?[0-9a-fA-F]+")
+UUID = _compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
+EXAMPLE = _compile(
+    rb"(?i)example|placeholder|redacted|your_?-?(?:key|token|secret|api|pass|own|real)|xxxx|\*\*\*|\.\.\.|____"
+    rb"|abcdefghijklm|000000"
+    rb"|(?:key|token|secret|password|value)_?-?here"
 )
-HEX = re.compile(rb"(?:0x)?[0-9a-fA-F]+")
-UUID = re.compile(rb"[0-9a-fA-F]{8}-(?:[0-9a-zA-Z]{4}-){3}[0-9a-zA-Z]{12}")
-PLACEHOLDER = re.compile(
-    rb"(?i)example|sample|placeholder|change_?-?me|changeit|your|insert|dummy|fake|redacted|replace|xxxx|\*\*\*|\.\.\."
-    rb"|____|todo|not_?real|abcdefghijkl|some_?(?:key|token|secret|pass)|(?:key|token|secret|password|value)_?here"
-    rb"|my_?-?(?:key|token|secret|pass|super|client)|foobar|lorem|00000000|enc\(|deadbeefdead|test_?-?(?:key|token|secret|pass)"
+PLACEHOLDER = _compile(
+    rb"(?i)sample|change_?-?me|changeit|your|insert|dummy|fake|replace|todo|not_?real|some_?(?:key|token|secret|pass)|(?:key|token|secret|password|value)_?here"
+    rb"|my_?-?(?:key|token|secret|pass|super|client)|foobar|lorem|enc\(|deadbeefdead|test_?-?(?:key|token|secret|pass)"
 )
 # References to a variable, a template, a function: the secret is elsewhere.
-REFERENCE = re.compile(
-    rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$|^@[A-Za-z_]+@$|\(\)|^&[A-Za-z]|://|^vault:|^!"
+REFERENCE = _compile(
+    rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
+    rb"|^@[A-Za-z_]+@$|\(\)|^&[A-Za-z]|://|^vault:|^!"
 )
-NEVER = frozenset(
-    b"password passwd secret token none null nil true false undefined string required optional username user admin root"
-    b" changeme default enabled disabled hidden public private secrets keychain prompt basic bearer digest".split()
-)
-PATH = re.compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
-DOTTED = re.compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
-VERSION = re.compile(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
-DATE = re.compile(rb"[0-9T:./+Z-]+")
+PATH = _compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
+DOTTED = _compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
+VERSION = _compile(rb"v?[0-9]+(?:\.[0-9]+)+(?:[-_.+][\w.]+)*")
+DATE = _compile(rb"[0-9T:./+Z-]+")
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+", re.ASCII)
 
 
@@ -66,7 +86,7 @@ def name_words(name: str) -> list[str]:
 
 
 def judge_name(name: str) -> Kind | None:
-    """What a name says of the value assigned to it; None if nothing. Cost: linear in the name (80 characters at most)."""
+    """What a name says of the value assigned to it; None if nothing. Cost: linear."""
     words = name_words(name)
     while words and (words[-1].isdigit() or words[-1] in TAIL):
         words.pop()
@@ -101,14 +121,19 @@ def changes(value: bytes) -> int:
     """How often lower case, capitals and digits give way to each other; a capital that begins a word counts once."""
     kinds = [_class(byte) for byte in value]
     found = 0
-    for before, kind in zip(kinds, kinds[1:], strict=False):
+    for before, kind in pairwise(kinds):
         found += kind != before and not (before == 1 and kind == 0) and 3 not in (before, kind)
     return found
 
 
+def is_example(value: bytes) -> bool:
+    """Whether a value says that it is none, or is filled with x, 0, dots or stars."""
+    return bool(EXAMPLE.search(value))
+
+
 def is_placeholder(value: bytes) -> bool:
-    """Whether a value stands for a secret: an example, a run of one character, a reference to a variable."""
-    if PLACEHOLDER.search(value) or REFERENCE.search(value):
+    """Whether a value stands for a secret: an example, a run of few characters, a reference to a variable."""
+    if EXAMPLE.search(value) or PLACEHOLDER.search(value) or REFERENCE.search(value):
         return True
     return len(set(value)) < 4 and len(value) < 40
 
@@ -119,7 +144,7 @@ def is_random(value: bytes, strict: bool) -> bool:
     Hexadecimal: 16 digits or more of at least 2.5 bits. Others: at least a fifth (strict: a quarter) of the places
     change between digits, capitals and lower case, and 2.5 bits (strict: 3) a byte.
     """
-    value = value[:512]
+    value = value[:128]
     if HEX.fullmatch(value):
         return len(value) >= (32 if strict else 16) and entropy(value) >= 2.5 and not value.isdigit()
     if not any(48 <= byte <= 57 for byte in value) and len(value) < 20:
@@ -132,12 +157,14 @@ def is_random(value: bytes, strict: bool) -> bool:
 
 def is_password(value: bytes, quoted: bool) -> bool:
     """Whether a value behind a password's name is one: letters together with digits or signs, no word, no code."""
-    if len(value) < 6 or len(value) > 256 or value.lower() in NEVER or PATH.search(value) or DOTTED.fullmatch(value):
+    if len(value) < 6 or len(value) > 256 or value.lower() in NEVER or PATH.search(value):
+        return False
+    if not quoted and DOTTED.fullmatch(value):
         return False
     kinds = {_class(byte) for byte in value}
     letters, digits = bool(kinds & {0, 1}), 2 in kinds
     signs = sum(_class(byte) == 3 and byte not in b"_-.:/" for byte in value)
-    if not letters or value.endswith((b":", b"=", b"?")) and not digits:
+    if not letters or (value.endswith((b":", b"=", b"?")) and not digits):
         return False
     if quoted:
         return digits or bool(signs)

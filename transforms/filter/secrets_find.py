@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 
 import re2
 
-from refinery.transforms.filter.secrets_context import entropy, is_placeholder, is_random, judge_name, judge_value
+from refinery.transforms.filter.secrets_context import is_example, is_placeholder, is_random, judge_name, judge_value
+from refinery.transforms.filter.secrets_platforms import PLATFORMS
 from refinery.transforms.filter.secrets_rules import PUBLISHED, Token, decode_base64, has_github_checksum
-from refinery.transforms.filter.secrets_tokens import TOKENS
+from refinery.transforms.filter.secrets_services import SERVICES
 
+TOKENS = (*PLATFORMS, *SERVICES)
 WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 REACH = 512  # bytes of a value that are read, and of a name
 KEY_REACH = 1 << 16  # bytes of a private key: RSA with 16,384 bits takes 13,000
@@ -56,13 +58,15 @@ def _compile(pattern: bytes) -> Any:
 def _hint() -> Any:
     """One pattern that matches wherever a token may be: most texts are done with it."""
     literals = {anchor for token in TOKENS if not token.hint for anchor in token.anchors}
-    return _compile(b"|".join([*map(re2.escape, sorted(literals)), *(b"(?:" + t.hint + b")" for t in TOKENS if t.hint)]))
+    return _compile(
+        b"|".join([*map(re2.escape, sorted(literals)), *(b"(?:" + t.hint + b")" for t in TOKENS if t.hint)])
+    )
 
 
 PATTERNS = tuple((token, _compile(token.pattern)) for token in TOKENS)
 HINT = _hint()
 
-NAME = rb"(?:pass|pw|psw|secret|token|key|cred|auth|bearer|dsn|pin_?code|srt|jwt)[\w.-]*"
+NAME = rb"(?:pass|pw|ps+w|pasw|secret|token|key|cred|auth|bearer|dsn|pin_?code|srt|jwt)[\w.-]*"
 # Behind a name: a closing quote or bracket, then what assigns, after a type where there is one.
 ASSIGN = _compile(
     rb"(?i)" + NAME + rb"\\?[\"'`\])]{0,2}[ \t]{0,8}"
@@ -70,12 +74,18 @@ ASSIGN = _compile(
 )
 # Names whose value stands behind a space: options of commands, definitions, SQL.
 SPACED = _compile(
-    rb"(?i)(?:(?:^|[\s\"'`])--?[\w-]*" + NAME + rb"|\b(?:define|global|set|env|machine\s+\S+\s+login\s+\S+)[ \t]+[\w.-]*" + NAME
+    rb"(?i)(?:(?:^|[\s\"'`])--?[\w-]*"
+    + NAME
+    + rb"|\b(?:define|global|set|env|machine\s+\S+\s+login\s+\S+)[ \t]+[\w.-]*"
+    + NAME
     + rb"|^[ \t]{0,8}passw(?:or)?d|\bidentified\s+by|\bwith\s+password|[\s(]password)[ \t(]{1,4}"
 )
 SCHEME = _compile(rb"(?i)\b(basic|bearer|ntlm|negotiate|token|oauth)[ \t]{1,4}[\"']?([\w=~@.+/-]{8,})")
-CURL_USER = _compile(rb"[ \t\n](?:-u|--user|--proxy-user)[ \t=]{0,4}[\"']?")
-URL = _compile(rb"(?i)\b[a-z][a-z0-9+.-]*://([^\s/@:\"'<>`\\]*):([^\s/\"'<>`\\]+)@[\w.\[$%{-]")
+CURL_USER = _compile(rb"[ \t\n](?:-u|--user|--proxy-user)[ \t=]{0,4}")
+PAIR = _compile(
+    rb"\"[^\":\n]*:([^\"\s]{4,})\"|'[^':\n]*:([^'\s]{4,})'|(?:\"[^\"\n]*\"|'[^'\n]*'):[\"']([^\"'\s]{4,})[\"']|[^\s\"':<>]*:([^\s\"'<>]{4,})"
+)
+URL = _compile(rb"(?i)\b[a-z][a-z0-9+.-]*://([^\s/:\"'<>`\\]*):([^\s/\"'<>`\\]+)@[\w.\[$%{-]")
 CRYPT = _compile(
     rb"\$(?:apr1|1)\$[A-Za-z0-9./]{1,8}\$[A-Za-z0-9./]{22}|\$2[abxy]\$[0-9]{2}\$[A-Za-z0-9./]{53}"
     rb"|\$[56]\$(?:rounds=[0-9]{1,9}\$)?[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{43,86}|\$y\$[A-Za-z0-9./]{1,9}\$[A-Za-z0-9./]{8,86}\$[A-Za-z0-9./]{43}"
@@ -85,7 +95,7 @@ BEGIN = _compile(rb"-----BEGIN[ A-Z0-9]*PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-K
 # DER of PKCS#8 and PKCS#1 keys, and "-----BEGIN", in base64: their first bytes are always the same.
 DER = _compile(
     rb"MI[IG][A-Za-z0-9+/]{0,4}(?:IBADAN|AgEAMBMGByqGSM49|IBAAK[BC]|wIBAAJB|gIBAAJB|HcCAQEEI)[A-Za-z0-9+/\s\\]{40,}={0,2}"
-    rb"|MHcCAQEEI[A-Za-z0-9+/\s\\]{60,}={0,2}|(?:LS0tLS1CRUdJTi|tLS0tQkVHSU4g|LS0tLUJFR0lOI)[A-Za-z0-9+/\s]{60,}={0,2}"
+    rb"|MHcCAQEEI[A-Za-z0-9+/\s\\]{60,}={0,2}|(?:LS0tLS1CRUdJTi|tLS0tQkVHSU4g|LS0tLUJFR0lOI)[A-Za-z0-9+/\s]{32,}={0,2}"
 )
 DER_HINTS = (b"IBA", b"AgEAMBMG", b"MHcCAQEEI", b"CRUdJTi", b"tLS0tQkVHSU4g", b"LS0tLUJFR0lOI")
 BASE64_LINE = _compile(rb"[^\n]*[A-Za-z0-9+/=]{16}[^\n]*\n?")
@@ -117,7 +127,7 @@ def _candidates(data: bytes) -> Iterator[Found]:
     if b"curl" in data:
         yield from _curl_users(data)
     if b"$" in data:
-        yield from (Found(*match.span(), "password-hash") for match in CRYPT.finditer(data))
+        yield from (Found(match.start(), match.end(), "password-hash") for match in CRYPT.finditer(data))
     yield from _assignments(data)
 
 
@@ -130,9 +140,7 @@ def _tokens(data: bytes, token: Token, pattern: Any) -> Iterator[Found]:
             continue
         if token.check and not token.check(value):
             continue
-        if token.name == "github-token" and has_github_checksum(value):
-            yield Found(start, end, token.name)
-        elif not is_placeholder(value) and entropy(value[:REACH]) >= 2:
+        if (token.name == "github-token" and has_github_checksum(value)) or not is_example(value):
             yield Found(start, end, token.name)
 
 
@@ -140,6 +148,8 @@ def _stands_alone(data: bytes, start: int, end: int) -> bool:
     """Whether data[start:end] is no part of a longer word, or of base64."""
     before, after = data[start - 1] if start else 32, data[end] if end < len(data) else 32
     first, last = data[start], data[end - 1]
+    if data.startswith((b"...", "…".encode()), end):  # abridged
+        return False
     if (before in WORD and first in WORD) or before in b"+":
         return False
     return not ((after in WORD or after in b"-") and last in WORD) and not (after in b"+/" and before not in b"/=\"'")
@@ -163,7 +173,7 @@ def _private_keys(data: bytes) -> Iterator[Found]:
                 at = end
     if any(hint in data for hint in DER_HINTS):
         for match in DER.finditer(data):
-            yield Found(*match.span(), "private-key")
+            yield Found(match.start(), match.end(), "private-key")
 
 
 def _end_of_lines(data: bytes, at: int) -> int:
@@ -182,7 +192,11 @@ def _urls(data: bytes) -> Iterator[Found]:
         password = data[start:end]
         if len(password) > REACH or password.lower() == match.group(1).lower() or password.isdigit():
             continue
-        if password.lower() in EXAMPLES or password.startswith((b"$", b"{", b"[", b"%", b"*", b":")) or is_placeholder(password):
+        if (
+            password.lower() in EXAMPLES
+            or password.startswith((b"$", b"{", b"[", b"%", b"*", b":"))
+            or is_placeholder(password)
+        ):
             continue
         yield Found(start, end, "url-password")
 
@@ -194,7 +208,7 @@ def _headers(data: bytes) -> Iterator[Found]:
             continue
         pair = decode_base64(value) if scheme == b"basic" else b""
         if (b":" in pair and pair.isascii()) or (len(value) >= 16 and is_random(value, strict=True)):
-            yield Found(*match.span(2), "authorization")
+            yield Found(match.start(2), match.end(2), "authorization")
 
 
 def _curl_users(data: bytes) -> Iterator[Found]:
@@ -202,35 +216,26 @@ def _curl_users(data: bytes) -> Iterator[Found]:
         at = match.end()
         if b"curl" not in data[max(0, at - REACH) : at]:
             continue
-        quote = data[at - 1 : at] if data[at - 1 : at] in (b'"', b"'") else b""
-        end = data.find(quote, at, at + REACH) if quote else -1
-        if quote and data[end + 1 : end + 2] == b":":  # "user":"password"
-            start = end + 2
-            quote = data[start : start + 1]
-            end = data.find(quote, start + 1, start + REACH)
-            start += 1
-        elif end < 0:
-            bare = UNQUOTED.match(data, at, at + REACH)
-            start, end = at, bare.end() if bare else at
-            start = data.find(b":", start, end) + 1
-        else:
-            start = data.find(b":", at, end) + 1
-        password = data[start:end] if start else b""
-        if len(password) >= 4 and password.lower() not in EXAMPLES and not is_placeholder(password) and b" " not in password:
-            if not password.startswith((b"$", b"{{", b"[", b"<")) and len(set(password)) > 2:
-                yield Found(start, end, "curl-user")
+        pair = PAIR.match(data, at, at + REACH)
+        if pair is None:
+            continue
+        start, end = pair.span(pair.lastindex)
+        password = data[start:end]
+        if password.lower() not in EXAMPLES and not is_placeholder(password) and len(set(password)) > 2:
+            yield Found(start, end, "curl-user")
 
 
 EXAMPLES = frozenset(
-    b"password passwd pass pwd secret token user username test changeme changeit x xx xxx yyy port pw hostname host".split()
+    b"password passwd pass pwd secret token user username test changeme changeit x xx xxx yyy port"
+    b" pw hostname host".split()
 )
 
 
 def _assignments(data: bytes) -> Iterator[Found]:
     for match in ASSIGN.finditer(data):
-        yield from _assigned(data, *match.span(), spaced=False)
+        yield from _assigned(data, match.start(), match.end(), False)
     for match in SPACED.finditer(data):
-        yield from _assigned(data, *match.span(), spaced=True)
+        yield from _assigned(data, match.start(), match.end(), True)
 
 
 def _assigned(data: bytes, start: int, at: int, spaced: bool) -> Iterator[Found]:
@@ -239,6 +244,8 @@ def _assigned(data: bytes, start: int, at: int, spaced: bool) -> Iterator[Found]
     if value is None:
         return
     first, end, quoted = value
+    if data.startswith((b"...", "…".encode()), end):
+        return
     match = data[start:at].rstrip()
     before = _name_before(data, start)
     operator = match.rstrip(b" \t\"'`\\")
@@ -247,10 +254,11 @@ def _assigned(data: bytes, start: int, at: int, spaced: bool) -> Iterator[Found]
     if operator.endswith(b">") and not operator.endswith((b"=>", b"->")) and data[end : end + 2] != b"</":
         return
     name = (before + _name_of(match)).decode("latin-1")
-    if spaced and not quoted and b"identified" in match.lower():
+    if spaced and b"identified" in match.lower() and data[first - 1 : first] not in (b"'", b'"'):
         return
+    markup = operator.endswith(b">") and data[end : end + 2] == b"</"
     kind = "password" if spaced and b"identified" in match.lower() else judge_name(name[-80:])
-    if kind and judge_value(kind, name, data[first:end], quoted or spaced):
+    if kind and judge_value(kind, name, data[first:end], quoted or spaced or markup):
         yield Found(first, end, kind)
 
 

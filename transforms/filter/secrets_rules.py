@@ -21,7 +21,6 @@ class Token(NamedTuple):
     pattern: RE2 over bytes. anchors: literals of which every match has one; none where no literal is rare.
     hint: what every match begins with or has in it, where the anchors alone are too common to look for in every text.
     check: what a regular expression cannot say; takes the secret's bytes.
-
     """
 
     name: str
@@ -48,13 +47,18 @@ def is_jwt(token: bytes) -> bool:
     try:
         return isinstance(json.loads(header), dict)
     except (ValueError, RecursionError):
-        return header.startswith(b'{"alg"') or header.startswith(b'{"typ"')
+        return header.startswith((b'{"alg"', b'{"typ"'))
 
 
 def is_base36_mixed(token: bytes) -> bool:
     """Letters and digits both occur: no word in capitals, no number."""
     body = token[3:]
     return any(48 <= byte <= 57 for byte in body) and any(byte > 57 for byte in body)
+
+
+def has_digit(token: bytes) -> bool:
+    """Whether there is a digit: no member of an object in code."""
+    return any(48 <= byte <= 57 for byte in token)
 
 
 def has_github_checksum(token: bytes) -> bool:
@@ -74,6 +78,26 @@ def is_discord(token: bytes) -> bool:
     tail = token.rpartition(b".")[2]
     return any(65 <= b <= 90 for b in tail) and any(97 <= b <= 122 for b in tail)
 
+
+def token(
+    name: str,
+    what: str,
+    source: str,
+    pattern: bytes,
+    anchors: str = "",
+    check: Callable[[bytes], bool] | None = None,
+    hint: bytes = b"",
+) -> Token:
+    """A Token whose anchors stand in one string, separated by spaces."""
+    return Token(name, what, source, pattern, tuple(anchors.encode().split()), check, hint)
+
+
+GITLEAKS, DETECT, CREDSWEEPER = "gitleaks", "detect-secrets", "CredSweeper"
+# What many grammars are made of: a UUID, letters of identifiers, of tokens, of base64.
+HEX_UUID = rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+W = rb"[A-Za-z0-9_-]"
+A = rb"[A-Za-z0-9]"
+B64 = rb"[A-Za-z0-9+/]"
 
 # Keys that Google and others publish in the documentation and examples of their kits; listed by gitleaks. Beginnings.
 PUBLISHED = (
