@@ -106,7 +106,11 @@ def main() -> None:
     options = parser.parse_args()
     table = measure_labelled(options.labelled, options.wrong)
     table += [measure_clean(path, int(options.megabytes * 1e6), options.repeat) for path in options.clean]
-    for row in [["texts", "rows", "precision", "recall", "values removed", "false per MB", "MB/s"], ["---"] * 7, *table]:
+    for row in [
+        ["texts", "rows", "precision", "recall", "values removed", "false per MB", "MB/s"],
+        ["---"] * 7,
+        *table,
+    ]:
         print("| " + " | ".join(row) + " |")
 
 

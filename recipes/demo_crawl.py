@@ -10,6 +10,7 @@ arguments give the same bytes. Needs the standard library alone.
 import argparse
 import json
 import random
+import string
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

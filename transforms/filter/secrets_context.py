@@ -8,7 +8,6 @@ keyword plugin and CredSweeper's filters; the thresholds are ours.
 
 import re
 from collections import Counter
-from itertools import pairwise
 from math import log2
 from typing import Any, Literal
 
@@ -71,7 +70,7 @@ PLACEHOLDER = _compile(
 # References to a variable, a template, a function: the secret is elsewhere.
 REFERENCE = _compile(
     rb"[$%#@]\{|\$\(|\{\{|^\$[A-Za-z_0-9]|^%[A-Za-z_]+%$|^<|^\[|^%[sdrv(]|^\{[A-Za-z_0-9]*\}?$"
-    rb"|^@[A-Za-z_]+@$|\(\)|^&[A-Za-z]|://|^vault:|^!"
+    rb"|^@[A-Za-z_]+@$|\(\)|^\\\$|^&[A-Za-z]|://|^vault:|^!"
 )
 PATH = _compile(rb"(?:[./~]|[A-Za-z]:\\)?(?:[\w.-]*/)+[\w.-]*\.[A-Za-z]{2,5}$|^[./~]|^[A-Za-z]:\\")
 DOTTED = _compile(rb"[A-Za-z_][\w]*(?:(?:\.|::|->)[A-Za-z_]\w*)+")
@@ -113,17 +112,17 @@ def entropy(value: bytes) -> float:
     return -sum(count / size * log2(count / size) for count in Counter(value).values())
 
 
-def _class(byte: int) -> int:
-    return 0 if 97 <= byte <= 122 else 1 if 65 <= byte <= 90 else 2 if 48 <= byte <= 57 else 3
+# Each byte by its class: a lower case, A capital, 0 digit, - any other.
+CLASSES = bytes(
+    97 if 97 <= byte <= 122 else 65 if 65 <= byte <= 90 else 48 if 48 <= byte <= 57 else 45 for byte in range(256)
+)
+CHANGES = (b"a0", b"0a", b"aA", b"0A", b"A0")
 
 
 def changes(value: bytes) -> int:
-    """How often lower case, capitals and digits give way to each other; a capital that begins a word counts once."""
-    kinds = [_class(byte) for byte in value]
-    found = 0
-    for before, kind in pairwise(kinds):
-        found += kind != before and not (before == 1 and kind == 0) and 3 not in (before, kind)
-    return found
+    """How often lower case, capitals and digits give way to each other, but for a capital that begins a word."""
+    kinds = value.translate(CLASSES)
+    return sum(kinds.count(pair) for pair in CHANGES)
 
 
 def is_example(value: bytes) -> bool:
@@ -147,7 +146,7 @@ def is_random(value: bytes, strict: bool) -> bool:
     value = value[:128]
     if HEX.fullmatch(value):
         return len(value) >= (32 if strict else 16) and entropy(value) >= 2.5 and not value.isdigit()
-    if not any(48 <= byte <= 57 for byte in value) and len(value) < 20:
+    if b"0" not in value.translate(CLASSES) and len(value) < 20:
         return False
     if VERSION.fullmatch(value) or DATE.fullmatch(value) or DOTTED.fullmatch(value):
         return False
@@ -161,24 +160,23 @@ def is_password(value: bytes, quoted: bool) -> bool:
         return False
     if not quoted and DOTTED.fullmatch(value):
         return False
-    kinds = {_class(byte) for byte in value}
-    letters, digits = bool(kinds & {0, 1}), 2 in kinds
-    signs = sum(_class(byte) == 3 and byte not in b"_-.:/" for byte in value)
+    kinds = value.translate(CLASSES)
+    letters, digits = b"a" in kinds or b"A" in kinds, b"0" in kinds
+    signs = any(kind == 45 and byte < 128 and byte not in b"_-.:/" for kind, byte in zip(kinds, value, strict=True))
     if not letters or (value.endswith((b":", b"=", b"?")) and not digits):
         return False
     if quoted:
-        return digits or bool(signs)
-    return (digits and changes(value) >= 1) or (digits and bool(signs))
+        return digits or signs
+    return (digits and changes(value) >= 1) or (digits and signs)
 
 
-def judge_value(kind: Kind, name: str, value: bytes, quoted: bool) -> bool:
+def judge_value(kind: Kind, value: bytes, quoted: bool) -> bool:
     """Whether the value assigned to a name of this kind is secret."""
-    if is_placeholder(value):
-        return False
     if kind == "password":
-        return is_password(value, quoted)
-    if len(value) < 8 or PATH.search(value):
-        return False
-    if UUID.fullmatch(value):
-        return kind == "secret"
-    return is_random(value, strict=kind == "key" and len(value) < 32) and (kind != "key" or len(value) >= 16)
+        found = is_password(value, quoted)
+    elif len(value) == 36 and UUID.fullmatch(value):
+        found = kind == "secret"
+    else:
+        long_enough = len(value) >= (16 if kind == "key" else 8)
+        found = long_enough and is_random(value, kind == "key" and len(value) < 32) and not PATH.search(value)
+    return found and not is_placeholder(value)

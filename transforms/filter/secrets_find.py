@@ -73,13 +73,17 @@ ASSIGN = _compile(
     rb"(?::[ \t]{0,2}[A-Za-z_]\w*\??[ \t]{0,2}=|=>|[:?+]*=+|!=|:|->|,|(?:[ \t][a-z]+=[\"'][\w -]*[\"'])?>)[ \t]{0,8}"
 )
 # Names whose value stands behind a space: options of commands, definitions, SQL.
-SPACED = _compile(
-    rb"(?i)(?:(?:^|[\s\"'`])--?[\w-]*"
+# Names whose value stands behind a space: options of commands; SQL and definitions, where it stands in quotes;
+# files of settings.
+OPTION = _compile(rb"(?i)(?:^|[\s\"'`])--?[\w-]*" + NAME + rb"[ \t]{1,4}")
+DEFINED = _compile(
+    rb"(?i)(?:\b(?:define|global|set)[ \t]+[\w.-]*"
     + NAME
-    + rb"|\b(?:define|global|set|env|machine\s+\S+\s+login\s+\S+)[ \t]+[\w.-]*"
-    + NAME
-    + rb"|^[ \t]{0,8}passw(?:or)?d|\bidentified\s+by|\bwith\s+password|[\s(]password)[ \t(]{1,4}"
+    + rb"|\bidentified\s+by|\b(?:with|user)\s+password|\blogin\s+\S+\s+password)"
+    rb"[ \t(]{1,4}[\"']"
 )
+SETTING = _compile(rb"(?m)^[ \t]{0,8}passw(?:or)?d[ \t]{1,4}")
+JWK = _compile(rb"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,4}:\s{0,4}\"([A-Za-z0-9_-]{20,})\"")
 SCHEME = _compile(rb"(?i)\b(basic|bearer|ntlm|negotiate|token|oauth)[ \t]{1,4}[\"']?([\w=~@.+/-]{8,})")
 CURL_USER = _compile(rb"[ \t\n](?:-u|--user|--proxy-user)[ \t=]{0,4}")
 PAIR = _compile(
@@ -123,6 +127,8 @@ def _candidates(data: bytes) -> Iterator[Found]:
     yield from _private_keys(data)
     if b"://" in data:
         yield from _urls(data)
+    if b'"kty"' in data:
+        yield from (Found(match.start(1), match.end(1), "jwk") for match in JWK.finditer(data))
     yield from _headers(data)
     if b"curl" in data:
         yield from _curl_users(data)
@@ -233,32 +239,40 @@ EXAMPLES = frozenset(
 
 def _assignments(data: bytes) -> Iterator[Found]:
     for match in ASSIGN.finditer(data):
-        yield from _assigned(data, match.start(), match.end(), False)
-    for match in SPACED.finditer(data):
-        yield from _assigned(data, match.start(), match.end(), True)
+        yield from _assigned(data, match.start(), match.end())
+    for match in OPTION.finditer(data):
+        yield from _judged(data, _name_of(match.group(0)), match.end(), loose=True)
+    for match in DEFINED.finditer(data):
+        yield from _judged(data, _name_of(match.group(0)) or b"password", match.end() - 1)
+    for match in SETTING.finditer(data):
+        yield from _judged(data, b"password", match.end())
 
 
-def _assigned(data: bytes, start: int, at: int, spaced: bool) -> Iterator[Found]:
-    """The value at `at`, if the name that ends before it and the value itself say that it is secret."""
+def _assigned(data: bytes, start: int, at: int) -> Iterator[Found]:
+    """The value behind an operator at `at`, where the operator and what stands behind it belong together."""
+    match = data[start:at]
+    operator = match.rstrip(b" \t\"'`\\")
+    name = _name_before(data, start) + _name_of(match)
+    if operator.endswith(b",") and (data[at : at + 1] not in (b"'", b'"') or any(48 <= byte <= 57 for byte in name)):
+        return
+    markup = operator.endswith(b">") and not operator.endswith((b"=>", b"->"))
+    yield from _judged(data, name, at, loose=markup, before=b"</" if markup else b"")
+
+
+def _judged(data: bytes, name: bytes, at: int, loose: bool = False, before: bytes = b"") -> Iterator[Found]:
+    """The value at `at` if it and its name say that it is secret.
+
+    loose: it is a value even without quotes. before: what must stand behind it.
+    """
     value = _value(data, at)
     if value is None:
         return
     first, end, quoted = value
-    if data.startswith((b"...", "…".encode()), end):
+    if data.startswith((b"...", "…".encode()), end) or not data.startswith(before, end):
         return
-    match = data[start:at].rstrip()
-    before = _name_before(data, start)
-    operator = match.rstrip(b" \t\"'`\\")
-    if not quoted and operator.endswith(b","):
-        return
-    if operator.endswith(b">") and not operator.endswith((b"=>", b"->")) and data[end : end + 2] != b"</":
-        return
-    name = (before + _name_of(match)).decode("latin-1")
-    if spaced and b"identified" in match.lower() and data[first - 1 : first] not in (b"'", b'"'):
-        return
-    markup = operator.endswith(b">") and data[end : end + 2] == b"</"
-    kind = "password" if spaced and b"identified" in match.lower() else judge_name(name[-80:])
-    if kind and judge_value(kind, name, data[first:end], quoted or spaced or markup):
+    text = name[-80:].decode("latin-1")
+    kind = judge_name(text)
+    if kind and judge_value(kind, data[first:end], quoted or loose):
         yield Found(first, end, kind)
 
 

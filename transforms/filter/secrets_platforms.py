@@ -179,7 +179,7 @@ PLATFORMS = (
         "gitleaks; CredSweeper",
         rb"glc_[A-Za-z0-9+/]{32,400}={0,3}|glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}|eyJrIjoi[A-Za-z0-9+/]{60,400}={0,3}",
         "glc_ glsa_ eyJrIjoi",
-        hint=rb"gl(?:c|sa)_[A-Za-z0-9]{8}|eyJrIjoi",
+        hint=rb"gl(?:c|sa)_[A-Za-z0-9+/]{8}|eyJrIjoi",
     ),
     token(
         "harness-key",
@@ -202,11 +202,10 @@ PLATFORMS = (
     ),
     token(
         "jwk",
-        "private parts of JSON Web Keys",
+        "private parts of JSON Web Keys, also in base64",
         "RFC 7517; RFC 7518 6",
-        rb"\"(?:d|k|p|q|dp|dq|qi)\"\s{0,4}:\s{0,4}\"([A-Za-z0-9_-]{20,})\"|((?:eyJrdHki|eyAia3R5I|W3sia3R5I)[A-Za-z0-9+/_-]{60,}={0,2})",
-        "kty eyJrdHki eyAia3R5I W3sia3R5I",
-        hint=rb"\"kty\"|eyJrdHki|eyAia3R5I|W3sia3R5I",
+        rb"(?:eyJrdHki|eyAia3R5I|W3sia3R5I)[A-Za-z0-9+/_-]{60,}={0,2}",
+        "eyJrdHki eyAia3R5I W3sia3R5I",
     ),
     token(
         "netlify-token",
@@ -266,14 +265,13 @@ PLATFORMS = (
         "SoftLayer addresses with a key",
         DETECT,
         rb"(?i:api\.softlayer\.com/soap/v3(?:\.1)?/)([A-Za-z0-9]{64})",
-        "softlayer.com/",
+        hint=rb"(?i)softlayer\.com/soap",
     ),
     token(
         "sonar-token",
         "SonarQube tokens",
         GITLEAKS,
         rb"\bsq[upa]_[A-Za-z0-9]{40}|(?i:sonar[._-]?(?:login|token)[\"']?\s{0,3}(?:[:?]{0,3}=|:)\s{0,3}[\"']?)([A-Za-z0-9=_-]{40,44})",
-        "squ_ sqp_ sqa_ sonar SONAR Sonar",
         hint=rb"sq[upa]_|(?i:sonar[._-]?(?:login|token))",
     ),
     token(

@@ -192,7 +192,7 @@ SERVICES = (
         "Sidekiq passwords",
         GITLEAKS,
         rb"(?i:CONTRIBSYS__COM[\"']?\s{0,3}[=:]\s{0,3}[\"']?)([a-fA-F0-9]{8}:[a-fA-F0-9]{8})|://([a-f0-9]{8}:[a-f0-9]{8})@(?:gems|enterprise)\.contribsys\.com",
-        "CONTRIBSYS contribsys",
+        hint=rb"(?i)contribsys",
     ),
     token(
         "slack-token",
@@ -229,7 +229,6 @@ SERVICES = (
         "Sumo Logic access ids",
         GITLEAKS,
         rb"(?i:sumo(?:logic)?[._-]?access_?id[\"']?\s{0,3}[=:]\s{0,3}[\"']?)(su[A-Za-z0-9]{12})",
-        "umo UMO",
         hint=rb"(?i)sumo(?:logic)?[._-]?access_?id",
     ),
     token("tavily-key", "Tavily keys", CREDSWEEPER, rb"tvly-(?:dev-|prod-)?[A-Za-z0-9]{32}", "tvly-"),
