@@ -6,7 +6,7 @@
 Labelled files: JSON lines with `text` and `label` (`secret` or `clean`; other labels are left out). A row counts as
 found if anything in it is redacted. Rows with `findings`, a list of objects with `value` and `severity`, also count
 value by value: a value of high or medium severity is found if redaction leaves no copy of it. Clean files: JSON lines
-with `text` or `content`; each match is taken for a false one. `source_repo`, where there is one, makes rows of the table.
+with `text` or `content`; each match counts as a false one. `source_repo`, where it is given, makes rows.
 MB/s: one thread, processor time, the best repetition. --wrong prints the ids of labelled rows that were judged wrongly.
 """
 

@@ -133,7 +133,7 @@ def personal(rng: random.Random, number: int) -> Page:
         f"The map was drawn with version 4.{rng.randint(0, 9)}.2.1 of a program that nobody sells now."
     )
     letters = string.ascii_letters + string.digits
-    key = "ghp_" + "".join(random.Random(number).choices(letters, k=36))  # of no account; made here, kept nowhere
+    key = "ghp_" + "".join(random.Random(number).choices(letters, k=36))  # noqa: S311 - invented
     page.text[-1].append(f"On the back of the map somebody had written the key {key} and the date of the journey.")
     page.personal = [mail, phone, address, key]
     return page

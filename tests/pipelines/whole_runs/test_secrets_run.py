@@ -1,4 +1,4 @@
-"""Canaries: made-up secrets in texts, addresses and meta of documents that end in every way. No file of a run has one."""
+"""Canaries: made-up secrets in texts, addresses and meta of documents with every end. No file of a run has one."""
 
 import gzip
 import io
@@ -68,8 +68,9 @@ def sentences(end: str) -> str:
 
 def document(end: str) -> dict[str, str]:
     name = "kept" if end == "copy" else end
-    text = f"{sentences(end)}\nThe old api_key was {canary('bare' + name)} here.\nThen they set api_key = {canary('bare' + name)} in it.\n"
-    text += f"The token ghp_{canary('text' + name)} was on the back of the map.\nIt says password: {canary('pw' + name)} too."
+    bare, token, password = (canary(kind + name) for kind in ("bare", "text", "pw"))
+    text = f"{sentences(end)}\nThe old key was {bare} here.\nThen they set api_key = {bare} in it.\n"
+    text += f"The token ghp_{token} was on the back of the map.\nIt says password: {password} too."
     host = "spamfarm.example" if end == "url" else f"{end}.example"
     return {
         "text": text,
