@@ -1,4 +1,4 @@
-"""Credentials of every kind are found, what only looks like one is not; no string here is one, most are made when run."""
+"""Credentials of every kind are found, what only looks like one is not; no string here is one, most are made."""
 
 import base64
 import json
@@ -180,7 +180,7 @@ def test_replacement_must_not_be_a_secret_itself() -> None:
 
 def test_address_and_meta_are_cleaned_and_the_id_follows_the_text() -> None:
     doc = Document(
-        document_id("x"), f"token={TOKEN}", f"https://u:{PASSWORD}@x.example/?key={KEY}", "s", f"f@1", 0,
+        document_id("x"), f"token={TOKEN}", f"https://u:{PASSWORD}@x.example/?key={KEY}", "s", "f@1", 0,
         {"title": f"my api_key is '{TOKEN}'", "n": 3, "note": f"bare {TOKEN}"},
     )  # fmt: skip
     answer = redact_secrets(doc, PARAMS)
