@@ -8,7 +8,7 @@ from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.language import LANGUAGE
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.quality import QUALITY
-from refinery.transforms.filter.secrets import SECRETS
+from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.read.sources import READ

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
-from refinery.transforms.filter.secrets import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
 from refinery.transforms.filter.secrets_find import TOKENS
 from refinery.transforms.filter.secrets_rules import Token, has_github_checksum
+from refinery.transforms.filter.secrets_stage import RULES, SECRETS, SecretsParams, find_secrets, redact_secrets
 from tests.beam import make_document, run_and_collect
 
 PARAMS = SecretsParams()
@@ -211,7 +211,7 @@ def test_a_list_of_credentials_is_dropped() -> None:
 
 def test_what_redaction_leaves_behind_drops_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail closed: where the text still holds a secret after all rounds, nothing of it goes on."""
-    from refinery.transforms.filter import secrets
+    from refinery.transforms.filter import secrets_stage as secrets
 
     monkeypatch.setattr(secrets, "find", lambda data, off: [secrets.Found(0, 1, "key")] if data else [])
     assert redact_secrets(make_document("x", "f@0"), PARAMS) == Drop("secret-remains")

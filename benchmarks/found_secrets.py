@@ -1,6 +1,6 @@
 """What the stage `secrets` finds and what it takes for a secret by mistake, and how fast: one table.
 
-    python -m benchmarks.secrets --labelled secrets/dev.jsonl.gz --clean code/repos.jsonl.gz prose/docs.jsonl.gz
+    python -m benchmarks.found_secrets --labelled secrets/dev.jsonl.gz --clean code/repos.jsonl.gz prose/docs.jsonl.gz
         [--megabytes 60] [--repeat 3] [--wrong]
 
 Labelled files: JSON lines with `text` and `label` (`secret` or `clean`; other labels are left out). A row counts as
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.filter.secrets import SecretsParams, find_secrets, redact_secrets
+from refinery.transforms.filter.secrets_stage import SecretsParams, find_secrets, redact_secrets
 
 PARAMS = SecretsParams()
 

@@ -72,7 +72,7 @@ class SecretRemains(Exception):
 
 
 def find_secrets(text: str, params: SecretsParams) -> list[Span]:
-    """Secrets in `text`, in order and without overlap. Cost: linear; benchmarks/secrets.py measures it.
+    """Secrets in `text`, in order and without overlap. Cost: linear; benchmarks/found_secrets.py measures it.
 
     Raises UnicodeEncodeError for lone surrogates.
     """
