@@ -10,6 +10,7 @@ arguments give the same bytes. Needs the standard library alone.
 import argparse
 import json
 import random
+import string
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ SHARES = {
     "dummy-text": 0.015,  # an article where a part is still lorem ipsum; every third page is nothing else
     "script-notice": 0.015,  # an article with a line about JavaScript and one about cookies
     "rude": 0.02,
-    "personal": 0.04,  # an article with e-mail addresses, phone numbers and IP addresses
+    "personal": 0.04,  # an article with e-mail addresses, phone numbers, IP addresses and a key
     "blocked-url": 0.02,  # an article under a URL of another kind
     "code": 0.015,  # functions with English comments
     "quoted-code": 0.015,  # an article that shows a line or two of a program
@@ -131,7 +132,10 @@ def personal(rng: random.Random, number: int) -> Page:
     page.text[-1].append(
         f"The map was drawn with version 4.{rng.randint(0, 9)}.2.1 of a program that nobody sells now."
     )
-    page.personal = [mail, phone, address]
+    letters = string.ascii_letters + string.digits
+    key = "ghp_" + "".join(random.Random(number).choices(letters, k=36))  # noqa: S311 - invented
+    page.text[-1].append(f"On the back of the map somebody had written the key {key} and the date of the journey.")
+    page.personal = [mail, phone, address, key]
     return page
 
 

@@ -266,7 +266,7 @@ def test_personal_data_is_in_the_page() -> None:
     assert pages
     for page in pages:
         text = demo_crawl.plain(page.text)
-        assert len(page.personal) == 3
+        assert len(page.personal) == 4
         assert all(text.count(item) == 1 for item in page.personal)
         assert re.search(r"version 4\.\d\.2\.1 of", text)
 

@@ -9,6 +9,7 @@ from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.language import LANGUAGE
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.quality import QUALITY
+from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.read.sources import READ
@@ -23,6 +24,7 @@ LANE = Lane(
     clean=(
         READ,  # files -> RawDocument
         EXTRACT,  # RawDocument -> Document
+        SECRETS,  # before any stage that may put an excerpt into rejects/
         URL,
         LANGUAGE,
         HEURISTICS,
