@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 from refinery.pipelines.training.train_toxicity import TrainToxicityParams, toxicity_lines, train_model
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.fasttext_model import open_model
-from refinery.transforms.filter.toxic.classifier import sentences, toxic_share
+from refinery.transforms.filter.toxic.classifier import sentences, toxic_line, toxic_share
 from refinery.transforms.filter.toxic.words import GROUP_NAMES
 from refinery.transforms.filter.toxicity import Tables, ToxicityParams, load_lexicon, measure_toxicity
 
@@ -123,6 +123,8 @@ def classifier(path: Path, prose: Path) -> None:
             train = [row for row in rows if hash64("case", 1, row["detail"]) % FOLDS != fold]
             toxic = [row["text"] for row in train if row["label"] == "toxic"] + real[fold % 2 :: 2]
             innocent = [row["text"] for row in train if row["label"] == "ok"] + seen
+            both = set(map(toxic_line, toxic)) & set(map(toxic_line, innocent))  # labelled both ways: left out
+            toxic, innocent = ([text for text in texts if toxic_line(text) not in both] for texts in (toxic, innocent))
             data = train_model(toxicity_lines(toxic, innocent, 1), params)
             sizes.append(len(data))
             (file := Path(folder) / f"{fold}.bin").write_bytes(data)

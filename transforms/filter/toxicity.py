@@ -101,7 +101,7 @@ def measure_toxicity(text: str, tables: Tables, language: str = "") -> tuple[flo
     folded = unfold(text.casefold())
     hits = find_hits(folded, lexicon)
     if tables.params.obfuscation:
-        hits += find_obfuscated(folded, skeletons, language, hits)
+        hits = sorted([*hits, *find_obfuscated(folded, skeletons, language, hits)])
     if not hits:
         return 0.0, 0.0
     mentions = find_mentions(folded, hits, language)
@@ -130,7 +130,9 @@ def check_toxicity(params: ToxicityParams) -> None:
     """Raises OSError or ValueError, one line, for a list or model that cannot be read or lacks the label."""
     model = load_lexicon(params).model
     if model is not None and TOXIC not in model.labels:
-        raise ValueError(f"model: {params.model!r} given, which has no label {TOXIC}; refinery train-toxicity makes one")
+        raise ValueError(
+            f"model: {params.model!r} given, which has no label {TOXIC}; refinery train-toxicity makes one"
+        )
 
 
 def list_files(params: ToxicityParams) -> tuple[str, ...]:

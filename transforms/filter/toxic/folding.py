@@ -30,8 +30,12 @@ SHAPE = {ord(other): shape[0] for shape in SHAPES.split() for other in shape[1:]
 # Letters in circles and squares that NFKD leaves as they are, and flags: 26 each from these on.
 ENCLOSED = {first + i: SHAPE.get(97 + i, chr(97 + i)) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 SHAPE |= ENCLOSED
-INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))
-JOINER = re.compile("(?<=[a-z])[\u200c\u200d](?=[a-z])")  # other scripts need them
+VISIBLE = ENCLOSED | dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
+# Invisible characters, full width, enclosed and mathematical letters; joiners, which other scripts need, inside Latin.
+UNFOLDED = re.compile(
+    "[\u00ad\u200b\u2060\ufeff\uff21-\uff3a\uff41-\uff5a\u249c-\u24e9\U0001d400-\U0001d7ff\U0001f110-\U0001f1ff]"
+    "|(?<=[a-z])[\u200c\u200d](?=[a-z])"
+)
 MASK = "*"
 
 
@@ -55,10 +59,6 @@ BYTE_GAP = rb"(?:(?:[ \t._/|~,'-]|\xe2\x80[\x99\xa2]|\xc2\xb7){1,3}| ?\* ?)"
 CHAR = rb"(?:[a-z0-9@$!]|[\xc3-\xd6][\x80-\xbf])"
 ODD = rb"(?:[\xcd-\xd6][\x80-\xbf]|\xc9[\x90-\xbf]|\xca[\x80-\xaf]|\xcc[\x80-\xbf]|\xe1[\xb4-\xb6][\x80-\xbf]|\xea\x9c[\xb0\xb1])"
 STRICT = rb"(?:" + b"|".join(letter.encode() for letter in "асеорхуіѕјһӏԁԛԝοανιρυκτεχ") + rb")"
-FOLDED_FIRST = _compile(  # soft hyphens and other invisible ones; full width; mathematical and enclosed letters
-    rb"\xc2\xad|\xe2\x80\x8b|[a-z]\xe2\x80[\x8c\x8d][a-z]|\xe2\x81\xa0|\xef\xbb\xbf|\xef\xbd[\x81-\x9a]|\xef\xbc[\xa1-\xba]|\xf0\x9d[\x90-\x9f]"
-    rb"|\xe2\x92[\x9c-\xbf]|\xe2\x93[\x80-\xa9]|\xf0\x9f[\x84-\x87]"
-)
 SIGNS = (
     rb"(?:^|[^a-z0-9])[a-z0-9@$]" + BYTE_GAP + rb"[a-z0-9@$!]" + BYTE_GAP + rb"[a-z0-9@$!](?:$|[^a-z0-9])",  # f u c k
     rb"[\xd0-\xd2][\x80-\xbf]" + BYTE_GAP + CHAR + BYTE_GAP + CHAR + BYTE_GAP,
@@ -118,10 +118,11 @@ def make_skeletons(lexicon: Lexicon) -> Skeletons:
 def unfold(text: str) -> str:
     """A case-folded text with compatibility forms of letters as letters and without invisible characters; mostly `text`
     itself."""
-    if text.isascii() or not FOLDED_FIRST.search(text.encode()):
-        return text
-    visible = JOINER.sub("", text.translate(INVISIBLE | ENCLOSED))
-    return unicodedata.normalize("NFKC", visible).casefold()
+    return text if text.isascii() else UNFOLDED.sub(_unfold_one, text)
+
+
+def _unfold_one(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", found[0].translate(VISIBLE)).casefold()
 
 
 def find_obfuscated(text: str, skeletons: Skeletons, language: str, plain: Iterable[Hit]) -> list[Hit]:

@@ -141,7 +141,6 @@ def _hint(entries: Iterable[tuple[str, ...]]) -> Any:
     options.max_mem = HINT_MEMORY
     options.log_errors = False
     options.encoding = re2.Options.Encoding.LATIN1
-    options.longest_match = True
     whole = [rb"\b(?:" + bounded + rb")\b"] if bounded else []
     try:
         return re2.compile(b"|".join([*whole, *bare]) or rb"[^\x00-\xff]", options)

@@ -13,6 +13,7 @@ from refinery.transforms.filter.toxic import words as data
 from refinery.transforms.filter.toxic.lexicon import WORD, Hit
 
 LONGEST = 1_000  # characters of a quotation: a mark that is never closed quotes nothing
+BEFORE = 4 * LONGEST  # characters of a line before a hit that are read for quotation marks
 REACH = 200  # characters before a hit that are read for a word of reported speech
 # None of the classes has its opening mark, so that what is never closed costs its own length only.
 QUOTED = re.compile(
@@ -32,17 +33,26 @@ def _reporting(language: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def find_mentions(text: str, hits: Sequence[Hit], language: str) -> list[bool]:
-    """For each hit in a case-folded text, whether it is mentioned. Linear in the text and in the hits."""
-    if not hits:
-        return []
-    spans = [found.span() for found in QUOTED.finditer(text)]
-    starts = [start for start, _ in spans]
-    found = []
+    """For each hit in a case-folded text, whether it is mentioned. `hits` in order. Linear in the text and in the hits."""
+    found: list[bool] = []
+    spans: list[tuple[int, int]] = []
+    read = 0
     for hit in hits:
-        before = bisect_right(starts, hit.start) - 1
+        if hit.end > read:
+            spans, read = _quotations(text, hit)
+        before = bisect_right(spans, (hit.start, len(text))) - 1
         quoted = before >= 0 and hit.end <= spans[before][1]
         found.append(quoted or _is_reported(text, hit.start, language))
     return found
+
+
+def _quotations(text: str, hit: Hit) -> tuple[list[tuple[int, int]], int]:
+    """Quotations of the line that a hit is in, at most `BEFORE` characters before it, and where reading ended."""
+    reach = max(0, hit.start - BEFORE)
+    start = max(reach, text.rfind("\n", reach, hit.start) + 1)
+    stop = text.find("\n", hit.end, hit.end + LONGEST)
+    stop = stop if stop >= 0 else min(len(text), hit.end + LONGEST)
+    return [found.span() for found in QUOTED.finditer(text, start, stop)], stop
 
 
 def _is_reported(text: str, at: int, language: str) -> bool:

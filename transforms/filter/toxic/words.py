@@ -152,10 +152,10 @@ STRONG = {
     "fa": "کیر کیری کس_کش کسکش جنده حرامزاده مادرجنده مادر_جنده گوه گه_خوردی بی_شرف کونی احمق_بیشعور",
     "he": "זונה בן_זונה בני_זונות שרמוטה כוס_אמק כוסאמק זין חרא מניאק מטומטם מטומטמת",
     "hi": "चूतिया चूतिये मादरचोद बहनचोद भोसड़ी भोसड़ीके रंडी हरामी हरामजादा हरामज़ादा कमीना कमीने गांडू लौड़ा साला_कुत्ता chutiya madarchod behenchod bhosdike gandu harami randi",
-    "ja": "くそったれ クソ野郎 糞野郎 クソガキ 死ね しね_クズ くたばれ ばか野郎 バカ野郎 馬鹿野郎 キチガイ きちがい ヤリマン まんこ ちんぽ ゲス野郎 ゴミクズ 人間のクズ",
+    "ja": "くそったれ クソ野郎 糞野郎 クソガキ 死ね くたばれ ばか野郎 バカ野郎 馬鹿野郎 キチガイ きちがい ヤリマン まんこ ちんぽ ゲス野郎 ゴミクズ 人間のクズ",
     "ko": """
         씨발/k 시발/k 씨팔/k 씹새끼/k 개새끼/k 병신/k 지랄/k 좆같은 좆까 존나 졸라 미친놈/k 미친년/k 쌍년/k 창녀/k 걸레년
-        엿먹어 꺼져 니미럴 호로새끼/k 썅
+        엿먹어 꺼져 니미럴 호로새끼/k
     """,
     "zh": """
         傻逼 傻屄 操你妈 操你媽 肏你妈 草泥马 他妈的 他媽的 妈的逼 去你妈的 狗日的 王八蛋 婊子 贱人 賤人 贱货 鸡巴 雞巴 屌你老母 滚你妈 脑残 腦殘 畜生不如
@@ -235,12 +235,12 @@ FIRST_PERSON = {"en": "i im ive we", "de": "ich wir", "fr": "je jai nous", "es":
 
 # Entries of the English list that are ordinary words elsewhere: they do not count in documents of these languages.
 ORDINARY = {
-    "sv": "slut slag bitch prick hate hell hooker",
-    "da": "slut slag prick hate",
-    "no": "slut slag prick hate",
-    "de": "slag prick spastic",
-    "nl": "slag slut prick hate loser",
-    "fr": "retard retards con douche douches idiot ridicules insane degenerate",
+    "sv": "slut bitch prick hate hooker",
+    "da": "slut prick hate",
+    "no": "slut prick hate",
+    "de": "prick",
+    "nl": "slut prick hate loser",
+    "fr": "retard retards douche douches idiot insane degenerate",
     "es": "coon paki insane",
     "it": "retard",
     "pl": "psycho",
