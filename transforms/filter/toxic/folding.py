@@ -59,6 +59,10 @@ BYTE_GAP = rb"(?:(?:[ \t._/|~,'-]|\xe2\x80[\x99\xa2]|\xc2\xb7){1,3}| ?\* ?)"
 CHAR = rb"(?:[a-z0-9@$!]|[\xc3-\xd6][\x80-\xbf])"
 ODD = rb"(?:[\xcd-\xd6][\x80-\xbf]|\xc9[\x90-\xbf]|\xca[\x80-\xaf]|\xcc[\x80-\xbf]|\xe1[\xb4-\xb6][\x80-\xbf]|\xea\x9c[\xb0\xb1])"
 STRICT = rb"(?:" + b"|".join(letter.encode() for letter in "асеорхуіѕјһӏԁԛԝοανιρυκτεχ") + rb")"
+MAY_UNFOLD = _compile(  # the same in UTF-8, by first bytes
+    rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xef\xbd[\x81-\x9a]|\xef\xbc[\xa1-\xba]|\xf0\x9d[\x90-\x9f]"
+    rb"|\xe2\x92[\x9c-\xbf]|\xe2\x93[\x80-\xa9]|\xf0\x9f[\x84-\x87]"
+)
 SIGNS = (
     rb"(?:^|[^a-z0-9])[a-z0-9@$]" + BYTE_GAP + rb"[a-z0-9@$!]" + BYTE_GAP + rb"[a-z0-9@$!](?:$|[^a-z0-9])",  # f u c k
     rb"[\xd0-\xd2][\x80-\xbf]" + BYTE_GAP + CHAR + BYTE_GAP + CHAR + BYTE_GAP,
@@ -118,7 +122,9 @@ def make_skeletons(lexicon: Lexicon) -> Skeletons:
 def unfold(text: str) -> str:
     """A case-folded text with compatibility forms of letters as letters and without invisible characters; mostly `text`
     itself."""
-    return text if text.isascii() else UNFOLDED.sub(_unfold_one, text)
+    if text.isascii() or not MAY_UNFOLD.search(text.encode()):
+        return text
+    return UNFOLDED.sub(_unfold_one, text)
 
 
 def _unfold_one(found: re.Match[str]) -> str:
