@@ -1,4 +1,4 @@
-"""Train a toxicity classifier on labelled text: a small fastText model that `refinery.transforms.filter.toxicity` reads.
+"""Train a toxicity classifier on labelled text: a small fastText model that the stage `toxicity` reads.
 
 floret trains, as for the quality classifier; letters inside words are features too, since toxic text is misspelt. With
 the defaults a model takes at most 1 MB and a few seconds per MB of text.

@@ -34,9 +34,9 @@ class ToxicityParams(Params):
     """Which words, and how many are too many; which classifier, if any."""
 
     builtin: bool = True
-    """the project's own lists by language (`transforms/filter/toxic/words.py`): slurs weigh 3, profanity and insults 1, ruder words of ordinary prose 0.5"""
+    """the project's own lists by language: slurs weigh 3, profanity and insults 1, ruder words of ordinary prose 0.5"""
     word_lists: tuple[str, ...] = ()
-    """files, local or `gs://`, UTF-8, an entry (a word or a phrase) per line, `#` begins a comment line; each entry weighs 1, in all languages"""
+    """files, local or `gs://`, UTF-8, a word or phrase per line, `#` begins a comment line; each weighs 1"""
     words: tuple[str, ...] = ()
     """entries given here, in addition"""
     max_density: Annotated[float, Field(ge=0, le=1000)] | None = 15.0

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from refinery.pipelines.training.train_toxicity import TrainToxicityParams, ToxicityMetrics, train_toxicity
+from refinery.pipelines.training.train_toxicity import ToxicityMetrics, TrainToxicityParams, train_toxicity
 from refinery.transforms.filter.quality import load_classifier
 from refinery.transforms.filter.toxic.classifier import sentences, toxic_line, toxic_share
 

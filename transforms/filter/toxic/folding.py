@@ -57,7 +57,7 @@ PART = re.compile(r"[^\W_]")
 LETTER = re.compile(r"[^\W_]|[@$!]")
 BYTE_GAP = rb"(?:(?:[ \t._/|~,'-]|\xe2\x80[\x99\xa2]|\xc2\xb7){1,3}| ?\* ?)"
 CHAR = rb"(?:[a-z0-9@$!]|[\xc3-\xd6][\x80-\xbf])"
-ODD = rb"(?:[\xcd-\xd6][\x80-\xbf]|\xc9[\x90-\xbf]|\xca[\x80-\xaf]|\xcc[\x80-\xbf]|\xe1[\xb4-\xb6][\x80-\xbf]|\xea\x9c[\xb0\xb1])"
+ODD = rb"(?:[\xcc-\xd6][\x80-\xbf]|\xc9[\x90-\xbf]|\xca[\x80-\xaf]|\xe1[\xb4-\xb6][\x80-\xbf]|\xea\x9c[\xb0\xb1])"
 STRICT = rb"(?:" + b"|".join(letter.encode() for letter in "асеорхуіѕјһӏԁԛԝοανιρυκτεχ") + rb")"
 MAY_UNFOLD = _compile(  # the same in UTF-8, by first bytes
     rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xef\xbd[\x81-\x9a]|\xef\xbc[\xa1-\xba]|\xf0\x9d[\x90-\x9f]"
@@ -198,7 +198,7 @@ def _weight(token: str, skeletons: Skeletons, shortest: int) -> float:
 def _masked(token: str, skeletons: Skeletons) -> float:
     """Weight of an entry some letters of which are stars, but not the first."""
     token = token.rstrip("!.") if MASK in token[1:] else ""
-    if not token or token[0] == MASK or len(token) - token.count(MASK) < 2 and len(token) != SHORTEST:
+    if not token or token[0] == MASK or (len(token) - token.count(MASK) < 2 and len(token) != SHORTEST):
         return 0.0
     for word, weight in skeletons.masked.get((token[0], len(token)), ()):
         if all(letter in (MASK, other) for letter, other in zip(token, word, strict=True)):

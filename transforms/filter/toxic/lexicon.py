@@ -76,7 +76,7 @@ def inflected(listed: str, language: str) -> Iterator[str]:
 
 
 @cache
-def own_entries(language: str) -> Mapping[str, float]:
+def own_entries(language: str) -> dict[str, float]:
     """Form -> weight, of the project's own lists of one language."""
     found: dict[str, float] = {}
     for lists, weight in WEIGHTS:
@@ -86,7 +86,7 @@ def own_entries(language: str) -> Mapping[str, float]:
 
 
 @cache
-def built_in(language: str) -> Mapping[str, float]:
+def built_in(language: str) -> dict[str, float]:
     """Form -> weight of what counts in a document of a language, "" for one of which it is not known.
 
     A language's own list, and the English one without what is ordinary there. Unknown: all lists, without what is

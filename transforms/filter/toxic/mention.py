@@ -33,7 +33,7 @@ def _reporting(language: str) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def find_mentions(text: str, hits: Sequence[Hit], language: str) -> list[bool]:
-    """For each hit in a case-folded text, whether it is mentioned. `hits` in order. Linear in the text and in the hits."""
+    """For each hit in a case-folded text, whether it is mentioned. `hits` in order. Linear in both."""
     found: list[bool] = []
     spans: list[tuple[int, int]] = []
     read = 0

@@ -17,17 +17,23 @@ biology) are left out, or are HARMLESS in a phrase.
 SEVERE = {
     "en": """
         nigger/n nigga/n niggerish faggot/n faggy faggotry kike/n spic/n spick/n chink/n gook/n wetback/n coon/n
-        raghead/n towelhead/n sandnigger/n camel_fucker/n goat_fucker/n tranny trannies retard/n retarded libtard/n
+        raghead/n towelhead/n sandnigger/n camel_fucker/n goat_fucker/n tranny trannies retard/n retarded
+        libtard/n
         paki/n jigaboo/n shemale/n subhuman/n untermensch/n kill_yourself kys hope_you_die rapefugee/n feminazi/n
     """,
-    "de": "kanake/d nigger/n untermensch untermenschen schwuchtel/f vergasen_sollte_man gehören_vergast bring_dich_um",
+    "de": """
+        kanake/d nigger/n untermensch untermenschen schwuchtel/f vergasen_sollte_man gehören_vergast
+        bring_dich_um
+    """,
     "fr": "nègre/n négresse/n bougnoule/n youpin/a bicot/n tapette/n tarlouze/n pédale/n va_crever va_te_tuer",
     "es": "sudaca/n maricón maricones sidoso/o muérete_ya deberían_matarlos",
     "it": "negro_di_merda frocio froci ricchione ricchioni terrone terroni devi_morire",
     "pt": "viado/n bicha_nojenta macaco_imundo traveco/n merece_morrer",
     "nl": "kankerlijer/n kankerhoer/n mietje/n ga_dood",
     "pl": "pedał/m ciapaty/a czarnuch/m zdychaj do_gazu",
-    "ru": "хач/m чурка/f чурок жид/m хохол хохлы хохлов пидор/m пидорас/m пидарас/m сдохни убей_себя черножопый/a",
+    "ru": """
+        хач/m чурка/f чурок жид/m хохол хохлы хохлов пидор/m пидорас/m пидарас/m сдохни убей_себя черножопый/a
+    """,
     "uk": "жид/m москаль/m кацап/m підор/m підар/m здохни",
     "sv": "blatte/s neger/s bögjävel/s dö_din",
     "tr": "ibne/t gebersin",
@@ -35,21 +41,25 @@ SEVERE = {
 
 STRONG = {
     "en": """
-        fuck/v fuckin fucked_up fuckface/n fuckhead/n fuckwit/n fuckery motherfuck/v clusterfuck/n unfuck/v mindfuck/n
+        fuck/v fuckin fucked_up fuckface/n fuckhead/n fuckwit/n fuckery motherfuck/v clusterfuck/n unfuck/v
+        mindfuck/n
         fuk/v fuq fck/v fvck phuck/v fcuk/v wtf stfu gtfo
         shit/n shitty shittier shittiest shitting shitted shithead/n shithole/n shitbag/n shitshow/n shitface/n
         shitfaced shitter/n bullshit/n bullshitt/v bullshitting horseshit dipshit/n dumbshit/n batshit apeshit
         piece_of_shit pieces_of_shit
-        asshole/n arsehole/n ass_hole/n asshat/n asswipe/n jackass/x dumbass/x smartass/x fatass/x badass/x azzhole/n
+        asshole/n arsehole/n ass_hole/n asshat/n asswipe/n jackass/x dumbass/x smartass/x fatass/x badass/x
+        azzhole/n
         asslicker/n kiss_my_ass
         bitch/x bitchy bitching bitched bitchass biatch sonofabitch son_of_a_bitch sons_of_bitches
         cunt/n cunty twat/n slut/n slutty sluttish whore/n whoring skank/n skanky fag/n thot/n
-        bastard/n prick/n dickhead/n dickwad/n dickface/n cocksuck/v cocksucker/n wank/v wanker/n tosser/n bellend/n
+        bastard/n prick/n dickhead/n dickwad/n dickface/n cocksuck/v cocksucker/n wank/v wanker/n tosser/n
+        bellend/n
         knobhead/n douche/n douchebag/n douchey scumbag/n scum dirtbag/n sleazebag/n scuzzball/n
         blowjob/n cumshot/n cumslut/n gangbang/v milf/n porn porno/n handjob/n deepthroat/v creampie/n bukkake
         dildo/n jizz titties
         piss_off pissed_off pissing_me_off pisses_me_off piss_me_off
-        moron/n moronic idiot/n idiotic idiocy imbecile/n imbecilic dimwit/n nitwit/n halfwit/n dumbfuck/n numbskull/n
+        moron/n moronic idiot/n idiotic idiocy imbecile/n imbecilic dimwit/n nitwit/n halfwit/n dumbfuck/n
+        numbskull/n
         dumbo/n cretin/n cretinous simpleton/n bonehead/n knucklehead/n pinhead/n airhead/n lowlife/n degenerate/n
         troglodyte/n pervert/n sleazy sicko/n psycho/n wacko/n nutjob/n lunatic/n asinine crackpot/n
         human_trash human_garbage human_filth
@@ -68,7 +78,8 @@ STRONG = {
     "fr": """
         putain/n pute/n fils_de_pute connard/n connasse/n conne/n con_de connerie/n salope/n salopard/n enculé/a
         encule/n enculer niquer nique_ta_mère ta_gueule ferme_ta_gueule merde/n merdique/n emmerder emmerdeur/n
-        branleur/n branler trou_du_cul casse_couilles bordel_de_merde ordure/n débile/n crétin/a abruti/a imbécile/n
+        branleur/n branler trou_du_cul casse_couilles bordel_de_merde ordure/n débile/n crétin/a abruti/a
+        imbécile/n
         pétasse/n garce/n poufiasse/n bouffon/n sac_à_merde va_te_faire_foutre foutre_le_camp
     """,
     "es": """
@@ -79,34 +90,48 @@ STRONG = {
         vete_a_la_mierda que_te_jodan
     """,
     "it": """
-        cazzo cazzi cazzata cazzate incazzato incazzata vaffanculo fanculo stronzo stronza stronzi stronze stronzata
-        merda merde puttana puttane troia troie zoccola zoccole figlio_di_puttana figli_di_puttana coglione coglioni
-        minchia bastardo bastardi bastarda testa_di_cazzo pezzo_di_merda rompicoglioni cagare deficiente deficienti
+        cazzo cazzi cazzata cazzate incazzato incazzata vaffanculo fanculo stronzo stronza stronzi stronze
+        stronzata
+        merda merde puttana puttane troia troie zoccola zoccole figlio_di_puttana figli_di_puttana coglione
+        coglioni
+        minchia bastardo bastardi bastarda testa_di_cazzo pezzo_di_merda rompicoglioni cagare deficiente
+        deficienti
         cretino cretina cretini idiota idioti imbecille imbecilli sfigato feccia
     """,
     "pt": """
-        porra caralho/n merda/n puta/n filho_da_puta filhos_da_puta foder fodase foda-se fodido/o cu_de cuzão cuzões
+        porra caralho/n merda/n puta/n filho_da_puta filhos_da_puta foder fodase foda-se fodido/o cu_de cuzão
+        cuzões
         buceta/n boceta/n piranha_suja vadia/n vagabunda/n arrombado/o babaca/n otário/o corno/n desgraçado/o
         imbecil imbecis idiota/n cretino/o escroto/o punheta/n punheteiro/n vai_se_foder vai_tomar_no_cu escória
     """,
     "nl": """
-        klootzak klootzakken kut kutwijf kutwijven hoer/n hoeren hoerenzoon lul/n eikel/n godverdomme verdomme tering
+        klootzak klootzakken kut kutwijf kutwijven hoer/n hoeren hoerenzoon lul/n eikel/n godverdomme verdomme
+        tering
         teringlijer/n tyfus tyfuslijer/n kanker_op klote kolere neuken geneukt neukt schijt rotzak rotzakken
-        trut trutten slet sletten idioot idioten debiel debielen sukkel/n achterlijk/e smeerlap smeerlappen uitschot
+        trut trutten slet sletten idioot idioten debiel debielen sukkel/n achterlijk/e smeerlap smeerlappen
+        uitschot
         rot_op hou_je_bek
     """,
     "pl": """
-        kurwa kurwy kurwę kurwo kurew kurwą kurewski/a kurwiarz/m skurwysyn/m skurwiel/m chuj/m chujowy/a pizda pizdy
-        pizdo jebać jebany/a jebane jebie jebał zajebisty/a wyjebać zjebany/a pojebany/a pierdolić pierdol pierdolę
-        pierdolony/a spierdalaj spierdalać wypierdalaj pierdolisz suka suki suko dziwka dziwki dziwko szmata szmato
-        gówno gówna gówniany/a dupek dupki debil/m idiota idioci idiotka kretyn/m cwel/m skurczybyk/m ścierwo śmieć
+        kurwa kurwy kurwę kurwo kurew kurwą kurewski/a kurwiarz/m skurwysyn/m skurwiel/m chuj/m chujowy/a pizda
+        pizdy
+        pizdo jebać jebany/a jebane jebie jebał zajebisty/a wyjebać zjebany/a pojebany/a pierdolić pierdol
+        pierdolę
+        pierdolony/a spierdalaj spierdalać wypierdalaj pierdolisz suka suki suko dziwka dziwki dziwko szmata
+        szmato
+        gówno gówna gówniany/a dupek dupki debil/m idiota idioci idiotka kretyn/m cwel/m skurczybyk/m ścierwo
+        śmieć
     """,
     "ru": """
-        хуй хуя хую хуем хуи хуев хуйня хуйню хуйни хуйло хуесос/m хуёвый/a хуевый/a нахуй похуй охуел охуеть охуели
-        нихуя пизда/f пиздец пиздёж пиздеж пиздить пиздит спиздил пиздабол/m распиздяй/m блядь бляди блядей блядский/a
-        блять бля ебать ебал ебут ебёт ебет ебаный/a ёбаный/a еблан/m ебло ебанутый/a заебал заебали заебись выебать
+        хуй хуя хую хуем хуи хуев хуйня хуйню хуйни хуйло хуесос/m хуёвый/a хуевый/a нахуй похуй охуел охуеть
+        охуели
+        нихуя пизда/f пиздец пиздёж пиздеж пиздить пиздит спиздил пиздабол/m распиздяй/m блядь бляди блядей
+        блядский/a
+        блять бля ебать ебал ебут ебёт ебет ебаный/a ёбаный/a еблан/m ебло ебанутый/a заебал заебали заебись
+        выебать
         проебал уёбок уебок ублюдок ублюдки ублюдка сука суки суку сукой сучка/f сучара мудак/m мудило мудила
-        говно говна говном говнюк/m дерьмо дерьма дерьмом засранец засранцы шлюха/f шалава/f гнида гниды мразь мрази
+        говно говна говном говнюк/m дерьмо дерьма дерьмом засранец засранцы шлюха/f шалава/f гнида гниды мразь
+        мрази
         тварь_ебаная долбоёб/m долбоеб/m дебил/m идиот/m кретин/m придурок придурки козёл_вонючий жопа/f жопой
         сволочь сволочи подонок подонки урод_моральный заткнись отвали дегенерат/m
     """,
@@ -116,49 +141,77 @@ STRONG = {
         хвойда/f виродок виродки довбойоб/m довбойоби придурок придурки дебіл/m ідіот/m падлюка/f падло гнида/f
     """,
     "cs": """
-        kurva kurvy kurvo do_prdele prdel/m píča píčo píčovina kokot/m kokoti kunda kundy čurák/m čuráci mrdat zmrd/m
-        zmrdi vymrdaný hovno hovna sráč/m sráči posraný zasraný jebat zajebaný děvka děvky děvko svině_jedna debil/m
+        kurva kurvy kurvo do_prdele prdel/m píča píčo píčovina kokot/m kokoti kunda kundy čurák/m čuráci mrdat
+        zmrd/m
+        zmrdi vymrdaný hovno hovna sráč/m sráči posraný zasraný jebat zajebaný děvka děvky děvko svině_jedna
+        debil/m
         blbec blbci kretén/m kreténi hajzl/m hajzlové parchant/m vyser_se vypadni_ty
     """,
     "sv": """
         fitta fittan fittor kuksugare horunge/s jävlar jävla jävel fan_ta helvetes_jävla knulla knullar skitstövel
-        skitstövlar skithög rövhål as_jävel idiot/s kärring_jävel håll_käften dra_åt_helvete mongo/s cp-skadad pucko/s
+        skitstövlar skithög rövhål as_jävel idiot/s kärring_jävel håll_käften dra_åt_helvete mongo/s cp-skadad
+        pucko/s
     """,
-    "da": "fisse/s kælling/s luder/s røvhul røvhuller lortehul kraftedeme pikhoved idiot/s skiderik skiderikker hold_kæft",
-    "no": "fitte/s kjerring_faen rasshøl hestkuk jævla jævel faen_ta drittsekk/s hore/s idiot/s hold_kjeft forpulte",
+    "da": """
+        fisse/s kælling/s luder/s røvhul røvhuller lortehul kraftedeme pikhoved idiot/s skiderik skiderikker
+        hold_kæft
+    """,
+    "no": """
+        fitte/s kjerring_faen rasshøl hestkuk jævla jævel faen_ta drittsekk/s hore/s idiot/s hold_kjeft forpulte
+    """,
     "fi": """
         vittu vitun vittuun vituttaa vitut perkele perkeleen saatana saatanan paska paskan paskaa paskat paskapää
         kusipää kusipäät kusipään mulkku mulkut mulkun huora huoran huorat runkkari runkkarit kyrpä kyrvän pillu
         pillun äpärä idiootti idiootit haista_vittu turpa_kiinni
     """,
     "hu": """
-        kurva/h kurvák basz/h baszd_meg bazdmeg baszni faszom fasz faszok faszfej/h seggfej/h picsa/h picsába geci/h
+        kurva/h kurvák basz/h baszd_meg bazdmeg baszni faszom fasz faszok faszfej/h seggfej/h picsa/h picsába
+        geci/h
         köcsög/h szar szaros szarházi ribanc/h rohadék/h idióta/h hülye_picsa kretén/h
     """,
     "ro": """
-        pula pulă pizda pizdă muie muist/r futu-ți fute futut curva curvă curve curvelor căcat rahat cretin/r idiot/r
+        pula pulă pizda pizdă muie muist/r futu-ți fute futut curva curvă curve curvelor căcat rahat cretin/r
+        idiot/r
         bou_prost nesimțit/r dobitoc/r jegos labagiu
     """,
     "tr": """
-        amk amına_koyayım amına_koyim orospu/t orospu_çocuğu orospu_çocukları siktir siktirgit sikerim sikeyim sikik
+        amk amına_koyayım amına_koyim orospu/t orospu_çocuğu orospu_çocukları siktir siktirgit sikerim sikeyim
+        sikik
         sikiş göt_herif götveren/t yarrak/t piç/t kahpe/t pezevenk/t şerefsiz/t gerizekalı/t salak_herif aptal/t
         geri_zekalı puşt/t it_herif ağzına_sıçayım
     """,
     "id": "bangsat bajingan kontol memek ngentot anjing_lu jancok pelacur tolol goblok brengsek perek keparat",
     "vi": "địt đụ_má địt_mẹ đéo lồn cặc đĩ đồ_ngu thằng_chó con_đĩ mẹ_mày vãi_lồn óc_chó khốn_nạn",
-    "el": "μαλάκα μαλάκας μαλάκες γαμώ γαμημένε γαμημένος γαμημένη γαμήσου πουτάνα πουτάνες σκατά αρχίδι αρχίδια ηλίθιος καριόλα καριόλη",
-    "bg": "курва/f путка/f хуй педераст/m мамка_ти копеле копелета идиот/m дебил/m шибан/m гъз лайно лайна боклук_човешки",
-    "ar": "كسمك كس_أمك كس_امك شرموطة شرموط شراميط عاهرة قحبة ابن_الكلب ابن_القحبة ابن_الشرموطة منيوك خرا زب طيز حقير الحقير لعنك_الله",
+    "el": """
+        μαλάκα μαλάκας μαλάκες γαμώ γαμημένε γαμημένος γαμημένη γαμήσου πουτάνα πουτάνες σκατά αρχίδι αρχίδια
+        ηλίθιος καριόλα καριόλη
+    """,
+    "bg": """
+        курва/f путка/f хуй педераст/m мамка_ти копеле копелета идиот/m дебил/m шибан/m гъз лайно лайна
+        боклук_човешки
+    """,
+    "ar": """
+        كسمك كس_أمك كس_امك شرموطة شرموط شراميط عاهرة قحبة ابن_الكلب ابن_القحبة ابن_الشرموطة منيوك خرا زب طيز
+        حقير الحقير لعنك_الله
+    """,
     "fa": "کیر کیری کس_کش کسکش جنده حرامزاده مادرجنده مادر_جنده گوه گه_خوردی بی_شرف کونی احمق_بیشعور",
     "he": "זונה בן_זונה בני_זונות שרמוטה כוס_אמק כוסאמק זין חרא מניאק מטומטם מטומטמת",
-    "hi": "चूतिया चूतिये मादरचोद बहनचोद भोसड़ी भोसड़ीके रंडी हरामी हरामजादा हरामज़ादा कमीना कमीने गांडू लौड़ा साला_कुत्ता chutiya madarchod behenchod bhosdike gandu harami randi",
-    "ja": "くそったれ クソ野郎 糞野郎 クソガキ 死ね くたばれ ばか野郎 バカ野郎 馬鹿野郎 キチガイ きちがい ヤリマン まんこ ちんぽ ゲス野郎 ゴミクズ 人間のクズ",
+    "hi": """
+        चूतिया चूतिये मादरचोद बहनचोद भोसड़ी भोसड़ीके रंडी हरामी हरामजादा हरामज़ादा कमीना कमीने गांडू लौड़ा
+        साला_कुत्ता chutiya madarchod behenchod bhosdike gandu harami randi
+    """,
+    "ja": """
+        くそったれ クソ野郎 糞野郎 クソガキ 死ね くたばれ ばか野郎 バカ野郎 馬鹿野郎 キチガイ きちがい ヤリマン
+        まんこ ちんぽ ゲス野郎 ゴミクズ 人間のクズ
+    """,
     "ko": """
-        씨발/k 시발/k 씨팔/k 씹새끼/k 개새끼/k 병신/k 지랄/k 좆같은 좆까 존나 졸라 미친놈/k 미친년/k 쌍년/k 창녀/k 걸레년
+        씨발/k 시발/k 씨팔/k 씹새끼/k 개새끼/k 병신/k 지랄/k 좆같은 좆까 존나 졸라 미친놈/k 미친년/k 쌍년/k
+        창녀/k 걸레년
         엿먹어 꺼져 니미럴 호로새끼/k
     """,
     "zh": """
-        傻逼 傻屄 操你妈 操你媽 肏你妈 草泥马 他妈的 他媽的 妈的逼 去你妈的 狗日的 王八蛋 婊子 贱人 賤人 贱货 鸡巴 雞巴 屌你老母 滚你妈 脑残 腦殘 畜生不如
+        傻逼 傻屄 操你妈 操你媽 肏你妈 草泥马 他妈的 他媽的 妈的逼 去你妈的 狗日的 王八蛋 婊子 贱人 賤人 贱货
+        鸡巴 雞巴 屌你老母 滚你妈 脑残 腦殘 畜生不如
         狗娘养的 混账东西 去死吧 垃圾人渣
     """,
     "th": "เหี้ย ไอ้สัตว์ ไอ้เหี้ย อีเหี้ย อีดอก ควย หี เย็ดแม่ เย็ด ไอ้ควาย กะหรี่ แม่มึง ระยำ",
@@ -166,8 +219,10 @@ STRONG = {
 
 MILD = {
     "en": """
-        stupid stupidest stupidity dumb dumber dumbest ignorant ignoramus/x pathetic loser/n liar/n crap crappy bullcrap
-        damn damned goddamn goddamned hell_hole hypocrite/n clown/n fool/n foolish jerk/n creep/n scoundrel/n thug/n
+        stupid stupidest stupidity dumb dumber dumbest ignorant ignoramus/x pathetic loser/n liar/n crap crappy
+        bullcrap
+        damn damned goddamn goddamned hell_hole hypocrite/n clown/n fool/n foolish jerk/n creep/n scoundrel/n
+        thug/n
         coward/n disgusting despicable vile worthless trash garbage sickening repulsive crook/n tits boobs
         ridiculous nonsense insane arrogant brainless mindless trolls silly
         hooker/n cripple/n mongoloid/n hate/z despise/z detest disgust/v
@@ -181,7 +236,8 @@ MILD = {
 # Phrases that hold an entry and offend nobody.
 HARMLESS = {
     "en": """
-        maine_coon maine_coons coon_cat coon_cats coon_rapids coon_hound coon_hounds chink_in chinks_in spick_and_span
+        maine_coon maine_coons coon_cat coon_cats coon_rapids coon_hound coon_hounds chink_in chinks_in
+        spick_and_span
         spic_and_span retard_the to_retard moby_dick faggot_of faggots_of
     """,
 }
@@ -225,7 +281,10 @@ REPORTING = {
         insult insults phrase word words quote quoted statement statements stereotype stereotypes rhetoric
         claim claims claimed claiming
     """,
-    "de": "sagt sagte sagen nennt nannte nennen genannt schreibt schrieb behauptet behaupten beschimpft bezeichnet wort",
+    "de": """
+        sagt sagte sagen nennt nannte nennen genannt schreibt schrieb behauptet behaupten beschimpft bezeichnet
+        wort
+    """,
     "fr": "dit disent dire disait appelle appelé appeler traite traité traiter écrit prétend mot insulte",
     "es": "dice dijo decir dicen llama llamó llamar llamaron escribe escribió palabra insulto",
     "ru": "сказал говорит говорят назвал называет называть написал слово оскорбление",
