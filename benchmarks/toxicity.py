@@ -28,29 +28,11 @@ from refinery.transforms.filter.toxic.words import GROUP_NAMES
 from refinery.transforms.filter.toxicity import Tables, ToxicityParams, load_lexicon, measure_toxicity
 
 PAGE, PAGES, FOLDS = 20, 200, 5
-WORDS = tuple(
-    [
-        "asshole",
-        "blowjob",
-        "bullshit",
-        "cumshot",
-        "cunt",
-        "fuck",
-        "fucked",
-        "fucker",
-        "fucking",
-        "gangbang",
-        "milf",
-        "motherfucker",
-        "porn",
-        "porno",
-        "shit",
-        "slut",
-        "sluts",
-        "whore",
-        "whores",
-    ]
-)
+LISTED = """
+asshole blowjob bullshit cumshot cunt fuck fucked fucker fucking gangbang milf motherfucker porn porno shit slut sluts
+whore whores
+"""
+WORDS = LISTED.split()
 CYRILLIC = str.maketrans("aceopxyiskh", "асеорхуіѕкһ")
 DISGUISES: Mapping[str, Callable[[str], str]] = {
     "plain": str,
