@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 from refinery.pipelines.training.train_toxicity import TrainToxicityParams, toxicity_lines, train_model
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.fasttext_model import open_model
-from refinery.transforms.filter.toxic.classifier import sentences, toxic_line, toxic_share
 from refinery.transforms.filter.toxic.words import GROUP_NAMES
+from refinery.transforms.filter.toxic_sentences import sentences, toxic_line, toxic_share
 from refinery.transforms.filter.toxicity import Tables, ToxicityParams, load_lexicon, measure_toxicity
 
 PAGE, PAGES, FOLDS = 20, 200, 5

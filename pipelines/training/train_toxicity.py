@@ -16,7 +16,7 @@ from refinery.pipelines.training.train_quality import as_fasttext, balanced, sil
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.fasttext_model import FastTextModel, open_model
 from refinery.transforms.filter.quality import score_line
-from refinery.transforms.filter.toxic.classifier import CLEAN, TOXIC, toxic_line
+from refinery.transforms.filter.toxic_sentences import CLEAN, TOXIC, toxic_line
 
 
 @dataclass(frozen=True)

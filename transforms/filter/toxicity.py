@@ -23,10 +23,10 @@ from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.fasttext_model import FastTextModel
 from refinery.transforms.filter.quality import load_classifier
 from refinery.transforms.filter.toxic import words as data
-from refinery.transforms.filter.toxic.classifier import TOXIC, toxic_share
 from refinery.transforms.filter.toxic.folding import Skeletons, find_obfuscated, make_skeletons, unfold
 from refinery.transforms.filter.toxic.lexicon import Lexicon, built_in, find_hits, make_lexicon, split_words
 from refinery.transforms.filter.toxic.mention import find_mentions
+from refinery.transforms.filter.toxic_sentences import TOXIC, toxic_share
 from refinery.transforms.native.heuristics import measure
 
 

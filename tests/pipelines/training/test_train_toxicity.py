@@ -5,7 +5,7 @@ import pytest
 
 from refinery.pipelines.training.train_toxicity import ToxicityMetrics, TrainToxicityParams, train_toxicity
 from refinery.transforms.filter.quality import load_classifier
-from refinery.transforms.filter.toxic.classifier import sentences, toxic_line, toxic_share
+from refinery.transforms.filter.toxic_sentences import sentences, toxic_line, toxic_share
 
 SMALL = TrainToxicityParams(buckets=2_000, held_out=0.2)
 TOXIC = [f"those {name} people are the {word} of the earth" for name in "abcdefgh" for word in ("dregs", "rot", "bane")]
