@@ -16,13 +16,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+import refinery.transforms.filter.toxic.words as data
 from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.fasttext_model import FastTextModel
 from refinery.transforms.filter.quality import load_classifier
-from refinery.transforms.filter.toxic import words as data
 from refinery.transforms.filter.toxic.folding import Skeletons, find_obfuscated, make_skeletons, unfold
 from refinery.transforms.filter.toxic.lexicon import Lexicon, built_in, find_hits, make_lexicon, split_words
 from refinery.transforms.filter.toxic.mention import find_mentions

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from refinery.transforms.filter.toxic import words as data
+import refinery.transforms.filter.toxic.words as data
 from refinery.transforms.native import scripts
 
 # Scripts written without spaces (Thai, Khmer, Han, kana and others): each of their characters is a word of its own.

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import cache
 
-from refinery.transforms.filter.toxic import words as data
+import refinery.transforms.filter.toxic.words as data
 from refinery.transforms.filter.toxic.lexicon import WORD, Hit
 
 LONGEST = 1_000  # characters of a quotation: a mark that is never closed quotes nothing

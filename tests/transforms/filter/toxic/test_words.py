@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from refinery.transforms.filter.toxic import words as data
+import refinery.transforms.filter.toxic.words as data
 from refinery.transforms.filter.toxic.lexicon import WEIGHTS, built_in, find_hits, inflected, make_lexicon, own_entries
 
 LANGUAGES = sorted({language for lists, _ in WEIGHTS for language in lists})
