@@ -42,7 +42,7 @@ def test_a_changed_rule_shows() -> None:
     docs, params = golden.documents(), TOXICITY.params()
     before = golden.digest(golden.judged(TOXICITY, docs, params))
     assert golden.digest(golden.judged(replace(TOXICITY, judge=lenient), docs, params)) != before
-    assert {"version": 1, "sha256": before} == STORED["toxicity"]
+    assert {"version": TOXICITY.version, "sha256": before} == STORED["toxicity"]
 
 
 def test_most_reasons_of_the_text_stages_are_met(tmp_path: Path) -> None:

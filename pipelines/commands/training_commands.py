@@ -20,7 +20,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
 
 
 def add_training_commands(commands: Any) -> None:
-    """Add train-tokenizer, train-quality, train-extractor, retokenize and blend to argparse's commands."""
+    """Add the train-… commands, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
         help="train a BPE tokenizer on a sample of a recipe's sources",
@@ -66,6 +66,17 @@ def add_training_commands(commands: Any) -> None:
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
     quality.set_defaults(run=run_train_quality)
+
+    toxicity = commands.add_parser("train-toxicity", help="train a toxicity classifier from toxic and clean text")
+    toxicity.add_argument("--toxic", action="append", required=True, metavar="GLOB", help="files of toxic sentences")
+    toxicity.add_argument("--clean", action="append", required=True, metavar="GLOB", help="files of others")
+    toxicity.add_argument(
+        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+    )
+    toxicity.add_argument("--seed", type=int, default=1)
+    toxicity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    toxicity.add_argument("--quiet", action="store_true", help="no progress")
+    toxicity.set_defaults(run=run_train_toxicity)
 
     extractor = commands.add_parser("train-extractor", help="train the page extractor on pages with their main text")
     extractor.add_argument(
@@ -139,6 +150,25 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
     say_unless(args.quiet, f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite)
+    return 0
+
+
+def run_train_toxicity(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
+    from refinery.pipelines.training.new_file import check_new
+    from refinery.pipelines.training.sample import read_texts
+    from refinery.pipelines.training.train_toxicity import TrainToxicityParams, train_toxicity
+
+    refuse_flags(flags)
+    params = TrainToxicityParams(seed=args.seed)
+    if not args.overwrite:
+        check_new(args.output)
+    texts = []
+    for name, globs in (("toxic", args.toxic), ("clean", args.clean)):
+        texts.append(read_texts(name, globs))
+        say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
+    say_unless(args.quiet, f"learning, {params.epochs} epochs")
+    train_toxicity(texts[0], texts[1], args.output, params, args.overwrite)
     return 0
 
 

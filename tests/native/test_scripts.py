@@ -6,7 +6,7 @@ import pytest
 import regex
 
 from refinery.transforms.dedup.signatures import LETTER, SOLITARY, character_table
-from refinery.transforms.filter.toxicity import WORD
+from refinery.transforms.filter.toxic.lexicon import WORD
 from refinery.transforms.native import heuristics, scripts
 from tests.native.unicode_scripts import is_unspaced
 
