@@ -71,7 +71,8 @@ def test_equal_recipes_are_equal() -> None:
         (
             {"sources": [{"name": "a", "paths": ["x"], "meta_fields": ["id", "quality"]}]},
             "sources[0].meta_fields: 'quality' given, any but what stages note themselves is allowed: "
-            "copies, copy_sources, cut_lines, language, language_score, lines_cut, pii, quality, toxicity",
+            "chars_cut, copies, copy_sources, cut_lines, cut_substrings, language, language_score, lines_cut, pii, "
+            "quality, toxicity",
         ),
         (
             {"near_dup": {"bands": 200}},
