@@ -4,7 +4,8 @@
 
 Passages are planted word for word in two to five documents each: of 50 to 500 words (to be found), and of 25 to 49
 (too short: to be left alone); half of the places have other case, punctuation and line breaks. A third kind, 500 words
-in which every 40th is another at each place, holds no run of 50 words in common and is missed by design. Documents are made text, or those of --input.
+in which every 40th is another at each place, holds no run of 50 words in common and is missed by design. Documents are
+made text, or those of --input.
 
 The steps of `FindSubstrings` run one after the other in one process of their own, pinned to one core, with a dictionary
 for the shuffles; CPU time. Words that are cut outside of what was planted are checked: each must lie in a run of 50
@@ -22,6 +23,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from itertools import accumulate
 from multiprocessing import get_context
 from pathlib import Path
@@ -158,7 +160,9 @@ class Shuffles:
 
     steps: dict[str, Step] = field(default_factory=dict)
 
-    def run(self, name: str, function: Callable[..., Iterator[KeyedBatch]], *given: Iterable[KeyedBatch]) -> list[KeyedBatch]:
+    def run(
+        self, name: str, function: Callable[..., Iterator[KeyedBatch]], *given: Iterable[KeyedBatch]
+    ) -> list[KeyedBatch]:
         """`function` applied to each group of what is given."""
         step = self.steps.setdefault(name, Step())
         grouped: dict[int, list[bytes]] = defaultdict(list)
@@ -179,7 +183,7 @@ def measure(parts: list[tuple[str, int]], params: SubstringParams, partitions: i
     """(steps, spans as (locator, begin, end), peak memory in bytes before and after) of a process of its own."""
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     shuffles, keys = Shuffles(), SPREAD * partitions
     start = [header(number, url, rows) for number, (url, rows) in enumerate(parts)]
     numbers = Parts(len(parts))
@@ -190,7 +194,15 @@ def measure(parts: list[tuple[str, int]], params: SubstringParams, partitions: i
     repeats = shuffles.run("repeats", repeat_batches, windows)
     spans = shuffles.run("spans", partial(span_batches, params=params), start, repeated, repeats)
     found = gather([batch for _, batch in spans], SPANS, SPAN).tolist()
-    return shuffles.steps, found, before << 10, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+    return shuffles.steps, found, before, peak_memory()
+
+
+def peak_memory() -> int:
+    """Bytes that this program held at most since it was started; where there is no /proc, with those of its parent."""
+    for line in Path("/proc/self/status").read_text().splitlines() if Path("/proc/self/status").exists() else ():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) << 10
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 
 
 def cut_words(texts: Sequence[str], parts: Sequence[tuple[str, int]], spans: Iterable[Any]) -> dict[int, np.ndarray]:
@@ -256,10 +268,8 @@ def outside(
 
 def runs_of_words(text: str) -> Iterator[bytes]:
     """Every run of SPAN_WORDS words, as 128 bits of another hash than the kernel's."""
-    from hashlib import blake2b
-
     places = hash_windows(text, SPAN_WORDS).places.tolist()
-    words = ["".join(c for c in text[begin:end]).lower() for begin, end in places]
+    words = [text[begin:end].lower() for begin, end in places]
     for i in range(len(words) - SPAN_WORDS + 1):
         yield blake2b(" ".join(words[i : i + SPAN_WORDS]).encode("utf-8", "replace"), digest_size=16).digest()
 

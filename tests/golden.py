@@ -217,7 +217,9 @@ def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 
 def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     cut = [
-        Document(doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_SUBSTRINGS: "3-40,45-90", **more})
+        Document(
+            doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_SUBSTRINGS: "3-40,45-90", **more}
+        )
         for doc in documents()
         for more in ({}, {CUT_LINES: "0"})
         if len(doc.text) > 90

@@ -11,7 +11,17 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, substrings, textclean
+from refinery.transforms.native import (
+    bpe,
+    clusters,
+    heuristics,
+    htmlscan,
+    jaccard,
+    lines,
+    minhash,
+    substrings,
+    textclean,
+)
 
 Arguments = dict[str, Any]
 

@@ -17,7 +17,8 @@ Windows travel by the range of their anchor, so that those of one document and a
 more than HOT_PLACES places (a notice that differs in what follows) send theirs by the windows' own hashes instead.
 
 Two windows are taken for one when anchor and hash agree: 63 and 61 bits. A part recognises its own windows by hash
-alone: with 40 million windows in a part (256 MB of text) that are all repeats, one in 6,000 parts has a false one.
+among those with a repeated anchor: 40 million of them in a part (256 MB of text) that are all repeats have one pair of
+equal hashes in about 2,900 such parts.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -96,9 +97,7 @@ def anchor_batches(part: int, batches: list[bytes], parts: Parts, partitions: in
     yield from sum_in_lots(part, _counts(url, rows, kept_rows(rows, batches)), partitions)
 
 
-def _counts(
-    url: str, rows: int, alive: NDArray[np.bool_]
-) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
+def _counts(url: str, rows: int, alive: NDArray[np.bool_]) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.int64]]]:
     for first, table in read_signature_part(url, rows, ("anchors",)):
         offsets, anchors = list_values(table["anchors"])
         kept = anchors[np.repeat(alive[first : first + table.num_rows], np.diff(offsets))]
@@ -117,16 +116,24 @@ def repeated_batches(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
     starts = starts_of(rows["hash"])
     places = np.add.reduceat(rows["documents"].astype(np.int64), np.flatnonzero(starts))[np.cumsum(starts) - 1]
     rows, places = rows[places > 1], places[places > 1]
-    yield from scatter(
-        rows["part"].astype(np.int64), ANCHORS, rows["hash"] | (places > HOT_PLACES).astype(np.uint64)
-    )
+    yield from scatter(rows["part"].astype(np.int64), ANCHORS, rows["hash"] | (places > HOT_PLACES).astype(np.uint64))
 
 
-def read_windows(
-    part: int, batches: list[bytes], size: int
-) -> Iterator[tuple[Rows, NDArray[np.uint64], Iterator[tuple[int, Windows]]]]:
-    """Of a part's header, REMOVAL rows and repeated anchors: nothing without any of these, else once: CANDIDATE rows of
-    the kept documents that have some, by row; the anchors, ascending; and (number of the CANDIDATE row, its windows).
+@dataclass(frozen=True)
+class Candidate:
+    """A document: the number of its CANDIDATE row, its windows, which of them begin with repeated anchors, and these
+    anchors, with FLAG.
+    """
+
+    number: int
+    windows: Windows
+    chosen: NDArray[np.int64]
+    anchors: NDArray[np.uint64]
+
+
+def read_candidates(part: int, batches: list[bytes], size: int) -> Iterator[tuple[Rows, Iterator[Candidate]]]:
+    """Of a part's header, REMOVAL rows and repeated anchors: nothing without any of these, else once CANDIDATE rows of
+    the kept documents that have some, by row, and these documents.
 
     Reads the texts of these documents from documents/. Memory: one row group, 48 bytes per candidate, the windows of
     one document. Raises ValueError when documents/ and signatures/ are not aligned.
@@ -147,45 +154,55 @@ def read_windows(
         candidates["locator"] = np.uint64(part << 32) | (first + wanted).astype(np.uint64)
         found.append(candidates)
     candidates = np.concatenate(found)
-    yield candidates, repeated, _read_texts(documents_url(url), rows, candidates, size)
+    yield candidates, _read_texts(documents_url(url), rows, candidates, repeated, size)
 
 
-def _read_texts(url: str, rows: int, candidates: Rows, size: int) -> Iterator[tuple[int, Windows]]:
+def _read_texts(url: str, rows: int, candidates: Rows, repeated: NDArray[np.uint64], size: int) -> Iterator[Candidate]:
     wanted = (candidates["locator"] & np.uint64(0xFFFFFFFF)).astype(np.int64)
     for first, table in read_signature_part(url, rows, ("id", "text"), wanted):
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         check_ids(url, table, wanted[begin:end] - first, candidates[begin:end])
         for number in range(begin, end):
-            yield number, hash_windows(table["text"][int(wanted[number]) - first].as_py(), size)
+            windows = hash_windows(table["text"][int(wanted[number]) - first].as_py(), size)
+            yield Candidate(number, windows, *choose_windows(windows.anchors, repeated))
+
+
+def choose_windows(
+    anchors: NDArray[np.uint64], repeated: NDArray[np.uint64]
+) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+    """Which windows with these anchors begin with a repeated one, and the latter, with FLAG. Windows in a row mostly
+    have the same anchor, which is looked up once.
+    """
+    begins = np.flatnonzero(starts_of(anchors))
+    sizes = np.diff(np.append(begins, len(anchors)))
+    found = is_among(anchors[begins], repeated)
+    flagged = repeated[np.searchsorted(repeated, anchors[begins[found]])]
+    return np.flatnonzero(np.repeat(found, sizes)), np.repeat(flagged, sizes[found])
 
 
 def is_among(anchors: NDArray[np.uint64], repeated: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which anchors are among the repeated ones, FLAG aside."""
     index = np.minimum(np.searchsorted(repeated, anchors), len(repeated) - 1)
-    return (repeated[index] & ~FLAG) == anchors  # the flagged one comes right behind the place of the plain one
+    return np.equal(repeated[index] & ~FLAG, anchors)  # the flagged one comes right behind the place of the plain one
 
 
-def window_batches(
-    part: int, batches: list[bytes], params: SubstringParams, partitions: int
-) -> Iterator[KeyedBatch]:
+def window_batches(part: int, batches: list[bytes], params: SubstringParams, partitions: int) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and repeated anchors -> its windows that begin with one, with the best of its
     documents that has each, by range of anchor.
 
-    8 bytes per window and 68 per document and anchor cross the shuffle. Memory: as `read_windows`, HELD_WINDOWS windows.
+    8 bytes per window and 68 per document and anchor cross the shuffle. Memory: as `read_candidates`,
+    HELD_WINDOWS windows.
     """
-    for candidates, repeated, texts in read_windows(part, batches, params.min_words):
+    for candidates, documents in read_candidates(part, batches, params.min_words):
         order = np.lexsort([candidates[name] for name in reversed(RANK_ORDER)])
         place = np.empty(len(order), np.uint32)
         place[order] = np.arange(len(order), dtype=np.uint32)
         ranked = candidates[order]
         held: list[Held] = []
         size = 0
-        for number, windows in texts:
-            chosen = is_among(windows.anchors, repeated)
-            anchors = windows.anchors[chosen]
-            anchors = repeated[np.minimum(np.searchsorted(repeated, anchors), len(repeated) - 1)]  # with FLAG
-            held.append((anchors, windows.hashes[chosen], np.full(len(anchors), place[number])))
-            size += len(anchors)
+        for doc in documents:
+            held.append((doc.anchors, doc.windows.hashes[doc.chosen], np.full(len(doc.chosen), place[doc.number])))
+            size += len(doc.chosen)
             if size < HELD_WINDOWS:
                 continue
             held = [merge_windows(held)]
@@ -198,24 +215,37 @@ def window_batches(
 
 
 def merge_windows(held: list[Held]) -> Held:
-    """Each distinct (anchor, hash) once, with the best place in rank, and FLAG in its hash if it was there twice."""
+    """Each distinct (anchor, hash) once, with the best place in rank, and FLAG in its hash if it was there twice.
+
+    Time: one sort of 64-bit numbers; the full order only among windows whose hash some other has, too.
+    """
     anchors, hashes, places = (np.concatenate(column) for column in zip(*held, strict=True))
-    order = np.lexsort([places, hashes, anchors])  # of two equal hashes the one with FLAG comes last
-    anchors, hashes, places = anchors[order], hashes[order], places[order]
-    first = np.flatnonzero(starts_of(anchors, hashes & ~FLAG))
-    if not len(first):
-        return anchors, hashes, places
-    sizes = np.diff(np.append(first, len(anchors)))
-    flags = np.bitwise_or.reduceat(hashes, first) & FLAG | (sizes > 1).astype(np.uint64)
-    best = np.minimum.reduceat(places, first)
-    return anchors[first], hashes[first] & ~FLAG | flags, best
+    bare = hashes & ~FLAG
+    single, several = split_repeated(bare)
+    several = several[np.lexsort((places[several], anchors[several], bare[several]))]
+    first = np.flatnonzero(starts_of(bare[several], anchors[several]))
+    flags = np.bitwise_or.reduceat(hashes[several], first) & FLAG
+    flags |= (np.diff(np.append(first, len(several))) > 1).astype(np.uint64)
+    best = several[first]
+    chosen = np.concatenate([single, best])
+    return anchors[chosen], np.concatenate([hashes[single], bare[best] | flags]), places[chosen]
+
+
+def split_repeated(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of the hashes that are there once, and of the others."""
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    same = np.zeros(len(hashes) + 1, np.bool_)
+    same[1:-1] = ordered[1:] == ordered[:-1]
+    several = same[1:] | same[:-1]
+    return order[~several], order[several]
 
 
 def _send(
     ranked: Rows, anchors: NDArray[np.uint64], hashes: NDArray[np.uint64], places: NDArray[np.uint32], partitions: int
 ) -> Iterator[KeyedBatch]:
     keys = ranges(np.where(anchors & FLAG, hashes, anchors), partitions)
-    order = np.lexsort([hashes, places, anchors, keys])
+    order = np.lexsort((places, anchors, keys))
     keys, anchors, hashes, places = keys[order], anchors[order], hashes[order], places[order]
     starts = starts_of(keys, anchors, places)
     starts[::RUN_WINDOWS] = True
@@ -266,18 +296,18 @@ def repeat_batches(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
     runs_in_order = np.empty(len(order), np.uint32)
     runs_in_order[order] = np.arange(len(order), dtype=np.uint32)
     owner = np.repeat(np.arange(len(runs)), runs["count"])
-    anchors, locators = runs["anchor"][owner], runs["locator"][owner]
-    order = np.lexsort([runs_in_order[owner], hashes & ~FLAG, anchors])
-    anchors, hashes, locators = anchors[order], hashes[order], locators[order]
-    starts = starts_of(anchors, hashes & ~FLAG)
+    bare, twice = hashes & ~FLAG, (hashes & FLAG).astype(np.bool_)
+    single, several = split_repeated(bare)
+    rows = np.concatenate([single[twice[single]], several])
+    rows = rows[np.lexsort((runs_in_order[owner[rows]], runs["anchor"][owner[rows]], bare[rows]))]
+    hashes, twice, locators = bare[rows], twice[rows], runs["locator"][owner[rows]]
+    starts = starts_of(hashes, runs["anchor"][owner[rows]])
     first = np.flatnonzero(starts)
-    sizes = np.diff(np.append(first, len(hashes)))
-    twice = (hashes & FLAG).astype(np.bool_)
-    repeated = (sizes > 1) | np.logical_or.reduceat(twice, first)
+    repeated = (np.diff(np.append(first, len(rows))) > 1) | np.logical_or.reduceat(twice, first)
     group = np.cumsum(starts) - 1
     chosen = np.flatnonzero(repeated[group] & (twice | ~starts))  # nothing is cut where only the best place is
     out = np.empty(len(chosen), REPEAT)
-    out["hash"], out["locator"] = hashes[chosen] & ~FLAG, locators[first][group[chosen]]
+    out["hash"], out["locator"] = hashes[chosen], locators[first][group[chosen]]
     to = part_of(locators[chosen])
     yield from scatter(to, REPEATS, out)
 
@@ -285,43 +315,45 @@ def repeat_batches(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
 def span_batches(part: int, batches: list[bytes], params: SubstringParams) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows, repeated anchors and REPEAT rows -> SPAN rows of its kept documents, in order.
 
-    Parts without a REPEAT row are not read. Memory: as `read_windows`, and 60 bytes per REPEAT row.
+    Parts without a REPEAT row are not read. Memory: as `read_candidates`, and 60 bytes per REPEAT row.
     """
     repeats = sort_by(gather(batches, REPEATS, REPEAT), "hash", "locator")
     if not len(repeats):
         return
     repeats = repeats[starts_of(repeats["hash"])]
     known, winners = np.ascontiguousarray(repeats["hash"]), np.ascontiguousarray(repeats["locator"])
-    for candidates, _, texts in read_windows(part, batches, params.min_words):
-        for number, windows in texts:
-            locator = candidates["locator"][number]
-            spans = repeated_spans(windows, known, winners, locator, params.min_words)
+    for candidates, documents in read_candidates(part, batches, params.min_words):
+        for doc in documents:
+            locator = candidates["locator"][doc.number]
+            spans = repeated_spans(doc, known, winners, locator, params.min_words)
             out = np.empty(len(spans), SPAN)
             out["locator"], out["begin"], out["end"] = locator, spans[:, 0], spans[:, 1]
             yield from cut(part, SPANS, out)
 
 
 def repeated_spans(
-    windows: Windows, known: NDArray[np.uint64], winners: NDArray[np.uint64], locator: np.uint64, size: int
+    doc: Candidate, known: NDArray[np.uint64], winners: NDArray[np.uint64], locator: np.uint64, size: int
 ) -> NDArray[np.uint32]:
     """(begin, end) in characters of the runs of words of a document that are covered by windows which stay elsewhere:
     in another document, or earlier in this one.
 
     known: hashes of repeated windows, ascending; winners: the locators of the documents where they stay.
     """
-    index = np.minimum(np.searchsorted(known, windows.hashes), len(known) - 1)
-    hits = np.flatnonzero(known[index] == windows.hashes)
-    own = winners[index[hits]] == locator
-    _, first = np.unique(windows.hashes[hits], return_index=True)
+    places, hashes = doc.windows.places, doc.windows.hashes[doc.chosen]
+    index = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+    found = known[index] == hashes
+    hits = doc.chosen[found]
+    own = winners[index[found]] == locator
+    _, first = np.unique(hashes[found], return_index=True)
     stays = np.zeros(len(hits), np.bool_)
     stays[first] = True
     gone = hits[~(own & stays)]
-    steps = np.zeros(len(windows.places) + 1, np.int64)
+    steps = np.zeros(len(places) + 1, np.int64)
     np.add.at(steps, gone, 1)
     np.add.at(steps, gone + size, -1)
     covered = np.concatenate([[False], np.cumsum(steps[:-1]) > 0, [False]])
     edges = np.flatnonzero(covered[1:] != covered[:-1])  # first word of a run, word behind it, ...
-    return np.stack([windows.places[edges[::2], 0], windows.places[edges[1::2] - 1, 1]], axis=1)
+    return np.stack([places[edges[::2], 0], places[edges[1::2] - 1, 1]], axis=1)
 
 
 @dataclass

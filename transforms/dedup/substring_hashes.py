@@ -1,12 +1,12 @@
 """Hashes of runs of words, by which substring_duplicates.py finds texts that are repeated word for word.
 
-Words and their 64-bit hashes are those of signatures.py: runs of letters and digits with their marks, lower-cased; every
-character of scripts written without spaces. So case, punctuation and spacing do not matter.
+Words and their 64-bit hashes are those of signatures.py: runs of letters and digits with their marks, lower-cased;
+every character of scripts written without spaces. So case, punctuation and spacing do not matter.
 
-Anchors (winnowing: Schleimer, Wilkerson and Aiken 2003): each run of GRAM words has the hash fmix64(sum of word hash[i] *
-ROLL^(GRAM-1-i) mod 2^64); of each SPAN words the least of the GUARD such hashes in them is the anchor, the leftmost
-where several are least. It depends on these SPAN words alone, so equal runs of SPAN words have equal anchors, at
-different places. The anchor's value is fmix64 of that least hash, with the lowest bit 0. A text of random words has
+Anchors (winnowing: Schleimer, Wilkerson and Aiken 2003): each run of GRAM words has the hash fmix64(sum of word hash[i]
+* ROLL^(GRAM-1-i) mod 2^64); of each SPAN_WORDS words the least of the GUARD such hashes in them is the anchor, the
+leftmost where several are least. It depends on these words alone, so equal runs of SPAN_WORDS words have equal anchors,
+at different places. The anchor's value is fmix64 of that least hash, with the lowest bit 0. A text of random words has
 one for every (GUARD + 1) / 2 = 13.5 words.
 
 Windows: a run of `size` words has the hash fmix64(sum of word hash[i] * BASE^(size-1-i) mod 2^61 - 1), with the lowest
@@ -30,8 +30,8 @@ MAX_WORDS = 1 << 16
 
 @dataclass(frozen=True)
 class Windows:
-    """Of every run of so many words of a text: the anchor of its first SPAN_WORDS words, and its hash; and begin and end
-    of every word in characters, of shape (words, 2).
+    """Of every run of so many words of a text: the anchor of its first SPAN_WORDS words, and its hash; and begin and
+    end of every word in characters, of shape (words, 2).
     """
 
     anchors: NDArray[np.uint64]

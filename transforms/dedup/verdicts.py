@@ -92,7 +92,7 @@ class PartFacts:
 def part_verdicts(
     batches: list[bytes], sources: Sequence[str], scopes: Sequence[str]
 ) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL, COPY, CUT and SPAN rows -> verdicts of all its rows (CODED_SCHEMA), and what counters need.
+    """A part's header, REMOVAL, COPY, CUT and SPAN rows -> verdicts of its rows (CODED_SCHEMA), and what counters need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """

@@ -97,7 +97,7 @@ def test_line_breaks_and_all_other_words_stay(text, edges):
 
 @pytest.mark.parametrize("listed", ["5-9", "3-2", "0-2,1-3", "x", "1", "-1-3", "1-2,"])
 def test_wrong_spans_are_refused(listed):
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):
         parse_spans(listed, 4)
 
 

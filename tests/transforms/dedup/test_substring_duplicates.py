@@ -158,7 +158,9 @@ def find(
 
 # Runs of a shared stream of words, of any length around the limits, with words of a document's own between them.
 PIECES = st.lists(
-    st.tuples(st.sampled_from("ABCp"), st.integers(0, 60), st.sampled_from([3, 24, 25, 26, 49, 50, 51, 52, 74, 75, 90])),
+    st.tuples(
+        st.sampled_from("ABCp"), st.integers(0, 60), st.sampled_from([3, 24, 25, 26, 49, 50, 51, 52, 74, 75, 90])
+    ),
     min_size=1,
     max_size=4,
 )
@@ -265,11 +267,13 @@ def test_a_hot_passage_costs_a_row_per_part_and_window(tmp_path, monkeypatch, ho
         for part, batches in shuffle([*start, *repeated], random.Random(1)).items()
         for batch in window_batches(part, batches, params, 4)
     ]
-    runs, hashes = unpack_runs([batch for _, batch in sent])
+    _, hashes = unpack_runs([batch for _, batch in sent])
     assert len(hashes) <= 2 * 31 + len(docs)  # the passage's windows, twice; a document's own first one at most
     repeats = [b for key, batches in shuffle(sent, random.Random(2)).items() for b in repeat_batches(key, batches)]
     everything = shuffle([*start, *repeated, *repeats], random.Random(3))
-    spans = found_spans(layout, [b for part, batches in everything.items() for b in span_batches(part, batches, params)])
+    spans = found_spans(
+        layout, [b for part, batches in everything.items() for b in span_batches(part, batches, params)]
+    )
     best = min(docs, key=order).origin
     assert set(spans) == {doc.origin for doc in docs} - {best}
 
@@ -290,9 +294,7 @@ def test_batches_are_bounded():
 def test_published_corpora_do_not_count(tmp_path):
     docs = [make_document(" ".join(f"w{i}" for i in range(60)), "f@0", source="web")]
     urls = write_parts(tmp_path, [docs, docs])
-    found = [
-        list(anchor_batches(part, [header(part, *url)[1]], Parts(1), 1)) for part, url in enumerate(urls)
-    ]
+    found = [list(anchor_batches(part, [header(part, *url)[1]], Parts(1), 1)) for part, url in enumerate(urls)]
     assert [len(batches) for batches in found] == [1, 0]
 
 
