@@ -183,7 +183,9 @@ def choose_windows(
 def is_among(anchors: NDArray[np.uint64], repeated: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which anchors are among the repeated ones, FLAG aside."""
     index = np.minimum(np.searchsorted(repeated, anchors), len(repeated) - 1)
-    return np.equal(repeated[index] & ~FLAG, anchors)  # the flagged one comes right behind the place of the plain one
+    # a flagged anchor stands right behind the place of the plain one
+    found: NDArray[np.bool_] = (repeated[index] & ~FLAG) == anchors
+    return found
 
 
 def window_batches(part: int, batches: list[bytes], params: SubstringParams, partitions: int) -> Iterator[KeyedBatch]:
