@@ -132,7 +132,7 @@ static void find_words(Words *w, const uint32_t *table, PyObject *text)
     }
 }
 
-static void start(Winnow *s)
+static void begin_winnowing(Winnow *s)
 {
     memset(s, 0, sizeof *s);
     s->leave = 1;
@@ -181,7 +181,7 @@ static int text_anchors(const Words *w, Values *out)
 {
     Winnow s;
     size_t last = SIZE_MAX;
-    start(&s);
+    begin_winnowing(&s);
     for (size_t i = 0; i < w->count; i++) {
         take(&s, w->hashes, i);
         if (i >= SPAN - 1 && s.least != last) {
@@ -243,7 +243,7 @@ static void text_windows(const Words *w, size_t size, uint64_t *least, uint64_t 
 {
     Winnow s;
     uint64_t rolling = 0, leave = 1;
-    start(&s);
+    begin_winnowing(&s);
     for (size_t i = 0; i < size; i++)
         leave = multiply(leave, BASE);
     for (size_t i = 0; i < w->count; i++) {
