@@ -16,7 +16,6 @@ import argparse
 import os
 import random
 import resource
-import sys
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -125,7 +124,8 @@ def write_parts(folder: Path, texts: Sequence[str]) -> list[tuple[str, int]]:
         (folder / name).mkdir()
     docs = [Document(document_id(t), t, "", "made", f"f@{i}", i, {}) for i, t in enumerate(texts)]
     sizes = list(accumulate(len(text) for text in texts))
-    parts, first = [], 0
+    parts: list[tuple[str, int]] = []
+    first = 0
     while first < len(docs):
         end = max(first + 1, bisect_right(sizes, (sizes[first - 1] if first else 0) + PART_BYTES))
         some, number = docs[first:end], len(parts)
@@ -319,4 +319,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
