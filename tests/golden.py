@@ -23,6 +23,7 @@ from refinery.transforms.core.document import Document, Drop, Finding, RawDocume
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
+from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
 from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.near_duplicates import NearParams
@@ -231,6 +232,18 @@ def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     return judged(stage, cut, stage.params(), stage.params(min_chars=0))
 
 
+def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    cut = [
+        Document(
+            doc.id, doc.text, doc.url, doc.source, doc.origin, doc.position, {CUT_SUBSTRINGS: "3-40,45-90", **more}
+        )
+        for doc in documents()
+        for more in ({}, {CUT_LINES: "0"})
+        if len(doc.text) > 90
+    ]
+    return judged(stage, cut, stage.params(), stage.params(min_chars=0), stage.params(action="drop"))
+
+
 def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     """Verdicts of the whole of phase 2, as far as they are this stage's."""
     near = NearParams()
@@ -292,6 +305,7 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "url": url_outputs,
         "lines": lines_outputs,
         "decontaminate": lambda stage: decontaminate_outputs(stage, folder),
+        "substrings": substrings_outputs,
         **{stage.name: lambda stage: dedup_outputs(stage, folder) for stage in lane.dedup},
         lane.parts.name: lambda _: parts_outputs(),
         lane.writer.name: lambda _: writer_outputs(lane, folder),

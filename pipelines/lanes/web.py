@@ -2,6 +2,7 @@
 
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.cut_lines import LINES
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
@@ -36,6 +37,7 @@ LANE = Lane(
         NEAR_DUPLICATES,
     ),
     shards=(
+        SUBSTRINGS,  # before LINES, since it keeps the lines' numbers
         LINES,
         QUALITY,
         TOXICITY,

@@ -18,6 +18,7 @@ from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.dedup.cut_lines import LineParams
+from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
@@ -105,6 +106,8 @@ class Recipe(Params):
     """published corpora whose documents win, and are not written again"""
     line_dup: LineParams | None = None
     """cut lines out that too many documents share"""
+    substring_dup: SubstringParams | None = None
+    """cut text out that another document has word for word"""
     shards: ShardParams = ShardParams()
     """how the corpus is cut and ordered"""
     run: RunParams = RunParams()

@@ -65,6 +65,8 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
         sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
         sections["hash_lines"] = recipe.line_dup is not None
+        if recipe.substring_dup is not None:  # left out where it is off, as in runs before there was such a section
+            sections["hash_anchors"] = True
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
     return {
         "stages": list(describe_stages(recipe, phase)),

@@ -238,7 +238,8 @@ class Refinement:
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe
-        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or recipe.line_dup):
+        repeats = recipe.line_dup or recipe.substring_dup
+        if not (recipe.exact_dup or recipe.near_dup or recipe.near_dup_in_source or repeats):
             return {"counters": [], "seconds": {}, "parts": {}, "kept": self._undeduplicated(clean)}
         parts = [(clean.url(part), part["rows"]) for part in clean.parts("signatures")]
         reference_corpora = load_reference_corpora(recipe) if self.reference_corpora is None else self.reference_corpora

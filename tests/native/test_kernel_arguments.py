@@ -22,6 +22,7 @@ from refinery.transforms.native import (
     minhash,
     ngrams,
     pieces,
+    substrings,
     textclean,
     trees,
 )
@@ -140,6 +141,8 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "matches": u4(4),
     },
     lines.hash_lines: lambda: {"texts": ["a", "b\nc"], "table": character_table()},
+    substrings.anchors: lambda: {"texts": ["a", "b " * 60], "table": character_table()},
+    substrings.windows: lambda: {"text": "b " * 60, "table": character_table(), "size": 50},
     minhash.signatures: lambda: {
         "texts": ["a", "b c"],
         "table": character_table(),
@@ -380,6 +383,11 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (clusters.assign, {"matches": u4(3)}, "matches"),
     (clusters.assign, {"representative": u4(5)}, "representative"),
     (lines.hash_lines, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
+    (substrings.anchors, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
+    (substrings.windows, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
+    (substrings.windows, {"size": 49}, "size: 49 given, 50 to 65536 is allowed"),
+    (substrings.windows, {"size": 65537}, "size"),
+    (substrings.windows, {"size": -(2**63)}, "size"),
     (minhash.signatures, {"table": u4(3)}, "table"),
     (minhash.signatures, {"ngram": 0}, "ngram: 0 given, 1 to 256"),
     (minhash.signatures, {"ngram": 257}, "ngram"),
@@ -429,7 +437,7 @@ def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> No
 
 @pytest.mark.parametrize("texts", [["a", b"b"], ["a", None], 3])
 def test_texts_are_strings(texts: Any) -> None:
-    for function in (lines.hash_lines, minhash.signatures):
+    for function in (lines.hash_lines, minhash.signatures, substrings.anchors):
         with pytest.raises(TypeError):
             call(function, {"texts": texts})
 

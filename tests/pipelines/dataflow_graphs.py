@@ -50,6 +50,7 @@ def demo_recipe(**sections: Any) -> Recipe:
     plain["tokenizer"]["path"] = "gs://raw/tokenizer.json"
     plain["quality"]["model"] = "gs://raw/quality.bin"
     plain["line_dup"] = {"max_documents": 6}
+    plain["substring_dup"] = {"min_words": 50}
     return parse_recipe({**plain, **sections})
 
 

@@ -152,6 +152,7 @@ def brute_force(
             "copies": len(copies_of[doc.origin]),
             "sources": sorted(set(copies_of[doc.origin])),
             "cut": [],
+            "cut_spans": [],
         }
     return verdicts
 

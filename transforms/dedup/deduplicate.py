@@ -1,7 +1,7 @@
 """Deduplication as one transform: signatures/ parts in, one record batch of verdicts per part out.
 
     parts -> identities -> exact copies -> band hashes -> buckets -> sketches -> links -> components -> members
-          -> verified removals -> lines of the kept documents -> counts -> cuts -> verdicts
+          -> verified removals -> lines and substrings of the kept documents -> cuts -> verdicts
 
 Every arrow is a shuffle of record batches (transforms/dedup/record_batch.py). The result depends on the documents
 alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
@@ -21,6 +21,7 @@ import orjson
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
+from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.exact_duplicates import identity_batches, keep_first
 from refinery.transforms.dedup.exact_jaccard import VerifyExactly
 from refinery.transforms.dedup.line_duplicates import CountLines
@@ -53,6 +54,7 @@ from refinery.transforms.dedup.reference_corpora import (
     reference_id_batches,
 )
 from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
 
@@ -65,13 +67,15 @@ class DedupParams:
     null.
 
     in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
-    out. lines: cut lines that too many of the kept documents share, or null.
+    out. lines: cut lines that too many of the kept documents share, or null. substrings: cut text
+    that a better one of them has word for word, or null.
     """
 
     exact: bool = True
     near: NearParams | None = field(default_factory=NearParams)
     in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
     lines: LineParams | None = None
+    substrings: SubstringParams | None = None
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
         """The passes over near duplicates, in order; sources with the same parameters share one."""
@@ -183,9 +187,12 @@ class Deduplicate(beam.PTransform):
             )
             remove = RemoveNear(step, near, scope, find, self.signature, sources, numbered, self.partitions)
             decided.append(tuple(decided) | remove)
+        before = tuple(decided)
         if self.params.lines is not None:
-            decided.append(tuple(decided) | CountLines(self.params.lines, sources, numbered, self.partitions))
-        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts)
+            decided.append(before | CountLines(self.params.lines, sources, numbered, self.partitions))
+        if self.params.substrings is not None:
+            decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions))
+        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts, spans)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
         return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)
 

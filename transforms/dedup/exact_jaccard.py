@@ -5,12 +5,13 @@ documents/:
 
     members -> proposals (chunks of documents to compare) -> sets of shingle hashes -> removals
 
-No other step of deduplication reads text. The similarity is the Jaccard index of the sets of 32-bit shingle hashes that
-the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of text is one chunk: every pair
-in it is compared, whatever its estimate. A larger one is divided by greedy clustering on signatures, with a minimum
-three standard errors below the threshold: a representative and the documents assigned to it make a chunk, or several
-with the representative in each. Chunks depend on the documents alone. Inside a chunk documents are taken in rank order:
-each is kept unless an earlier kept one is similar enough, and is removed in favour of the first such.
+Beside it only substring_duplicates.py reads text in deduplication. The similarity is the Jaccard index of the sets of
+32-bit shingle hashes that the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of
+text is one chunk: every pair in it is compared, whatever its estimate. A larger one is divided by greedy clustering on
+signatures, with a minimum three standard errors below the threshold: a representative and the documents assigned to it
+make a chunk, or several with the representative in each. Chunks depend on the documents alone. Inside a chunk documents
+are taken in rank order: each is kept unless an earlier kept one is similar enough, and is removed in favour of the
+first such.
 
 A reference corpus may have no text any more: removals in favour of its documents are decided by the estimate, as
 without `exact`.

@@ -8,7 +8,7 @@ A part sends a line once, however many of its documents have it, so a ubiquitous
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -108,11 +108,22 @@ def line_batches(
     if parts.is_reference(part):
         return
     url, rows = read_header(batches)
+    places = read_places(url, rows, kept_rows(rows, batches), params, sources)
+    yield from sum_in_lots(part, map(documents_per_line, places), partitions)
+
+
+def sum_in_lots(
+    part: int, counts: Iterable[tuple[NDArray[np.uint64], NDArray[np.int64]]], partitions: int
+) -> Iterator[KeyedBatch]:
+    """Distinct hashes of a part and how often each occurs, a row group at a time -> its LINE rows by range of hash.
+
+    Memory: HELD_LINES distinct hashes; a part with more sends them in several lots.
+    """
     held: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
     size = 0
-    for places in read_places(url, rows, kept_rows(rows, batches), params, sources):
-        held.append(documents_per_line(places))
-        size += len(held[-1][0])
+    for lot in counts:
+        held.append(lot)
+        size += len(lot[0])
         if size < HELD_LINES:
             continue
         held = [_merge(held)]

@@ -40,6 +40,7 @@ NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
 PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
 LINES, CUTS = range(16, 18)  # line_duplicates.py
 REFERENCE_IDS = 18
+ANCHORS, WINDOWS, REPEATS, SPANS = range(19, 23)  # substring_duplicates.py
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
@@ -61,6 +62,8 @@ LINK = np.dtype([("member", "<u8"), ("representative", "<u8")])
 LABEL = np.dtype([("locator", "<u8"), ("component", "<u8")])
 # That line (counted from 0) of the document at `locator` is cut out.
 CUT = np.dtype([("locator", "<u8"), ("line", "<u4")])
+# Those characters (from `begin` up to `end`) of the document at `locator` are repeated elsewhere.
+SPAN = np.dtype([("locator", "<u8"), ("begin", "<u4"), ("end", "<u4")])
 
 REASONS = ("", *removals.REASONS)
 EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3

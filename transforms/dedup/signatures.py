@@ -110,12 +110,13 @@ def signature_table(
     sizes: Sequence[int],
     signatures: NDArray[np.uint32],
     lines: pa.ListArray | None = None,
+    anchors: pa.ListArray | None = None,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
-    text), signature binary(4 * permutations), little-endian; and lines list<uint64> where `lines` is given
-    (`line_hashes.hash_lines`).
+    text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
+    (`line_hashes.hash_lines`) and anchors (`substring_hashes.hash_anchors`).
     """
     count, permutations = signatures.shape
     packed = np.ascontiguousarray(signatures, "<u4")
@@ -130,7 +131,9 @@ def signature_table(
             "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
         }
     )
-    return table if lines is None else table.append_column("lines", lines)
+    for name, lists in (("lines", lines), ("anchors", anchors)):
+        table = table if lists is None else table.append_column(name, lists)
+    return table
 
 
 def read_signature_part(

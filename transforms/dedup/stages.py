@@ -38,7 +38,7 @@ NEAR_DUPLICATES: Stage[Params] = Stage(
     name="near-duplicates",
     version=1,
     summary="Across sources and reference corpora, remove documents that are nearly equal to one that is kept.",
-    uses=("near_dup", "reference_corpora", "line_dup"),
+    uses=("near_dup", "reference_corpora", "line_dup", "substring_dup"),
     reasons=(
         Reason(
             "near-duplicate",

@@ -35,6 +35,8 @@ from refinery.transforms.dedup.record_batch import (
     REASONS,
     REMOVAL,
     REMOVALS,
+    SPAN,
+    SPANS,
     Rows,
     add_up,
     gather,
@@ -66,6 +68,8 @@ def _schema(source: pa.DataType) -> pa.Schema:
             pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed
             pa.field("cut", pa.list_(pa.uint32()), nullable=False),  # numbers of the lines to be cut out, ascending
+            # characters that other documents have word for word: begin, end, begin, end, …, ascending
+            pa.field("cut_spans", pa.list_(pa.uint32()), nullable=False),
         ]
     )
 
@@ -88,7 +92,7 @@ class PartFacts:
 def part_verdicts(
     batches: list[bytes], sources: Sequence[str], scopes: Sequence[str]
 ) -> tuple[pa.RecordBatch, PartFacts]:
-    """A part's header, REMOVAL, COPY and CUT rows -> verdicts of all its rows (CODED_SCHEMA), and what counters need.
+    """A part's header, REMOVAL, COPY, CUT and SPAN rows -> verdicts of its rows (CODED_SCHEMA), and what counters need.
 
     Raises ValueError when a document is removed twice. Memory: about 100 bytes per row of the part.
     """
@@ -119,7 +123,8 @@ def part_verdicts(
         pa.array(similarity, mask=reasons == 0),
         pa.array(scopes, pa.string()).take(pa.array(scope)),
     ]
-    columns = [*removal_columns, *_copy_columns(facts, gather(batches, COPIES, COPY)), _cut_column(rows, batches)]
+    copies = _copy_columns(facts, gather(batches, COPIES, COPY))
+    columns = [*removal_columns, *copies, _cut_column(rows, batches), _span_column(rows, batches)]
     return pa.RecordBatch.from_arrays(columns, schema=CODED_SCHEMA), facts
 
 
@@ -150,6 +155,13 @@ def _cut_column(rows: int, batches: list[bytes]) -> pa.Array:
     """cut of every row."""
     cuts = sort_by(gather(batches, CUTS, CUT), "locator", "line")
     return _lists(row_of(cuts["locator"]), cuts["line"], rows)
+
+
+def _span_column(rows: int, batches: list[bytes]) -> pa.Array:
+    """cut_spans of every row."""
+    spans = sort_by(gather(batches, SPANS, SPAN), "locator", "begin")
+    edges = np.stack([spans["begin"], spans["end"]], axis=1).reshape(-1)
+    return _lists(np.repeat(row_of(spans["locator"]), 2), edges, rows)
 
 
 def _lists(row: NDArray[np.int64], values: NDArray[np.uint32], rows: int) -> pa.Array:

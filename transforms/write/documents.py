@@ -34,6 +34,7 @@ from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.substring_hashes import hash_anchors
 
 DOCUMENTS_SCHEMA = pa.schema(
     [
@@ -113,6 +114,7 @@ class _WriteParts(beam.DoFn):
         sources: Mapping[str, SourceFacts],
         part_bytes: int,
         lines: bool,
+        anchors: bool,
     ) -> None:
         self.location = location
         self.signature = signature
@@ -120,6 +122,7 @@ class _WriteParts(beam.DoFn):
         self.sources = dict(sources)
         self.part_bytes = part_bytes
         self.lines = lines
+        self.anchors = anchors
 
     def start_bundle(self) -> None:
         self.part: _Part | None = None
@@ -155,6 +158,7 @@ class _WriteParts(beam.DoFn):
         texts = [doc.text for doc in docs]
         values = compute_signatures(texts, self.signature)
         lines = hash_lines(texts) if self.lines else None
+        anchors = hash_anchors(texts) if self.anchors else None
         self.seconds["signatures"] += time.perf_counter() - start
         start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
@@ -167,6 +171,7 @@ class _WriteParts(beam.DoFn):
             sizes=sizes,
             signatures=values,
             lines=lines,
+            anchors=anchors,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
@@ -183,7 +188,8 @@ class _WriteParts(beam.DoFn):
 class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
-    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs.
+    lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs; anchors: whether
+    they hold anchors of runs of words, for substring_duplicates.py.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -193,12 +199,15 @@ class WriteDocuments(beam.PTransform):
     sources: Mapping[str, SourceFacts]
     part_bytes: int = PART_BYTES
     lines: bool = False
+    anchors: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines)
+        dofn = _WriteParts(
+            self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines, self.anchors
+        )
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]

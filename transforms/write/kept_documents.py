@@ -18,6 +18,7 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
+from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, span_list
 
 BATCH_ROWS = 256
 COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
@@ -39,7 +40,7 @@ class PartPair:
 
 def read_kept_documents(pair: PartPair) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
-    and CUT_LINES for those that have lines to cut.
+    and CUT_LINES and CUT_SUBSTRINGS for those that have lines or substrings to cut.
 
     Raises ValueError when the two files disagree on the number of rows, UnreadablePart when one is damaged. Memory: one
     row group.
@@ -50,7 +51,7 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
         row = sum(groups[: pair.group]) - 1
         if pair.verdicts:
-            removed, copies, sources, places, lines = read_verdicts(pair, sum(groups))
+            removed, copies, sources, places, lines, edges, spans = read_verdicts(pair, sum(groups))
         for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
             for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
@@ -62,22 +63,27 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
                 meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
                 if pair.verdicts and places[row] < places[row + 1]:
                     meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())
+                if pair.verdicts and edges[row] < edges[row + 1]:
+                    cuts = spans[edges[row] : edges[row + 1]].tolist()
+                    meta[CUT_SUBSTRINGS] = span_list(zip(cuts[::2], cuts[1::2], strict=True))
                 LIVE["kept-documents", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
         if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
 
 
-def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any]:
-    """removed, copies and sources of every row of the part, and the lines to cut: their offsets by row, and numbers."""
-    columns = ["removed", "copies", "sources", "cut"]
+def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any, Any, Any]:
+    """removed, copies and sources of every row of the part, and what to cut: offsets by row, and numbers, of lines; the
+    same of edges of spans."""
+    columns = ["removed", "copies", "sources", "cut", "cut_spans"]
     store = open_store(pair.verdicts_root)
     with store.open(pair.verdicts) as stream, naming(store.url(pair.verdicts)):
         verdicts = pq.read_table(stream, columns=columns, page_checksum_verification=True)
     if verdicts.num_rows != rows:
         raise ValueError(f"{pair.verdicts}: {verdicts.num_rows} verdicts for {rows} documents")
     places, lines = list_values(verdicts["cut"])
-    return verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"], places, lines
+    facts = verdicts["removed"].to_numpy(), verdicts["copies"].to_numpy(), verdicts["sources"]
+    return *facts, places, lines, *list_values(verdicts["cut_spans"])
 
 
 def write_pairs(location: str, pairs: Sequence[PartPair]) -> TaskList:
