@@ -20,7 +20,7 @@ TRAIN_TOKENIZER_EXAMPLES = """examples:
 
 
 def add_training_commands(commands: Any) -> None:
-    """Add train-tokenizer, train-quality, retokenize and blend to argparse's commands."""
+    """Add train-tokenizer, train-quality, train-perplexity, retokenize and blend to argparse's commands."""
     tokenizer = commands.add_parser(
         "train-tokenizer",
         help="train a BPE tokenizer on a sample of a recipe's sources",
@@ -72,6 +72,19 @@ def add_training_commands(commands: Any) -> None:
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
     quality.set_defaults(run=run_train_quality)
+
+    perplexity = commands.add_parser("train-perplexity", help="train the language model of the perplexity stage")
+    perplexity.add_argument("--input", action="append", required=True, metavar="GLOB", help="good text, one language")
+    perplexity.add_argument(
+        "--sample", action="append", default=[], metavar="GLOB", help="text to take percentiles of (default: held out)"
+    )
+    perplexity.add_argument(
+        "--output", required=True, metavar="FILE", help="the model to write, with FILE.json (its figures)"
+    )
+    perplexity.add_argument("--seed", type=int, default=1)
+    perplexity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    perplexity.add_argument("--quiet", action="store_true", help="no progress")
+    perplexity.set_defaults(run=run_train_perplexity)
 
     again = commands.add_parser("retokenize", help="a corpus anew with another tokenizer, from the documents of a run")
     again.add_argument("prefix", metavar="PREFIX")
@@ -133,6 +146,21 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
     say_unless(args.quiet, f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite, inputs)
+    return 0
+
+
+def run_train_perplexity(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
+    from refinery.pipelines.training.sample import read_texts
+    from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, check_outputs, train_perplexity
+
+    refuse_flags(flags)
+    if not args.overwrite:
+        check_outputs(args.output)
+    texts = read_texts("input", args.input)
+    sample = read_texts("sample", args.sample) if args.sample else None
+    say_unless(args.quiet, f"{len(texts):,} texts read")
+    train_perplexity(texts, args.output, TrainPerplexityParams(args.seed), args.overwrite, sample)
     return 0
 
 

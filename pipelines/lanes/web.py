@@ -6,6 +6,7 @@ from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, 
 from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.language import LANGUAGE
+from refinery.transforms.filter.perplexity import PERPLEXITY
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.quality import QUALITY
 from refinery.transforms.filter.toxicity import TOXICITY
@@ -34,6 +35,7 @@ LANE = Lane(
     ),
     shards=(
         LINES,
+        PERPLEXITY,
         QUALITY,
         TOXICITY,
         PII,

@@ -11,7 +11,18 @@ import pytest
 
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import bpe, clusters, heuristics, htmlscan, jaccard, lines, minhash, pieces, textclean
+from refinery.transforms.native import (
+    bpe,
+    clusters,
+    heuristics,
+    htmlscan,
+    jaccard,
+    lines,
+    minhash,
+    ngrams,
+    pieces,
+    textclean,
+)
 
 Arguments = dict[str, Any]
 
@@ -65,6 +76,19 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "flags": 63,
     },
     htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
+    ngrams.word_keys: lambda: {"text": "the text", "table": character_table()},
+    ngrams.score: lambda: {
+        "text": "the text",
+        "table": character_table(),
+        "keys": np.zeros(4, np.int64),
+        "costs": np.zeros(8, np.int32),
+    },
+    ngrams.insert: lambda: {
+        "given": i8(3, 4),
+        "found": np.zeros(4, np.int32),
+        "keys": np.zeros(4, np.int64),
+        "costs": np.zeros(8, np.int32),
+    },
     jaccard.cluster: lambda: {
         "values": np.array([1, 2, 9], np.uint32),
         "offsets": i8(0, 1, 3),

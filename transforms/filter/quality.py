@@ -150,7 +150,7 @@ def pareto_keeps(document_id: bytes, points: int, params: ClassifierParams) -> b
     draw depends on the document's id, the classifier's name and the seed alone.
     """
     draw = hash64("pareto", params.seed, params.name, document_id)
-    return draw * (2 * SCALE - points) ** params.alpha < SCALE**params.alpha << 64
+    return bool(draw * (2 * SCALE - points) ** params.alpha < SCALE**params.alpha << 64)
 
 
 def verdict(document_id: bytes, points: int, params: ClassifierParams) -> str:
