@@ -66,7 +66,7 @@ def add_training_commands(commands: Any) -> None:
         help="the fastText model to write, with FILE.json (figures on held-out texts) and FILE.md (a model card); "
         "folders on its way are made",
     )
-    quality.add_argument("--quantise", action="store_true", help="an eighth of the size, nearly the same scores")
+    quality.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
     quality.add_argument("--held-out", type=float, default=0.1, metavar="SHARE", help="of the texts, to measure on")
     quality.add_argument("--seed", type=int, default=1)
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")

@@ -36,7 +36,8 @@ class FastTextParams:
     balance: repeat the texts of the smaller class until both weigh the same, so that 0.5 is a sensible threshold. dim:
     width of the vectors. word_ngrams: longest n-gram of words used as a feature. buckets: rows of the table that
     n-grams are hashed into; the model takes 4 * dim * (words + buckets) bytes. quantise: product quantisation (Joulin
-    et al. 2016b, "FastText.zip"), 2 dimensions to a byte, norms apart: an eighth of the size or less.
+    et al. 2016b, "FastText.zip"), 2 dimensions to a byte, norms apart: about a sixth of the size
+    (the words themselves stay as they are).
     """
 
     seed: int = 1

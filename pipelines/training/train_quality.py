@@ -6,6 +6,7 @@ classifier of another kind has other labels and another card.
 
 import hashlib
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ from refinery.pipelines.training.fasttext_training import (
 from refinery.pipelines.training.held_out import QualityMetrics, as_json, measure, model_card
 from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import hash64
-from refinery.transforms.filter.fasttext_model import open_model
+from refinery.transforms.filter.fasttext_model import LABEL, open_model
 from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, QualityParams, classifier_text
 
 __all__ = [
@@ -97,11 +98,12 @@ def train_classifier(
         model.write_bytes(train_fasttext(train, Path(scratch), params))
         metrics = measure(open_model(model), test, len(train), positive)
         data = model.read_bytes()
+    by_label = (label for label, _ in lines)
     about = {
         "label": positive,
         "size_bytes": len(data),
         "sha256": hashlib.sha256(data).hexdigest(),
-        **{f"texts_{label}": sum(line[0] == label for line in lines) for label in sorted({line[0] for line in lines})},
+        **{f"texts_{label.removeprefix(LABEL)}": texts for label, texts in sorted(Counter(by_label).items())},
         **facts,
         **asdict(params),
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.training.kneser_ney import learn, number_words, pair_keys, triple_keys
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, percentiles, train_perplexity
 from refinery.transforms.dedup.signatures import character_table
@@ -91,6 +92,18 @@ def test_percentiles_of_a_sample(tmp_path: Path) -> None:
     model = train_perplexity(TEXTS, str(tmp_path / "m"), TrainPerplexityParams(), sample=sample)
     assert [model.percentiles[place] for place in (0, 50, 100)] == sorted(model.perplexity(text) for text in sample)  # type: ignore[type-var]
     assert percentiles([5.0]) == (5.0,) * 101
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, texts in (("good", TEXTS), ("crawl", [TEXTS[0], "qx vb zj"])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    flags = ["--input", str(tmp_path / "good.jsonl"), "--sample", str(tmp_path / "crawl.jsonl")]
+    command = ["train-perplexity", *flags, "--output", str(tmp_path / "new" / "en.ngrams")]
+    assert execute(command) == 0
+    assert "perplexity of 2 of a sample" in capsys.readouterr().out
+    assert load_model(str(tmp_path / "new" / "en.ngrams")).facts["texts"] == len(set(TEXTS))
+    assert execute(command) == 2
+    assert "exists; choose another name" in capsys.readouterr().err
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:

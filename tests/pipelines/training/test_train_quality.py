@@ -41,6 +41,7 @@ def test_learns_and_measures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert captured.err == ""
     assert sorted(os.listdir(tmp_path)) == ["model.bin", "model.bin.json", "model.bin.md"]
     report = json.loads((tmp_path / "model.bin.json").read_text())
+    assert (report["texts_hq"], report["texts_lq"]) == (60, 60)
     assert report["size_bytes"] == size and report["seed"] == 1 and report["metrics"]["auc"] == 1.0
     assert report["sha256"] == hashlib.sha256((tmp_path / "model.bin").read_bytes()).hexdigest()
     assert len(report["metrics"]["curve"]) == len(THRESHOLDS) and len(report["metrics"]["calibration"]) == 10
