@@ -19,7 +19,7 @@ MOST_WORDS = (1 << BITS) - 2
 LOW, PAIR = (1 << BITS) - 1, (1 << 2 * BITS) - 1
 UNKNOWN_ID, START_ID = 0, 1
 
-# Multipliers of transforms/native/include/words.h; the keys of n-grams are those of the kernel `ngrams`.
+# Multipliers of transforms/native/include/words.h; the keys of n-grams are those of the kernel `ngram_costs`.
 ROLL, WORD_SEED = np.uint64(0xD1342543DE82EF95), np.uint64(0x243F6A8885A308D3)
 MIX = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 

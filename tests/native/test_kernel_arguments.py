@@ -19,7 +19,7 @@ from refinery.transforms.native import (
     jaccard,
     lines,
     minhash,
-    ngrams,
+    ngram_costs,
     pieces,
     textclean,
 )
@@ -76,14 +76,14 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "flags": 63,
     },
     htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
-    ngrams.word_keys: lambda: {"text": "the text", "table": character_table()},
-    ngrams.score: lambda: {
+    ngram_costs.word_keys: lambda: {"text": "the text", "table": character_table()},
+    ngram_costs.score: lambda: {
         "text": "the text",
         "table": character_table(),
         "keys": np.zeros(4, np.int64),
         "costs": np.zeros(8, np.int32),
     },
-    ngrams.insert: lambda: {
+    ngram_costs.insert: lambda: {
         "given": i8(3, 4),
         "found": np.zeros(4, np.int32),
         "keys": np.zeros(4, np.int64),

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.dedup.signatures import character_table
-from refinery.transforms.native import ngrams
+from refinery.transforms.native import ngram_costs
 
 MAGIC = b"refinery-ngrams 1\n"
 DIGITS = 8
@@ -56,7 +56,7 @@ class NgramModel:
 
         The sum is of integers, so it is the same on every machine. Linear; About 35 MB/s of English.
         """
-        cost, words = ngrams.score(text, character_table(), self.keys, self.costs)
+        cost, words = ngram_costs.score(text, character_table(), self.keys, self.costs)
         return perplexity_of(cost, words) if words else None
 
     def at(self, percent: float) -> float:
@@ -140,13 +140,13 @@ def build_table(given: Keys, found: Costs) -> tuple[Keys, Costs]:
     if slots > MOST_SLOTS:
         raise ValueError(f"{len(given):,} n-grams given, {MOST_SLOTS * 7 // 10:,} are allowed: give less text")
     keys, costs = np.zeros(slots, np.int64), np.zeros(2 * slots, np.int32)
-    ngrams.insert(given, found, keys, costs)
+    ngram_costs.insert(given, found, keys, costs)
     return keys, costs
 
 
 def word_keys(text: str) -> Keys:
     """Key of each word of a text, in order."""
-    return np.frombuffer(ngrams.word_keys(text, character_table()), np.int64)
+    return np.frombuffer(ngram_costs.word_keys(text, character_table()), np.int64)
 
 
 def as_cost(probability: float) -> int:

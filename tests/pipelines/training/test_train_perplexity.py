@@ -11,7 +11,7 @@ from refinery.pipelines.training.kneser_ney import learn, number_words, pair_key
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, percentiles, train_perplexity
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.filter.ngram_model import START, UNIT, load_model, perplexity_of, word_keys
-from refinery.transforms.native import ngrams
+from refinery.transforms.native import ngram_costs
 
 WORDS = ["the", "river", "carries", "sand", "past", "a", "village", "where", "millers", "keep", "their", "wheels"]
 WORDS += ["and", "gardens"]
@@ -43,7 +43,7 @@ def test_the_probabilities_of_all_words_add_up_to_one(least: int, context: str) 
     assert (known, unknown) == (len(WORDS), 3)
 
     def cost(text: str) -> int:
-        return ngrams.score(text, character_table(), keys, costs)[0]
+        return ngram_costs.score(text, character_table(), keys, costs)[0]
 
     shares = [2 ** -((cost(f"{context} {word}") - cost(context)) / UNIT) for word in [*WORDS, "neologism"]]
     assert sum(shares[:-1]) + shares[-1] * (unknown + 1) == pytest.approx(1, abs=1e-3)
@@ -55,9 +55,9 @@ def test_the_keys_of_the_training_are_the_kernels() -> None:
     given = np.concatenate([np.array([a, b, c, START], np.uint64).view(np.int64), pair_keys(a[None], b[None])])
     given = np.concatenate([given, triple_keys(a[None], b[None], c[None])])
     keys, costs = np.zeros(16, np.int64), np.zeros(32, np.int32)
-    ngrams.insert(given, np.array([1, 10, 2, 20, 4, 40, 0, 80, 100, 1000, 5000, 0], np.int32), keys, costs)
-    assert ngrams.score("One, two — THREE", character_table(), keys, costs) == (80 + 1 + 100 + 5000, 3)
-    assert ngrams.score("two three one", character_table(), keys, costs) == (80 + 2 + 20 + 4 + 40 + 1, 3)
+    ngram_costs.insert(given, np.array([1, 10, 2, 20, 4, 40, 0, 80, 100, 1000, 5000, 0], np.int32), keys, costs)
+    assert ngram_costs.score("One, two — THREE", character_table(), keys, costs) == (80 + 1 + 100 + 5000, 3)
+    assert ngram_costs.score("two three one", character_table(), keys, costs) == (80 + 2 + 20 + 4 + 40 + 1, 3)
 
 
 def test_order_of_words_matters_and_unknown_words_are_dear(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "ngrams", "Word n-grams and their costs.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "ngram_costs", "Word n-grams and their costs.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
-PyMODINIT_FUNC PyInit_ngrams(void) { return PyModuleDef_Init(&module); }
+PyMODINIT_FUNC PyInit_ngram_costs(void) { return PyModuleDef_Init(&module); }
