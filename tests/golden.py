@@ -193,6 +193,14 @@ def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     yield from judged(stage, documents(), stage.params(model=str(folder / "quality.bin"), threshold=0.45))
 
 
+def perplexity_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
+
+    model = str(folder / "model.ngrams")
+    train_perplexity([doc.text for doc in documents()[::2]], model, TrainPerplexityParams())
+    yield from judged(stage, documents(), stage.params(models={"*": model}, lowest=5.0))
+
+
 def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     """With the built-in words, and with lists that name some of the pages' hosts."""
     hosts = sorted({page.url.split("/")[2] for page in pages()})
@@ -301,6 +309,7 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "extract": extract_outputs,
         "encode": lambda stage: encode_outputs(stage, folder),
         "quality": lambda stage: quality_outputs(stage, folder),
+        "perplexity": lambda stage: perplexity_outputs(stage, folder),
         "heuristics": heuristics_outputs,
         "url": url_outputs,
         "lines": lines_outputs,

@@ -60,8 +60,14 @@ def add_training_commands(commands: Any) -> None:
     quality.add_argument("--positive", action="append", required=True, metavar="GLOB", help="files of good text")
     quality.add_argument("--negative", action="append", required=True, metavar="GLOB", help="files of bad text")
     quality.add_argument(
-        "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
+        "--output",
+        required=True,
+        metavar="FILE",
+        help="the fastText model to write, with FILE.json (figures on held-out texts) and FILE.md (a model card); "
+        "folders on its way are made",
     )
+    quality.add_argument("--quantise", action="store_true", help="about a sixth of the size, nearly the same scores")
+    quality.add_argument("--held-out", type=float, default=0.1, metavar="SHARE", help="of the texts, to measure on")
     quality.add_argument("--seed", type=int, default=1)
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     quality.add_argument("--quiet", action="store_true", help="no progress")
@@ -89,6 +95,19 @@ def add_training_commands(commands: Any) -> None:
     extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     extractor.add_argument("--quiet", action="store_true", help="no figures")
     extractor.set_defaults(run=run_train_extractor)
+
+    perplexity = commands.add_parser("train-perplexity", help="train the language model of the perplexity stage")
+    perplexity.add_argument("--input", action="append", required=True, metavar="GLOB", help="good text, one language")
+    perplexity.add_argument(
+        "--sample", action="append", default=[], metavar="GLOB", help="text to take percentiles of (default: held out)"
+    )
+    perplexity.add_argument(
+        "--output", required=True, metavar="FILE", help="the model to write, with FILE.json (its figures)"
+    )
+    perplexity.add_argument("--seed", type=int, default=1)
+    perplexity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
+    perplexity.add_argument("--quiet", action="store_true", help="no progress")
+    perplexity.set_defaults(run=run_train_perplexity)
 
     again = commands.add_parser("retokenize", help="a corpus anew with another tokenizer, from the documents of a run")
     again.add_argument("prefix", metavar="PREFIX")
@@ -136,20 +155,35 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
-    from refinery.pipelines.training.new_file import check_new
     from refinery.pipelines.training.sample import read_texts
-    from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
+    from refinery.pipelines.training.train_quality import TrainQualityParams, check_outputs, train_quality
 
     refuse_flags(flags)
-    params = TrainQualityParams(seed=args.seed)
+    params = TrainQualityParams(seed=args.seed, held_out=args.held_out, quantise=args.quantise)
     if not args.overwrite:
-        check_new(args.output)
+        check_outputs(args.output)
     texts = []
-    for name, globs in (("positive", args.positive), ("negative", args.negative)):
+    inputs = {"positive": args.positive, "negative": args.negative}
+    for name, globs in inputs.items():
         texts.append(read_texts(name, globs))
         say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
     say_unless(args.quiet, f"learning, {params.epochs} epochs")
-    train_quality(texts[0], texts[1], args.output, params, args.overwrite)
+    train_quality(texts[0], texts[1], args.output, params, args.overwrite, inputs)
+    return 0
+
+
+def run_train_perplexity(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Train on texts read by the same readers as any source. The output is looked at before anything is read."""
+    from refinery.pipelines.training.sample import read_texts
+    from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, check_outputs, train_perplexity
+
+    refuse_flags(flags)
+    if not args.overwrite:
+        check_outputs(args.output)
+    texts = read_texts("input", args.input)
+    sample = read_texts("sample", args.sample) if args.sample else None
+    say_unless(args.quiet, f"{len(texts):,} texts read")
+    train_perplexity(texts, args.output, TrainPerplexityParams(args.seed), args.overwrite, sample)
     return 0
 
 

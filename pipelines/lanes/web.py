@@ -8,6 +8,7 @@ from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.heuristics import HEURISTICS
 from refinery.transforms.filter.language import LANGUAGE
+from refinery.transforms.filter.perplexity import PERPLEXITY
 from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.quality import QUALITY
 from refinery.transforms.filter.secrets_stage import SECRETS
@@ -39,6 +40,7 @@ LANE = Lane(
     shards=(
         SUBSTRINGS,  # before LINES, since it keeps the lines' numbers
         LINES,
+        PERPLEXITY,
         QUALITY,
         TOXICITY,
         DECONTAMINATE,  # before PII, which changes words of the items

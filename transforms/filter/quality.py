@@ -1,17 +1,21 @@
-"""A fastText classifier's opinion of a text: kept as a score, and below a threshold the document goes.
+"""Classifiers' opinions of a text: kept as scores, and by a rule for each the document stays or goes.
 
 The kind of classifier that picks documents resembling a reference collection (GPT-3, Brown et al. 2020, appendix A;
 DataComp-LM, Li et al. 2024). `refinery train-quality` trains one; any fastText model (.bin, .ftz) with a label fits.
+Several may judge one text, as FineWeb-Edu's and DCLM's classifiers do in Nemotron-CC (Su et al. 2024, section 2.2).
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+import orjson
+from pydantic import Field, field_validator, model_validator
 
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.document import Document, Drop, hash64
 from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter import fasttext_model
@@ -22,17 +26,73 @@ HIGH_QUALITY, LOW_QUALITY = "__label__hq", "__label__lq"
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»‐–—‘’“”„…、。，！？：；（）「」"
 
 
-class QualityParams(Params):
-    """Which classifier, and how sure it has to be."""
+SCALE = 10_000  # scores are noted, and judged, with 4 digits
 
-    model: Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1)]
+Rule = Literal["threshold", "pareto", "note"]
+
+
+class ClassifierParams(Params):
+    """One classifier, and what its score decides."""
+
+    name: Text = "quality"
+    """what the score is called among several; letters, digits, `_`, `.` and `-`"""
+    model: Text
     """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one"""
-    label: Annotated[str, Field(min_length=1)] = HIGH_QUALITY
+    label: Text = HIGH_QUALITY
     """the label whose probability is the score"""
+    rule: Rule = "threshold"
+    """`threshold`: kept from `threshold` on; `pareto`: kept by chance, the more likely the higher the score; `note`:
+    the score is noted only"""
     threshold: Share = 0.5
-    """the lowest score that is kept"""
+    """the lowest score that `threshold` keeps"""
+    alpha: Annotated[int, Field(ge=1, le=100)] = 9
+    """shape of the Pareto distribution: a score of 0 is kept with the chance 2^-alpha; 9 is GPT-3's"""
+    seed: int = 1
+    """of the draws of `pareto`"""
     max_chars: Positive = 10_000
     """how much of the beginning of a text the classifier reads"""
+
+    @field_validator("name")
+    @classmethod
+    def _check_name(cls, name: str) -> str:
+        if not re.fullmatch(r"[\w.-]{1,40}", name):
+            raise ValueError(f"name: {name[:60]!a} given, up to 40 letters, digits, _, . and - are allowed")
+        return name
+
+
+class QualityParams(ClassifierParams):
+    """One classifier, described here, or several in `classifiers`; and how their verdicts make one."""
+
+    model: str = ""
+    """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one; required without
+    `classifiers`"""
+    classifiers: tuple[ClassifierParams, ...] = ()
+    """several instead of one, each with the keys above; the first one's score is the column `quality`"""
+    keep: Literal["all", "any"] = "all"
+    """whether the rules of all classifiers must keep a document, or one is enough"""
+
+    @model_validator(mode="after")
+    def _check_classifiers(self) -> Self:
+        if not self.classifiers:
+            if not self.model:
+                raise ValueError("model: '' (empty text) given, text that is not empty is allowed")
+            return self
+        # name, model, label, … describe one classifier: beside a list they would say nothing.
+        beside = [key for key in ClassifierParams.model_fields if key != "model"]
+        given = [key for key in beside if getattr(self, key) != ClassifierParams.model_fields[key].default]
+        if self.model or given:
+            key = "model" if self.model else given[0]
+            raise ValueError(f"{key}: given beside classifiers; one of the two is allowed")
+        names = [classifier.name for classifier in self.classifiers]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"classifiers: the name {twice[0]!r} given twice, every classifier needs its own name")
+        return self
+
+    @property
+    def chosen(self) -> Sequence[ClassifierParams]:
+        """The classifiers, in order: those of the list, or the one that is described here."""
+        return self.classifiers or (self,)
 
 
 def classifier_text(text: str, max_chars: int) -> str:
@@ -57,13 +117,19 @@ def load_classifier(path: str) -> FastTextModel:
 
 
 def check_quality(params: QualityParams) -> None:
-    """Raises ValueError, one line, if the model is missing, foreign, or has no such label: for the launcher to call."""
-    labels = sorted(load_classifier(params.model).labels)
-    if params.label not in labels:
-        raise ValueError(f"label: {params.label!r} given, {' or '.join(labels[:10])} is allowed for this model")
+    """Raises ValueError, one line, if a model is missing, foreign, or has no such label: for the launcher to call."""
+    for index, classifier in enumerate(params.chosen):
+        where = f"classifiers[{index}]." if params.classifiers else ""
+        try:
+            labels = sorted(load_classifier(classifier.model).labels)
+        except ValueError as error:
+            raise ValueError(f"{where}{error}") from None
+        if classifier.label not in labels:
+            known = " or ".join(labels[:10])
+            raise ValueError(f"{where}label: {classifier.label!r} given, {known} is allowed for this model")
 
 
-def score_quality(text: str, model: FastTextModel, params: QualityParams) -> float:
+def score_quality(text: str, model: FastTextModel, params: ClassifierParams) -> float:
     """Probability of the label, 0 to 1; 0.0 for a text that the model knows nothing about."""
     return score_line(classifier_text(text, params.max_chars), model, params.label)
 
@@ -76,43 +142,92 @@ def score_line(line: str, model: FastTextModel, label: str) -> float:
     return 0.0
 
 
-def judge_quality(doc: Document, model: FastTextModel, params: QualityParams) -> Document | Drop:
-    """The document with its score (4 digits) in `meta["quality"]`, or "quality-score" for one below the threshold."""
-    score = round(score_quality(doc.text, model, params), 4)
-    if score < params.threshold:
-        return Drop("quality-score")
-    return replace(doc, meta={**doc.meta, "quality": score})
+def pareto_keeps(document_id: bytes, points: int, params: ClassifierParams) -> bool:
+    """GPT-3's rule `np.random.pareto(alpha) > 1 - score` (Brown et al. 2020, appendix A), drawn by hash.
+
+    points: the score in units of 1 / SCALE. numpy's Pareto is Lomax's: it exceeds x with the chance (1 + x)^-alpha, so
+    a uniform u below (2 - score)^-alpha keeps. Compared in integers: no rounding, so every machine decides alike. The
+    draw depends on the document's id, the classifier's name and the seed alone.
+    """
+    draw = hash64("pareto", params.seed, params.name, document_id)
+    return bool(draw * (2 * SCALE - points) ** params.alpha < SCALE**params.alpha << 64)
 
 
-def load_model(params: QualityParams) -> FastTextModel:
-    """The classifier that the parameters name, once per worker."""
-    return load_classifier(params.model)
+def verdict(document_id: bytes, points: int, params: ClassifierParams) -> str:
+    """The reason against a document, "" for none. points: its score in units of 1 / SCALE."""
+    if params.rule == "threshold":
+        return "" if points / SCALE >= params.threshold else "quality-score"
+    if params.rule == "pareto":
+        return "" if pareto_keeps(document_id, points, params) else "quality-pareto"
+    return ""
+
+
+def judge_quality(doc: Document, models: Sequence[FastTextModel], params: QualityParams) -> Document | Drop:
+    """The document with its score (4 digits) in `meta["quality"]`, and all in `quality_scores` where there are several;
+    or the reason of the first classifier in the list that refuses it.
+
+    With `keep: any`, one whose rule keeps it is enough; `note` has no say. models: in the order of the classifiers.
+    Cost: of the first max_chars alone; classifiers of one max_chars share the line.
+    """
+    lines: dict[int, str] = {}
+    points: dict[str, int] = {}
+    reasons: list[str] = []
+    for classifier, model in zip(params.chosen, models, strict=True):
+        line = lines.get(classifier.max_chars)
+        if line is None:
+            line = lines[classifier.max_chars] = classifier_text(doc.text, classifier.max_chars)
+        points[classifier.name] = round(score_line(line, model, classifier.label) * SCALE)
+        if classifier.rule != "note":
+            reasons.append(verdict(doc.id, points[classifier.name], classifier))
+    against = [reason for reason in reasons if reason]
+    if against and (params.keep == "all" or len(against) == len(reasons)):
+        return Drop(against[0])
+    return replace(doc, meta={**doc.meta, **_notes({name: score / SCALE for name, score in points.items()})})
+
+
+def _notes(scores: Mapping[str, float]) -> dict[str, Any]:
+    first = next(iter(scores.values()))
+    return {"quality": first} | ({"quality_scores": orjson.dumps(scores).decode()} if len(scores) > 1 else {})
+
+
+def load_models(params: QualityParams) -> tuple[FastTextModel, ...]:
+    """The classifiers that the parameters name, once per worker."""
+    return tuple(load_classifier(classifier.model) for classifier in params.chosen)
 
 
 def model_files(params: QualityParams) -> tuple[str, ...]:
-    """The model: its content decides the result."""
-    return (params.model,)
+    """The models: their content decides the result."""
+    return tuple(dict.fromkeys(classifier.model for classifier in params.chosen))
 
 
 QUALITY = Stage(
     name="quality",
     version=1,
-    summary="Score every document with a fastText classifier and drop those below the threshold.",
+    summary="Score every document with fastText classifiers and drop those that their rules refuse.",
     params=QualityParams,
     on=False,
     judge=judge_quality,
-    prepare=load_model,
+    prepare=load_models,
     check=check_quality,
     files=model_files,
     libraries=("fasttext-predict",),
     hint="refinery train-quality trains one",
-    notes=(Note("quality", float, "the classifier's score, 0 to 1", column=True),),
+    notes=(
+        Note("quality", float, "the (first) classifier's score, 0 to 1", column=True),
+        Note("quality_scores", str, "of several classifiers: their scores by name, as JSON"),
+    ),
     reasons=(
         Reason(
             "quality-score",
-            "the classifier's score is below `threshold`",
+            "a classifier's score is below `threshold`",
             "lower it, or train with other examples",
             "Brown et al. 2020, appendix A; Li et al. 2024",
+        ),
+        Reason(
+            "quality-pareto",
+            "the draw of `rule: pareto` is against it: the chance to stay is (2 - score)^-`alpha`",
+            "lower `alpha`, or train with other examples",
+            "Brown et al. 2020, appendix A",
         ),
     ),
 )

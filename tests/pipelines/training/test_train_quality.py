@@ -1,5 +1,8 @@
+import hashlib
+import json
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import fasttext
@@ -9,17 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.training.train_quality import (
-    QualityMetrics,
-    TrainQualityParams,
-    _rank_sum,
-    as_fasttext,
-    balanced,
-    labelled_lines,
-    measure,
-    silent,
-    train_quality,
-)
+from refinery.pipelines.training.fasttext_training import as_fasttext, balanced, silent
+from refinery.pipelines.training.held_out import THRESHOLDS, QualityMetrics, _rank_sum, measure
+from refinery.pipelines.training.train_quality import TrainQualityParams, labelled_lines, train_quality
 from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, classifier_text
 
 FAST = TrainQualityParams(epochs=20, dim=8, buckets=500, held_out=0.2)
@@ -41,9 +36,37 @@ def test_learns_and_measures(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert metrics.held_out > 10
     assert metrics.auc == metrics.accuracy == metrics.precision == metrics.recall == 1.0
     captured = capfd.readouterr()
-    assert captured.out == f"{path}: {metrics}\n"
+    size = os.path.getsize(path)
+    assert captured.out == f"{path}: {size:,} bytes, {metrics}\n"
     assert captured.err == ""
-    assert os.listdir(tmp_path) == ["model.bin"]
+    assert sorted(os.listdir(tmp_path)) == ["model.bin", "model.bin.json", "model.bin.md"]
+    report = json.loads((tmp_path / "model.bin.json").read_text())
+    assert (report["texts_hq"], report["texts_lq"]) == (60, 60)
+    assert report["size_bytes"] == size and report["seed"] == 1 and report["metrics"]["auc"] == 1.0
+    assert report["sha256"] == hashlib.sha256((tmp_path / "model.bin").read_bytes()).hexdigest()
+    assert len(report["metrics"]["curve"]) == len(THRESHOLDS) and len(report["metrics"]["calibration"]) == 10
+    card = (tmp_path / "model.bin.md").read_text()
+    assert f"| size bytes | {size:,} |" in card and "## Calibration" in card
+
+
+def test_a_quantised_model_is_small_sure_and_the_same_again(tmp_path: Path) -> None:
+    """Enough rows for the 256 centroids that quantisation needs."""
+    plain = replace(FAST, dim=16, buckets=2000)
+    train_quality(GOOD, BAD, str(tmp_path / "plain.bin"), plain)
+    for name in ("a.ftz", "b.ftz"):
+        metrics = train_quality(GOOD, BAD, str(tmp_path / name), replace(plain, quantise=True))
+        assert metrics.auc == 1.0
+    sizes = {name: (tmp_path / name).stat().st_size for name in ("plain.bin", "a.ftz")}
+    assert sizes["a.ftz"] * 3 < sizes["plain.bin"]
+    for end in ("", ".json", ".md"):
+        assert (tmp_path / f"a.ftz{end}").read_bytes() == (tmp_path / f"b.ftz{end}").read_bytes()
+
+
+def test_a_report_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+    (tmp_path / "m.bin.md").write_text("mine")
+    with pytest.raises(ValueError, match=r"m\.bin\.md exists"):
+        train_quality(GOOD, BAD, str(tmp_path / "m.bin"), FAST)
+    assert os.listdir(tmp_path) == ["m.bin.md"]
 
 
 def test_same_bytes_in_any_order(tmp_path: Path) -> None:
@@ -109,7 +132,7 @@ def test_two_texts_are_enough(tmp_path: Path) -> None:
     metrics = train_quality(
         ["good"], ["bad"], str(tmp_path / "m.bin"), TrainQualityParams(dim=2, buckets=10, held_out=0.99)
     )
-    assert metrics == QualityMetrics(2, 0, None, None, None, None)
+    assert metrics == QualityMetrics(2, 0)
     assert "too few" in str(metrics)
 
 
@@ -142,6 +165,13 @@ def test_metrics_equal_their_definitions(scores: list[tuple[float, bool]]) -> No
     assert metrics.accuracy == pytest.approx(np.mean([(score >= 0.5) == good for score, good in scores]))
     assert metrics.recall == pytest.approx(np.mean([score >= 0.5 for score in goods]))
     assert metrics.precision == pytest.approx(np.mean(kept) if kept else 0)
+    assert metrics.brier == pytest.approx(np.mean([(score - good) ** 2 for score, good in scores]))
+    for point in metrics.curve:
+        assert point.recall == pytest.approx(np.mean([score >= point.threshold for score in goods]))
+        assert point.fall_out == pytest.approx(np.mean([score >= point.threshold for score in bads]))
+    assert sum(part.texts for part in metrics.calibration) == len(scores)
+    error = sum(abs(sum(s - good for s, good in scores if int(min(s, 0.99) * 10) == step)) for step in range(10))
+    assert metrics.calibration_error == pytest.approx(error / len(scores))
 
 
 def test_rank_sum_of_ties() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import floret
 import numpy as np
 
-from refinery.pipelines.training.train_quality import as_fasttext, silent
+from refinery.pipelines.training.fasttext_training import as_fasttext, silent
 
 LOSSES = {"hs": 1, "ns": 2, "softmax": 3, "ova": 4}
 WORDS = ("</s>", "the", "ship", "sea", "über", "日本", "a")

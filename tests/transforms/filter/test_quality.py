@@ -1,20 +1,25 @@
+import json
 from pathlib import Path
 
 import apache_beam as beam
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.training.train_quality import TrainQualityParams, train_quality
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.filter.quality import (
     PUNCTUATION,
     QUALITY,
+    SCALE,
+    ClassifierParams,
     QualityParams,
     check_quality,
     classifier_text,
     judge_quality,
     load_classifier,
+    pareto_keeps,
     score_quality,
 )
 from tests.beam import make_document, run_and_collect
@@ -60,14 +65,14 @@ def test_classifier_text_is_one_line_without_labels(text: str) -> None:
 def test_score_and_threshold(model_path: str) -> None:
     params = QualityParams(model=model_path, threshold=0.5)
     model = load_classifier(model_path)
-    good = judge_quality(make_document(GOOD[3], meta={"language": "en"}), model, params)
+    good = judge_quality(make_document(GOOD[3], meta={"language": "en"}), [model], params)
     assert isinstance(good, Document)
     score = good.meta["quality"]
     assert isinstance(score, float) and score >= 0.5 and score == round(score, 4)
     assert good.meta["language"] == "en" and good.text == GOOD[3]
-    assert judge_quality(make_document(BAD[3]), model, params) == Drop("quality-score")
+    assert judge_quality(make_document(BAD[3]), [model], params) == Drop("quality-score")
     assert isinstance(
-        judge_quality(make_document(BAD[3]), model, QualityParams(model=model_path, threshold=0)), Document
+        judge_quality(make_document(BAD[3]), [model], QualityParams(model=model_path, threshold=0)), Document
     )
 
 
@@ -110,8 +115,67 @@ def test_impossible_parameters(values: dict[str, object], message: str) -> None:
         QualityParams(**{"model": "m", **values})  # type: ignore[arg-type]
 
 
-def test_its_model_is_its_file() -> None:
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"model": "m", "classifiers": [{"model": "a"}]}, "model: given beside classifiers"),
+        ({"threshold": 0.7, "classifiers": [{"model": "a"}]}, "threshold: given beside classifiers"),
+        ({"classifiers": [{"model": "a"}, {"model": "b"}]}, "classifiers: the name 'quality' given twice"),
+        ({"classifiers": [{"name": "a b", "model": "a"}]}, "classifiers\\[0\\].name: '.*' given, up to 40 letters"),
+        ({"classifiers": [{"model": ""}]}, r"classifiers\[0\].model: '' \(empty text\) given"),
+        ({"model": "m", "rule": "maybe"}, "rule: 'maybe'"),
+        ({"model": "m", "alpha": 0}, "alpha: 0 given, an integer from 1 to 100 is allowed"),
+    ],
+)
+def test_impossible_rules(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        QualityParams(**values)  # type: ignore[arg-type]
+
+
+def test_its_models_are_its_files() -> None:
     assert tuple(QUALITY.files(QualityParams(model="m"))) == ("m",)
+    several = tuple(ClassifierParams(name=name, model=model) for name, model in (("x", "b"), ("y", "a"), ("z", "b")))
+    assert tuple(QUALITY.files(QualityParams(classifiers=several))) == ("b", "a")
+
+
+@pytest.mark.parametrize("points", [0, 3000, 7000, 9500, 10_000])
+def test_the_pareto_rule_keeps_the_share_that_numpy_keeps(points: int) -> None:
+    """`np.random.pareto(9) > 1 - score`, Brown et al. 2020, appendix A."""
+    params = ClassifierParams(model="m", rule="pareto")
+    kept = sum(pareto_keeps(document_id(f"text {i}"), points, params) for i in range(20_000)) / 20_000
+    drawn = np.random.default_rng(1).pareto(9, 200_000) > 1 - points / SCALE
+    assert kept == pytest.approx(drawn.mean(), abs=0.01)
+
+
+def test_a_draw_depends_on_id_name_and_seed_alone() -> None:
+    ids = [document_id(f"text {i}") for i in range(64)]
+
+    def draws(**values: object) -> list[bool]:
+        return [pareto_keeps(i, 9000, ClassifierParams(model="m", **values)) for i in ids]  # type: ignore[arg-type]
+
+    assert len({tuple(draws(seed=1)), tuple(draws(seed=2)), tuple(draws(name="other"))}) == 3
+    assert all(not earlier or later for earlier, later in zip(draws(alpha=20), draws(alpha=3), strict=True))
+
+
+def test_several_classifiers(model_path: str) -> None:
+    model = load_classifier(model_path)
+    high = ClassifierParams(name="high", model=model_path)
+    low = ClassifierParams(name="low", model=model_path, label="__label__lq")
+    noted = ClassifierParams(name="noted", model=model_path, rule="note")
+    both = QualityParams(classifiers=(high, low))
+    assert judge_quality(make_document(GOOD[3]), [model] * 2, both) == Drop("quality-score")
+    either = judge_quality(make_document(GOOD[3]), [model] * 2, both.replace(keep="any"))
+    assert isinstance(either, Document)
+    scores = json.loads(str(either.meta["quality_scores"]))
+    assert list(scores) == ["high", "low"] and scores["high"] == either.meta["quality"]
+    assert sum(scores.values()) == pytest.approx(1, abs=1e-3)
+    for keep in ("all", "any"):
+        params = QualityParams(classifiers=(noted, high), keep=keep)
+        assert judge_quality(make_document(BAD[3]), [model] * 2, params) == Drop("quality-score")
+    alone = QualityParams(classifiers=(noted,), keep="any")
+    assert isinstance(judge_quality(make_document(BAD[3]), [model], alone), Document)
+    never = QualityParams(model=model_path, rule="pareto", alpha=100)
+    assert judge_quality(make_document(BAD[3]), [model], never) == Drop("quality-pareto")
 
 
 def test_a_pipeline_keeps_the_good_ones(model_path: str) -> None:

@@ -1,0 +1,122 @@
+"""How surprising a text is to a language model of good text in its language; CCNet's head, middle and tail.
+
+CCNet (Wenzek et al. 2020, section 4.2) sorts pages by the perplexity of a KenLM model of Wikipedia, per language, and
+cuts at percentiles. Here the model is the project's own (ngram_model.py): KenLM maps its files into memory without
+checking them, and its trainer is in no package of Python. Each document's language is what the stage `language` noted.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.filter.ngram_model import NgramModel, load_model
+
+ANY_LANGUAGE = "*"
+BUCKETS = ("head", "middle", "tail")
+
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class PerplexityParams(Params):
+    """Which models, and how surprising a text may be. Percentiles are those of the texts that a model was measured
+    on: a tenth of its own, or the sample that `refinery train-perplexity --sample` named."""
+
+    models: Annotated[Mapping[str, str], Field(min_length=1)]
+    """language code, or `*` for every other language and none, -> a model of `refinery train-perplexity`, local or
+    `gs://`; documents in languages without one pass"""
+    head: Percent = 33.3
+    """percentile up to which a text is `head`: CCNet's thirds"""
+    middle: Percent = 66.7
+    """percentile up to which it is `middle`; above it is `tail`"""
+    keep: tuple[Literal["head", "middle", "tail"], ...] = ("head", "middle")
+    """what stays"""
+    lowest: Percent = 0.0
+    """percentile below which a text goes, too: lists and boilerplate are often no surprise at all; 0 switches it off"""
+
+    @model_validator(mode="after")
+    def _check_percentiles(self) -> Self:
+        if self.middle < self.head:
+            raise ValueError(f"middle: {self.middle} given, head ({self.head}) or more is allowed")
+        if not self.keep:
+            raise ValueError("keep: a list of 0 values given, 1 or more are allowed")
+        return self
+
+
+def load_models(params: PerplexityParams) -> dict[str, NgramModel]:
+    """The models, once per process; their memory is the size of their files. Raises ValueError, one line."""
+    models = {}
+    for language, path in params.models.items():
+        try:
+            models[language] = load_model(path)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"models.{language}: {path!r} given, which cannot be loaded ({error})") from None
+    return models
+
+
+def bucket_of(perplexity: float, model: NgramModel, params: PerplexityParams) -> str:
+    """head, middle or tail."""
+    if perplexity <= model.at(params.head):
+        return "head"
+    return "middle" if perplexity <= model.at(params.middle) else "tail"
+
+
+def judge_perplexity(doc: Document, models: Mapping[str, NgramModel], params: PerplexityParams) -> Document | Drop:
+    """The document with its `perplexity` and `perplexity_bucket`, or the reason against it. One in a language without a
+    model passes as it is; one without words is tail, without a number. Linear."""
+    model = models.get(str(doc.meta.get("language", "")), models.get(ANY_LANGUAGE))
+    if model is None:
+        return doc
+    perplexity = model.perplexity(doc.text)
+    if perplexity is None:
+        kept = replace(doc, meta={**doc.meta, "perplexity_bucket": "tail"})
+        return kept if "tail" in params.keep else Drop("perplexity-high")
+    if params.lowest > 0 and perplexity < model.at(params.lowest):
+        return Drop("perplexity-low")
+    bucket = bucket_of(perplexity, model, params)
+    if bucket not in params.keep:
+        above = BUCKETS.index(bucket) > min(map(BUCKETS.index, params.keep))
+        return Drop("perplexity-high" if above else "perplexity-low")
+    return replace(doc, meta={**doc.meta, "perplexity": perplexity, "perplexity_bucket": bucket})
+
+
+def model_files(params: PerplexityParams) -> tuple[str, ...]:
+    """The models: their content decides the result."""
+    return tuple(dict.fromkeys(params.models.values()))
+
+
+PERPLEXITY = Stage(
+    name="perplexity",
+    version=1,
+    summary="Drop documents that surprise a language model of good text in their language.",
+    params=PerplexityParams,
+    on=False,
+    judge=judge_perplexity,
+    prepare=load_models,
+    files=model_files,
+    hint="refinery train-perplexity trains one",
+    notes=(
+        Note("perplexity", float, "of the text to its language's model, 2 digits"),
+        Note("perplexity_bucket", str, "head, middle or tail"),
+    ),
+    reasons=(
+        Reason(
+            "perplexity-high",
+            "the perplexity is above the percentiles that `keep` allows, or the text has no word",
+            "keep `tail`, raise `middle`, or measure percentiles on a sample of the crawl",
+            "Wenzek et al. 2020, section 4.2",
+        ),
+        Reason(
+            "perplexity-low",
+            "the perplexity is below the percentile `lowest`, or below those that `keep` allows",
+            "lower `lowest`",
+            "Wenzek et al. 2020, section 4.2",
+        ),
+    ),
+)
