@@ -1,7 +1,7 @@
 """Credentials in a text: keys, tokens, passwords, private keys. Redact them, or drop the page.
 
-What says itself what it is (prefixes of providers: secrets_platforms.py, secrets_services.py) is found by one scan for
-the beginnings of all of them; what only its context gives away (secrets_context.py) by scans for assignments, addresses
+What says itself what it is (prefixes of providers: secret_types/platforms.py, services.py) is found by one scan for
+the beginnings of all of them; what only its context gives away (context.py) by scans for assignments, addresses
 and headers. Patterns run on RE2 over UTF-8 bytes: linear time. The stage stands right behind extraction, since every
 later one may put an excerpt of the text into `rejects/`, and it cleans address and meta, too.
 
@@ -20,7 +20,7 @@ from pydantic import Field, field_validator
 from refinery.transforms.core.document import Document, Drop, Scalar, document_id
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.filter.secrets_find import RULES, Found, find
+from refinery.transforms.filter.secret_types.find import RULES, Found, find
 
 NAMES = frozenset(rule.name for rule in RULES)
 REPEATED = 8  # bytes from which a value that was found is replaced wherever else it stands

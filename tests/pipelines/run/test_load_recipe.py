@@ -101,7 +101,14 @@ def test_a_stage_from_elsewhere_has_its_place_and_section(folder: Path) -> None:
     recipe = used(folder, max_ratio=0.5)
     assert recipe.LANE.funnel.index("digits") == recipe.LANE.funnel.index("url") + 1
     assert recipe.digits.max_ratio == 0.5  # type: ignore[attr-defined]
-    assert [stage.name for stage, _ in recipe.active("clean")] == ["read", "extract", "url", "digits", *LATER]
+    assert [stage.name for stage, _ in recipe.active("clean")] == [
+        "read",
+        "extract",
+        "secrets",
+        "url",
+        "digits",
+        *LATER,
+    ]
     assert recipe.CODE.sources() == {"stages_of_this_test.py": MODULE.encode()}
     assert parse_recipe(recipe.plain(), folder).plain() == recipe.plain()
     assert not parse_recipe(PLAIN).CODE.files  # other recipes of this process know nothing of it
@@ -115,8 +122,8 @@ LATER = ("language", "heuristics")
     [
         ("DIGITS", "url", {"max_ratio": 2}, r"stages\[0\]\.max_ratio: 2 given, a number from 0 to 1 is allowed"),
         ("DIGITS", "url", {"ratio": 2}, r"stages\[0\]\.ratio: unknown key, did you mean max_ratio\?"),
-        ("DIGITS", "read", {}, r"stages\[0\]\.after: 'read' given, extract, url, .* is allowed"),
-        ("DIGITS", "uri", {}, r"stages\[0\]\.after: 'uri' given, extract, url, .* is allowed"),
+        ("DIGITS", "read", {}, r"stages\[0\]\.after: 'read' given, extract, secrets, .* is allowed"),
+        ("DIGITS", "uri", {}, r"stages\[0\]\.after: 'uri' given, extract, secrets, .* is allowed"),
         ("DIGIT", "url", {}, r"stages\[0\]\.use: 'stages_of_this_test:DIGIT' given, .*; did you mean DIGITS\?"),
         ("NUMBER", "url", {}, r"stages\[0\]\.use: .* has no declaration of a stage by that name; .*"),
         ("READ", "url", {}, r"stages\[0\]\.use: .* a stage that judges single documents is allowed"),

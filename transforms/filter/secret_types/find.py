@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 
 import re2
 
-from refinery.transforms.filter.secrets_context import is_example, is_placeholder, is_random, judge_name, judge_value
-from refinery.transforms.filter.secrets_platforms import PLATFORMS
-from refinery.transforms.filter.secrets_rules import PUBLISHED, Token, decode_base64, has_github_checksum
-from refinery.transforms.filter.secrets_services import SERVICES
+from refinery.transforms.filter.secret_types.context import (
+    is_example,
+    is_placeholder,
+    is_random,
+    judge_name,
+    judge_value,
+)
+from refinery.transforms.filter.secret_types.platforms import PLATFORMS
+from refinery.transforms.filter.secret_types.rules import PUBLISHED, Token, decode_base64, has_github_checksum
+from refinery.transforms.filter.secret_types.services import SERVICES
 
 TOKENS = (*PLATFORMS, *SERVICES)
 WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")

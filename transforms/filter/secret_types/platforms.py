@@ -1,9 +1,9 @@
 """Credentials of clouds, code hosts, package registries and of standards: tokens that say themselves what they are.
 
-See secrets_rules.py for where these grammars come from.
+See secret_types/rules.py for where these grammars come from.
 """
 
-from refinery.transforms.filter.secrets_rules import (
+from refinery.transforms.filter.secret_types.rules import (
     B64,
     CREDSWEEPER,
     DETECT,

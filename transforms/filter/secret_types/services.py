@@ -1,9 +1,9 @@
 """Credentials of services: models, messages, mail, payment, monitoring. Tokens that say themselves what they are.
 
-See secrets_rules.py for where these grammars come from.
+See secret_types/rules.py for where these grammars come from.
 """
 
-from refinery.transforms.filter.secrets_rules import (
+from refinery.transforms.filter.secret_types.rules import (
     B64,
     CREDSWEEPER,
     DETECT,
