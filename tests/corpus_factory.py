@@ -41,10 +41,11 @@ REJECTS, DEAD = "rejects/part-00000.parquet", "dead_letters/part-00000.parquet"
 SEED, VALIDATION = 1, 0.25
 SOURCES = {"web": "crawl", "code": "code"}  # domain -> its source
 COLUMNS = (Column("language", "string"), Column("language_score", "float"), Column("quality", "float"))
+SHARDS = ("substrings", "lines", "perplexity", "quality", "toxicity", "decontaminate", "pii", "encode")
 STAGES = (
-    *(("clean", name) for name in ("read", "extract", "url", "language", "heuristics")),
+    *(("clean", name) for name in ("read", "extract", "secrets", "url", "language", "heuristics")),
     *(("dedup", name) for name in ("exact-duplicates", "near-duplicates-in-source", "near-duplicates")),
-    *(("shards", name) for name in ("lines", "quality", "toxicity", "decontaminate", "pii", "encode")),
+    *(("shards", name) for name in SHARDS),
 )
 # What every manifest says of the lane that made it.
 LANE: Mapping[str, Any] = {

@@ -122,7 +122,7 @@ PROBLEMS = {
     "{use: digits:DIGITS, after: heuristics, max_rato: 1}": "stages[0].max_rato: unknown key, did you mean max_ratio?",
     "{use: digits:DIGIT, after: heuristics}": "did you mean DIGITS?",
     "{use: nothing:X, after: heuristics}": "stages[0].use: module 'nothing' found neither in",
-    "{use: digits:DIGITS, after: encode}": "stages[0].after: 'encode' given, extract, url, language, heuristics, "
+    "{use: digits:DIGITS, after: encode}": "stages[0].after: 'encode' given, extract, secrets, url, language, heuristics, "
     "substrings, lines",
     "{use: digits:DIGITS}": "stages[0].after: nothing given",
     "{use: digits, after: url}": "stages[0].use: 'digits' given, module:NAME is allowed",
@@ -165,7 +165,7 @@ def test_an_entry_point_is_named_alone(mine: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(user_stages, "entry_points", lambda group: [point] if group == point.group else [])
     mine.write_text(mine.read_text().replace("digits:DIGITS", "many-digits"))
     recipe = load_recipe(str(mine))
-    assert recipe.LANE.funnel[5] == "digits" and recipe.plain()["digits"] == {"max_ratio": 0.02}
+    assert recipe.LANE.funnel[6] == "digits" and recipe.plain()["digits"] == {"max_ratio": 0.02}
     mine.write_text(mine.read_text().replace("many-digits", "few-digits"))
     with pytest.raises(RecipeError, match=r"use: 'few-digits' given, module:NAME or one of many-digits is allowed"):
         load_recipe(str(mine))
