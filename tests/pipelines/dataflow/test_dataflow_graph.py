@@ -50,7 +50,7 @@ STEPS = {
     "clean": {
         *EVERY,
         *(f"ReadSources/{step}" for step in (*LIST, "tasks", "read/records/each")),
-        *(f"{stage}/judge/each" for stage in ("extract", "url", "language", "heuristics")),
+        *(f"{stage}/judge/each" for stage in ("extract", "secrets", "url", "language", "heuristics")),
         "write-documents/parts/each",
     },
     "dedup": {
