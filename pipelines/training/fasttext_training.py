@@ -75,8 +75,13 @@ def balanced(lines: Sequence[Line], seed: int) -> list[Line]:
     return [(label, line) for _, label, line in sorted(keyed)]
 
 
-def train_fasttext(lines: Sequence[Line], scratch: Path, params: FastTextParams) -> bytes:
-    """The bytes of a model in fastText's format. Cost: about 20 MB/s and epoch; scratch: an empty folder."""
+def train_fasttext(
+    lines: Sequence[Line], scratch: Path, params: FastTextParams, letters: tuple[int, int] = (0, 0)
+) -> bytes:
+    """The bytes of a model in fastText's format. Cost: about 20 MB/s and epoch; scratch: an empty folder.
+
+    letters: shortest and longest n-grams of letters that are features, too; (0, 0): none.
+    """
     text, model = scratch / "train.txt", scratch / "floret.bin"
     repeated = balanced(lines, params.seed) if params.balance else lines
     text.write_text("".join(f"{label} {line}\n" for label, line in repeated), encoding="utf-8")
@@ -87,6 +92,8 @@ def train_fasttext(lines: Sequence[Line], scratch: Path, params: FastTextParams)
             epoch=params.epochs,
             dim=params.dim,
             wordNgrams=params.word_ngrams,
+            minn=letters[0],
+            maxn=letters[1],
             bucket=params.buckets,
             minCount=params.min_count,
             loss="softmax",

@@ -15,10 +15,7 @@ from typing import Any
 from refinery.pipelines.training.fasttext_training import (
     FastTextParams,
     Line,
-    as_fasttext,
-    balanced,
     is_held_out,
-    silent,
     train_fasttext,
 )
 from refinery.pipelines.training.held_out import QualityMetrics, as_json, measure, model_card
@@ -30,13 +27,10 @@ from refinery.transforms.filter.quality import HIGH_QUALITY, LOW_QUALITY, Qualit
 __all__ = [
     "QualityMetrics",
     "TrainQualityParams",
-    "as_fasttext",
-    "balanced",
     "check_outputs",
     "labelled_lines",
     "labelled_lines_of",
     "measure",
-    "silent",
     "split_lines",
     "train_classifier",
     "train_quality",

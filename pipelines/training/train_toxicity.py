@@ -9,10 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import floret
-
+from refinery.pipelines.training.fasttext_training import FastTextParams, train_fasttext
 from refinery.pipelines.training.new_file import check_new, write_new
-from refinery.pipelines.training.train_quality import as_fasttext, balanced, silent
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.fasttext_model import FastTextModel, open_model
 from refinery.transforms.filter.quality import score_line
@@ -113,28 +111,10 @@ def toxicity_lines(toxic: Iterable[str], clean: Iterable[str], seed: int) -> lis
 
 def train_model(lines: Sequence[tuple[str, str]], params: TrainToxicityParams) -> bytes:
     """The bytes of a fastText model, from labelled lines; lines of the smaller class are repeated."""
+    shared = ("seed", "held_out", "epochs", "learning_rate", "dim", "word_ngrams", "buckets", "min_count")
+    settings = FastTextParams(**{name: getattr(params, name) for name in shared})
     with tempfile.TemporaryDirectory(prefix="refinery-toxicity-") as scratch:
-        text, model = Path(scratch) / "train.txt", Path(scratch) / "floret.bin"
-        repeated = balanced(lines, params.seed)
-        text.write_text("".join(f"{label} {line}\n" for label, line in repeated), encoding="utf-8")
-        with silent():
-            trained = floret.train_supervised(
-                str(text),
-                lr=params.learning_rate,
-                epoch=params.epochs,
-                dim=params.dim,
-                wordNgrams=params.word_ngrams,
-                minn=params.min_letters,
-                maxn=params.max_letters,
-                bucket=params.buckets,
-                minCount=params.min_count,
-                loss="softmax",
-                thread=1,
-                seed=params.seed,
-                verbose=0,
-            )
-            trained.save_model(str(model))
-        return as_fasttext(model.read_bytes())
+        return train_fasttext(lines, Path(scratch), settings, (params.min_letters, params.max_letters))
 
 
 def measure_classifier(model: FastTextModel, lines: Sequence[tuple[str, str]], trained: int) -> ToxicityMetrics:
