@@ -92,7 +92,7 @@ def test_documents_of_a_run_are_a_source(corpus: Path, inputs: Path, tmp_path: P
 
 
 def test_everything_can_be_left_out(inputs: Path, tmp_path: Path) -> None:
-    off = ["url", "language", "heuristics", "exact_dup", "near_dup", "quality", "toxicity", "pii"]
+    off = ["secrets", "url", "language", "heuristics", "exact_dup", "near_dup", "quality", "toxicity", "pii"]
     settings = [part for name in off for part in ("--set", f"{name}=off")]
     refine(inputs, tmp_path / "out", *settings, "--set", "tokenizer.eos=null", "--workers", 0)
     manifest = read_manifest(open_store(str(tmp_path / "out")))

@@ -25,7 +25,10 @@ from tests.pipelines.small_runs import check_corpus, command, digests, folder_fi
 from tests.sampling import sampled
 
 DOCUMENTS, COPIES = 400, 20
-BEFORE, AFTER = ("extract", "url", "language", "heuristics"), ("lines", "quality", "toxicity", "pii", "encode")
+BEFORE, AFTER = (
+    ("extract", "secrets", "url", "language", "heuristics"),
+    ("lines", "quality", "toxicity", "pii", "encode"),
+)
 SHARES = {"0.5 %": 2, "2 %": 8}  # of four hundred
 FOOTER = "Please read the terms and conditions that apply to this site before you use it."
 NOUNS = ("river", "town", "market", "garden", "harvest", "letter", "teacher", "bridge", "forest", "window", "island")
