@@ -11,9 +11,13 @@ import yaml
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, check_funnel, parse_manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.recipe.recipe import find_lane
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 
-OFF = dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii", "near_dup"), False)
+WEB = find_lane("web")
+# The sections of the stages for single documents that are on unless a recipe says otherwise, switched off.
+JUDGES_OFF = {stage.key: False for stage in (*WEB.clean, *WEB.shards) if stage.key and stage.optional and stage.on}
+OFF = {**JUDGES_OFF, "near_dup": False}
 WORDS = [f"word{number}" for number in range(60)]
 
 

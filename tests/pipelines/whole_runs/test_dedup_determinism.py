@@ -25,6 +25,7 @@ from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, tr
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, band_hashes
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import every_other_commit
 
 IDENTICAL, NEAR_COPIES, TEMPLATED, WINDOWS = 3000, 400, 700, 300
@@ -98,7 +99,7 @@ def recipe(folder: Path, backwards: bool = False, **run: Any) -> dict[str, Any]:
         "line_dup": {"min_chars": 40},
         "shards": {"target_bytes": 100_000, "validation": 0.05},
         "run": {"wave_files": 1, **run},
-        **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), False),
+        **JUDGES_OFF,
     }
 
 

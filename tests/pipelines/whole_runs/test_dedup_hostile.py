@@ -13,6 +13,7 @@ import yaml
 from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
+from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import every_other_commit, scaled
 
 IDENTICAL = scaled(50_000, 10_000)
@@ -64,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "tokenizer": {"path": str(folder / "tokenizer.json")},
         "line_dup": {"max_documents": 1, "min_chars": 0},
         "shards": {"validation": 0},
-        **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), False),
+        **JUDGES_OFF,
     }
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     return folder

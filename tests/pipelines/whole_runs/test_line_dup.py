@@ -17,6 +17,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from tests.pipelines.small_runs import JUDGES_OFF
 
 MENU = "Home | About us | Contact"
 PAGES = 30
@@ -45,7 +46,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
         "tokenizer": {"path": tokenizer},
         "near_dup": None,
         "line_dup": {"min_chars": 40},
-        **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), None),
+        **JUDGES_OFF,
     }
     return parse_recipe(data)
 

@@ -17,6 +17,7 @@ from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.core.document import document_id
+from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import scaled
 
 WORDS = ["alpha", "beta", "gamma", "delta", "é", "日本", "\U0001f600", "a b"]
@@ -49,7 +50,7 @@ def run(folder: Path, lines: list[Any], tokenizer: str, files: int = 2, **sectio
         "tokenizer": {"path": tokenizer},
         "shards": {"validation": 0.2, "target_bytes": 200},
         "failures": {"allow_empty": True},  # texts may be white space alone
-        **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), None),
+        **JUDGES_OFF,
         **sections,
     }
     prefix = folder / "corpus"

@@ -12,6 +12,7 @@ import yaml
 
 from refinery.loader.stream.corpus import Corpus
 from tests.pipelines.inputs import corpus_bytes, run
+from tests.pipelines.small_runs import JUDGES_OFF
 from tests.sampling import every_other_commit
 
 
@@ -47,7 +48,7 @@ def folder(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recipe(inputs: Path, folder: Path, *sources: str) -> dict[str, Any]:
-    off = dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), False)
+    off = JUDGES_OFF
     return {
         "name": "small",
         "sources": [{"name": name, "paths": [str(folder / f"{name}.jsonl")]} for name in sources],

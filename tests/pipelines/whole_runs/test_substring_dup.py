@@ -16,6 +16,7 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from tests.pipelines.small_runs import JUDGES_OFF
 from tests.pipelines.whole_runs.test_line_dup import refine
 
 GROUPS = 12
@@ -53,7 +54,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
         "near_dup": None,
         "substring_dup": {"min_chars": 100},
         "line_dup": {},  # finds nothing here; both may be on
-        **dict.fromkeys(("url", "language", "heuristics", "toxicity", "pii"), None),
+        **JUDGES_OFF,
     }
     return parse_recipe(data)
 
