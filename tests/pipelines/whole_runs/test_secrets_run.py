@@ -102,6 +102,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             }
         ],
         **OFF,
+        "secrets": {},
         "rejects": {"rate": 1.0, "excerpt_chars": 2000},
         "url": {"blocked_domains": ["spamfarm.example"]},
         "heuristics": dict.fromkeys(("basic", "gopher", "repetition", "fineweb"), False),
