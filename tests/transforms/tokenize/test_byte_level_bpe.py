@@ -130,16 +130,17 @@ def test_equal_on_every_code_point_of_the_first_planes(template: str) -> None:
 
 @every_other_commit
 def test_classes_are_those_of_the_reference_for_every_code_point() -> None:
-    characters = "".join(map(chr, [*range(0xD800), *range(0xE000, CODE_POINTS)]))
-    points = np.array([ord(char) for char in characters])
     classes = np.frombuffer(character_classes(unstable=False), np.uint8)
-    for class_, pattern in ((LETTER, r"\p{L}"), (NUMBER, r"\p{N}"), (SPACE, r"\s")):
-        found = np.zeros(CODE_POINTS, bool)
-        splitter = pre_tokenizers.Split(Regex(pattern + "+"), "removed", invert=True)
-        for _, (start, stop) in splitter.pre_tokenize_str(characters):
-            found[points[start:stop]] = True
-        np.testing.assert_array_equal(found, classes == class_)
-        assert not found[PROBED:].any()
+    for first in range(0, CODE_POINTS, 1 << 16):  # plane by plane: the reference's pieces are large
+        points = np.array([point for point in range(first, first + (1 << 16)) if not 0xD800 <= point < 0xE000])
+        characters = "".join(map(chr, points))
+        for class_, pattern in ((LETTER, r"\p{L}"), (NUMBER, r"\p{N}"), (SPACE, r"\s")):
+            found = np.zeros(CODE_POINTS, bool)
+            splitter = pre_tokenizers.Split(Regex(pattern + "+"), "removed", invert=True)
+            for _, (start, stop) in splitter.pre_tokenize_str(characters):
+                found[points[start:stop]] = True
+            np.testing.assert_array_equal(found[points], classes[points] == class_)
+            assert not found[PROBED:].any()
 
 
 @given(text=st.text(alphabet="e\u0301\u0327éaA\u030a\u212b 가\u1100\u1161\u2000중", max_size=30) | st.text(max_size=30))
