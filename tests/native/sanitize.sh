@@ -38,7 +38,7 @@ if [ "${SANITIZE_TESTS:-1}" != 0 ]; then
     mapfile -t TESTS < <(grep -rlE '^(from|import) .*\bnative\b' tests/{loader,native,transforms} --include='test_*.py' | sort)
     echo "sanitize: ${#TESTS[@]} test files"
     LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libubsan.so)" \
-        "$PYTHON" -m pytest -p no:cacheprovider -p no:xdist -p no:faulthandler --timeout=1800 --hypothesis-profile=ci "${TESTS[@]}"
+        "$PYTHON" -m pytest -p no:cacheprovider -p no:xdist -o faulthandler_timeout=0 --timeout=1800 --hypothesis-profile=ci "${TESTS[@]}"
 fi
 
 if [ "$SECONDS_EACH" = 0 ]; then exit 0; fi
