@@ -29,6 +29,7 @@ from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
+from refinery.transforms.dedup.stages import URL_DUPLICATES, UrlDupParams
 from refinery.transforms.filter.quality import classifier_text
 from refinery.transforms.read.plan import SourceParams
 from refinery.transforms.read.sources import plan_sources, read_task
@@ -255,9 +256,14 @@ def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     """Verdicts of the whole of phase 2, as far as they are this stage's."""
     near = NearParams()
+    docs = [doc for doc in documents() if doc.text]
     params = DedupParams(True, near, {"*": near})
+    if stage is URL_DUPLICATES:
+        params = replace(params, urls=UrlDupParams())
+        later = {"date": "2024-02-03T04:05:06Z"}
+        docs += [replace(d, url=f"{d.url}?utm_id=1", origin=f"{d.origin}+", meta=later) for d in docs[::2] if d.url]
     reason = stage.reasons[0].name
-    for origin, row in sorted(decide(folder / "parts", [d for d in documents() if d.text], params).items()):
+    for origin, row in sorted(decide(folder / "parts", docs, params).items()):
         if row["reason"] in ("", reason):
             yield origin, row["reason"], row["copies"], row["kept_id"] and row["kept_id"].hex(), row["similarity"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.removals import ID_BYTES, REFERENCE
+from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.lookup import (
@@ -285,6 +285,8 @@ class _Tracer:
             rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
             ids = set()
             for row in find_removed(self.store, self.manifest, Wanted(id=rest)):
+                if row["reason"] == URL_DUPLICATE:  # another document of this id: captures are compared first of all
+                    continue
                 elsewhere = row["scope"].startswith(REFERENCE)
                 if elsewhere or row["kept_id"] != row["id"]:
                     self.moved.setdefault(row["id"].hex(), row)
