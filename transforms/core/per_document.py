@@ -20,6 +20,7 @@ import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Do
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.counters import LIVE, Counters
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64, text_bytes
+from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.side_outputs import (
@@ -150,7 +151,8 @@ class _JudgeDocument(_Routing):
         self.excerpts = excerpts
 
     def setup(self) -> None:
-        self.resource = self.prepare() if self.prepare else None
+        self.prepared = prepare_once(self.prepare) if self.prepare else None
+        self.resource = self.prepared.resource if self.prepared else None
 
     def process(self, doc: Any) -> Any:
         start = time.perf_counter()
@@ -257,7 +259,7 @@ class PerDocument(beam.PTransform):
     """Apply `judge(document) -> Document | Drop` to each document and account for every one.
 
     stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
-    worker, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
+    process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
     that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
     whether rejects/ may quote what it drops. An exception makes a dead letter.
