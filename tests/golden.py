@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, document_id
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, document_id
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
@@ -117,6 +117,8 @@ def plain(answer: Answer) -> Any:
         return ["drop", answer.reason]
     if isinstance(answer, Finding):
         return ["finding", list(answer.found), plain(answer.answer)]
+    if isinstance(answer, Scored):  # the number is in meta
+        return plain(answer.answer)
     if isinstance(answer, Document):
         return ["document", answer.id.hex(), answer.text, answer.url, answer.origin, dict(answer.meta)]
     if isinstance(answer, EncodedDocument):

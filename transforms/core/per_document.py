@@ -19,7 +19,7 @@ from apache_beam.metrics import Metrics
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.counters import LIVE, Counters
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64, text_bytes
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64, text_bytes
 from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
@@ -159,7 +159,8 @@ class _JudgeDocument(_Routing):
         try:
             result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
             finding = result if isinstance(result, Finding) else NOTHING
-            result = finding.answer if finding is not NOTHING else result
+            scored = result if isinstance(result, Scored) else None
+            result = finding.answer if finding is not NOTHING else scored.answer if scored else result
             if isinstance(result, Drop):
                 self._check(result)
             elif self.splits:
@@ -177,6 +178,8 @@ class _JudgeDocument(_Routing):
         size = content_size(doc)
         self.counters.add(doc.source, "in", "", size)
         self.counters.add_found(doc.source, finding.found, size)
+        if scored:
+            self.counters.add_score(doc.source, scored.series, scored.value, size)
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
             return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding.summary)
