@@ -44,7 +44,10 @@ COLUMNS = (Column("language", "string"), Column("language_score", "float"), Colu
 SHARDS = ("substrings", "lines", "perplexity", "quality", "toxicity", "decontaminate", "pii", "encode")
 STAGES = (
     *(("clean", name) for name in ("read", "extract", "secrets", "url", "language", "heuristics")),
-    *(("dedup", name) for name in ("exact-duplicates", "near-duplicates-in-source", "near-duplicates")),
+    *(
+        ("dedup", name)
+        for name in ("url-duplicates", "exact-duplicates", "near-duplicates-in-source", "near-duplicates")
+    ),
     *(("shards", name) for name in SHARDS),
 )
 # What every manifest says of the lane that made it.

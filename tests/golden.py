@@ -19,7 +19,7 @@ import numpy as np
 import orjson
 
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, document_id
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, document_id
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
@@ -29,6 +29,7 @@ from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
+from refinery.transforms.dedup.stages import URL_DUPLICATES, UrlDupParams
 from refinery.transforms.filter.quality import classifier_text
 from refinery.transforms.read.plan import SourceParams
 from refinery.transforms.read.sources import plan_sources, read_task
@@ -116,6 +117,8 @@ def plain(answer: Answer) -> Any:
         return ["drop", answer.reason]
     if isinstance(answer, Finding):
         return ["finding", list(answer.found), plain(answer.answer)]
+    if isinstance(answer, Scored):  # the number is in meta
+        return plain(answer.answer)
     if isinstance(answer, Document):
         return ["document", answer.id.hex(), answer.text, answer.url, answer.origin, dict(answer.meta)]
     if isinstance(answer, EncodedDocument):
@@ -255,9 +258,14 @@ def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     """Verdicts of the whole of phase 2, as far as they are this stage's."""
     near = NearParams()
+    docs = [doc for doc in documents() if doc.text]
     params = DedupParams(True, near, {"*": near})
+    if stage is URL_DUPLICATES:
+        params = replace(params, urls=UrlDupParams())
+        later = {"date": "2024-02-03T04:05:06Z"}
+        docs += [replace(d, url=f"{d.url}?utm_id=1", origin=f"{d.origin}+", meta=later) for d in docs[::2] if d.url]
     reason = stage.reasons[0].name
-    for origin, row in sorted(decide(folder / "parts", [d for d in documents() if d.text], params).items()):
+    for origin, row in sorted(decide(folder / "parts", docs, params).items()):
         if row["reason"] in ("", reason):
             yield origin, row["reason"], row["copies"], row["kept_id"] and row["kept_id"].hex(), row["similarity"]
 

@@ -40,6 +40,16 @@ class Fields:
     def optional_count(self, key: str, most: int) -> int | None:
         return None if key in self.value and self.value[key] is None else self.count(key, most)
 
+    def bins(self, key: str) -> list[tuple[float, int]]:
+        """A distribution: [lower edge, documents] of bins, edges ascending."""
+        found: list[tuple[float, int]] = []
+        for pair in self._get(key, list, "a list"):
+            good = isinstance(pair, list) and len(pair) == 2 and type(pair[0]) in (int, float) and type(pair[1]) is int
+            if not good or not 0 < pair[1] <= MOST or (found and not pair[0] > found[-1][0]):
+                raise FormatError(f"{self.where}: {key} has {pair!r:.80}, [lower edge, documents] in order expected")
+            found.append((float(pair[0]), pair[1]))
+        return found
+
     def checksum(self, key: str, digits: int) -> str:
         value = self.text(key)
         if not re.fullmatch(f"[0-9a-f]{{{digits}}}", value):

@@ -9,9 +9,9 @@ def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
     """Messages about documents that are missing from or extra in the counts; empty if every count reconciles.
 
     Per stage and source: in + created = kept + sum(dropped) + sum(dead); only a stage that splits documents creates
-    any. Per source: what a stage kept enters that source's next stage, and only the last stage of the funnel may keep
-    documents that enter none. Stages are ordered by their first appearance; a stage is absent for a source that never
-    reached it.
+    any, and none gives more numbers of a series than it has documents. Per source: what a stage kept enters that
+    source's next stage, and only the last stage of the funnel may keep documents that enter none. Stages are ordered by
+    their first appearance; a stage is absent for a source that never reached it.
     """
     problems = []
     order: dict[str, int] = {}
@@ -32,6 +32,12 @@ def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
                 f"stage {stage!r}, source {source!r}: {entries}, "
                 f"but {kept} kept + {dropped} dropped + {dead} dead = {kept + dropped + dead}"
             )
+        for series, bins in entry.get("scored", {}).items():
+            scored = sum(documents for _, documents in bins)
+            if scored > entered:
+                problems.append(
+                    f"stage {stage!r}, source {source!r}: {scored} numbers of {series!r} for {entered} documents"
+                )
     for source, stages in by_source.items():
         path = sorted(stages, key=order.__getitem__)
         for before, after in pairwise(path):

@@ -332,6 +332,9 @@ def _funnel_entry(entry: Fields) -> dict[str, Any]:
         outcomes += groups
         for found in groups:
             found.count("items")
+    if "scored" in entry.value:
+        for series in entry.inner("scored").value:
+            entry.inner("scored").bins(series)
     for outcome in outcomes:
         outcome.count("documents")
         outcome.count("bytes")

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 
 FOLDER = "removals"
-REASONS = ("exact-duplicate", "near-duplicate-in-source", "near-duplicate")
+URL_DUPLICATE = "url-duplicate"  # comes first: a document kept instead may be removed for the others only
+REASONS = (URL_DUPLICATE, "exact-duplicate", "near-duplicate-in-source", "near-duplicate")
 # Scopes: which documents were compared. With "reference:PREFIX" the kept document is in the corpus at PREFIX.
 SOURCE, CORPUS, REFERENCE = "source", "corpus", "reference:"
 
@@ -70,6 +71,7 @@ __all__ = [
     "REFERENCE",
     "REMOVALS_SCHEMA",
     "SOURCE",
+    "URL_DUPLICATE",
     "column_ids",
     "removals_file",
     "removals_name",

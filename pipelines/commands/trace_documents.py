@@ -10,7 +10,7 @@ from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.removals import ID_BYTES, REFERENCE
+from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.lookup import (
@@ -23,6 +23,7 @@ from refinery.pipelines.commands.lookup import (
     input_files,
 )
 from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
 REJECTS = ("stage", "reason", "source", "url", "origin", "found")  # older corpora do not have the last
@@ -239,10 +240,13 @@ class _Tracer:
         ends = {id_ for row in removed if (id_ := self._last(row)) is not None}
 
         unfinished = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
+        shown = frozenset(
+            address for url in wanted.url for address in (url, redact_address(url))
+        )  # older corpora: as is
         origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
             Rejected(_doc(row), row["stage"], row["reason"], row.get("found") or "")
-            for row in find_records(self.store, self.manifest, "rejects", Wanted(wanted.url, origin=origins), REJECTS)
+            for row in find_records(self.store, self.manifest, "rejects", Wanted(shown, origin=origins), REJECTS)
         ]
         records += [
             Dead(_doc(row), row["stage"], row["error"], row["sha256"], row["size"])
@@ -285,6 +289,8 @@ class _Tracer:
             rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
             ids = set()
             for row in find_removed(self.store, self.manifest, Wanted(id=rest)):
+                if row["reason"] == URL_DUPLICATE:  # another document of this id: captures are compared first of all
+                    continue
                 elsewhere = row["scope"].startswith(REFERENCE)
                 if elsewhere or row["kept_id"] != row["id"]:
                     self.moved.setdefault(row["id"].hex(), row)
@@ -364,7 +370,8 @@ class _Tracer:
         # documents taken from another run keep their origins, which are not inputs of this one
         earlier = any(isinstance(s, dict) and s.get("format") == "documents" for s in sources)
         for query in queries:
-            found = by_value.get((query.field, query.value), [])
+            values = (query.value, redact_address(query.value)) if query.field == "url" else (query.value,)
+            found = [answer for value in dict.fromkeys(values) for answer in by_value.get((query.field, value), [])]
             yield from ((query, answer) for answer in found)
             if not found:
                 file_read = query.value.rpartition("@")[0] in paths if query.field == "origin" else None
@@ -374,9 +381,10 @@ class _Tracer:
 
 
 def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Record]:
-    """Records with the ids and URLs that only the work location has."""
+    """Records with the ids that only the work location has, and the URLs where they have none: theirs are redacted."""
     known = {(doc.source, doc.origin): doc for doc in docs}
-    return [replace(r, doc=known.get((r.doc.source, r.doc.origin), r.doc)) for r in records]
+    pairs = ((r, known.get((r.doc.source, r.doc.origin), r.doc)) for r in records)
+    return [replace(r, doc=replace(doc, url=r.doc.url or doc.url)) for r, doc in pairs]
 
 
 def _doc(row: Row) -> Doc:

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from refinery.loader.format.removals import URL_DUPLICATE
 from refinery.pipelines.commands.trace_documents import (
     Answer,
     Cycle,
@@ -103,7 +104,8 @@ def _removed(answer: Removed) -> Iterator[str]:
 def _why(step: Step) -> str:
     where = {"source": "among the documents of its source", "corpus": "among all documents"}
     place = where.get(step.scope, safe(step.scope))
-    return f"{safe(step.reason)}, {place}, similarity {step.similarity:.3f}"
+    alike = "the same address" if step.reason == URL_DUPLICATE else f"similarity {step.similarity:.3f}"
+    return f"{safe(step.reason)}, {place}, {alike}"
 
 
 def _outcome(answer: Answer | End) -> str:

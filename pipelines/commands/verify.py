@@ -36,6 +36,7 @@ from refinery.loader.format.manifest import (
 )
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.addresses import check_addresses
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.commands.verify_files import (
     FOLDERS,
@@ -147,6 +148,8 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
 
         if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
             yield from collect("ids", _check_ids(every))
+        addresses = [(facts.shard.provenance.path, facts.addresses) for facts in every if facts.addresses is not None]
+        yield from collect("addresses", check_addresses(addresses))
         yield from collect("totals", _check_totals(manifest, every))
         yield from collect("targets", _check_targets(manifest, every) if plan else ())
         yield from collect("funnel", _check_funnel(manifest, plan))
@@ -176,7 +179,7 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
         return None
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains) if texts and good else None
+    return Plan(seed, float(validation), domains, bool(recipe.get("url_dup"))) if texts and good else None
 
 
 def _check_manifest(manifest: Manifest) -> Iterator[str]:

@@ -27,7 +27,7 @@ from refinery.loader.format.removals import (
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.verify_shard import BATCH_ROWS, Faults, ShardFacts
 
-EXACT, IN_SOURCE, NEAR = REASONS
+URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
 
 Ids = npt.NDArray[np.bytes_]  # "S16": compares like bytes, and loses nothing since all ids have 16 bytes
@@ -108,8 +108,8 @@ def check_counts(funnel: Sequence[Mapping[str, Any]], found: Mapping[tuple[str, 
 
 def thresholds(recipe: Mapping[str, Any], reason: str, source: str) -> float:
     """The least similarity that a removal of this reason may have, from a recipe as plain data; 0 where it has none."""
-    if reason == EXACT:
-        return 1.0
+    if reason in (URL_DUP, EXACT):
+        return float(reason == EXACT)
     section = recipe.get("near_dup")
     if reason == IN_SOURCE:
         own = recipe.get("near_dup_in_source")
@@ -119,7 +119,7 @@ def thresholds(recipe: Mapping[str, Any], reason: str, source: str) -> float:
 
 
 class Rows:
-    """Checks every row as batches are streamed, and keeps the ids: 33 bytes per row."""
+    """Checks every row as batches are streamed, and keeps the ids: 34 bytes per row."""
 
     def __init__(self, recipe: Mapping[str, Any]) -> None:
         self.recipe = recipe
@@ -130,6 +130,7 @@ class Rows:
         self.ids: list[Ids] = []
         self.kept: list[Ids] = []
         self.reference: list[npt.NDArray[np.bool_]] = []
+        self.captures: list[npt.NDArray[np.bool_]] = []
         corpora = recipe.get("reference_corpora")
         prefixes = [c.get("prefix") for c in corpora if isinstance(c, dict)] if isinstance(corpora, list) else []
         self.scopes = pa.array([SOURCE, CORPUS, *(f"{REFERENCE}{prefix}" for prefix in prefixes)], pa.string())
@@ -145,6 +146,7 @@ class Rows:
         self._values(batch, ids == kept)
         self.ids.append(ids)
         self.kept.append(kept)
+        self.captures.append(_numpy(pc.equal(batch.column("reason"), URL_DUP)))
         self.reference.append(_numpy(pc.starts_with(batch.column("scope"), REFERENCE)))
         self.seen += len(batch)
 
@@ -170,10 +172,11 @@ class Rows:
         similarity = batch.column("similarity").to_numpy()
         known = (similarity >= 0) & (similarity <= 1)  # not so for NaN
         self._add("rows whose similarity is not from 0 to 1", ~known)
-        exact = _numpy(pc.equal(batch.column("reason"), EXACT))
+        exact, urls = (_numpy(pc.equal(batch.column("reason"), reason)) for reason in (EXACT, URL_DUP))
         self._add("exact copies whose kept_id is another id", exact & ~own)
         if self.recipe.get("exact_dup", True):
-            self._add("near duplicates of their own id", ~exact & own)
+            self._add("near duplicates of their own id", ~exact & ~urls & own)
+        self._add("captures of one address with a similarity, though texts are not compared", urls & (similarity != 0))
         strange = ~_numpy(pc.is_in(batch.column("reason"), value_set=pa.array(REASONS)))
         self._add("rows of an unknown reason", strange)
         self._add("rows of an unknown scope", ~_numpy(pc.is_in(batch.column("scope"), value_set=self.scopes)))
@@ -187,23 +190,37 @@ class Rows:
             here = _numpy(pc.equal(batch.column("reason"), reason))
             self._add(f"rows of {reason!r} less similar than the recipe asks", here & known & low)
 
-    def edges(self) -> tuple[Ids, Ids, npt.NDArray[np.bool_]]:
-        """id, kept_id, and whether kept_id is in a reference corpus, of all rows, sorted by id. Empties this object."""
+    def edges(self) -> tuple[Ids, Ids, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """id, kept_id, whether kept_id is in a reference corpus, and whether they are captures of one address, of all
+        rows, sorted by id. Empties this object.
+        """
         empty = np.empty(0, f"S{ID_BYTES}")
         ids, kept = np.concatenate([empty, *self.ids]), np.concatenate([empty, *self.kept])
-        reference = np.concatenate([np.empty(0, np.bool_), *self.reference])
-        self.ids, self.kept, self.reference = [], [], []
+        reference, captures = (np.concatenate([np.empty(0, np.bool_), *own]) for own in (self.reference, self.captures))
+        self.ids, self.kept, self.reference, self.captures = [], [], [], []
         if (ids[1:] < ids[:-1]).any():  # reported already
             order = np.argsort(ids, kind="stable")
-            ids, kept, reference = ids[order], kept[order], reference[order]
-        return ids, kept, reference
+            ids, kept, reference, captures = ids[order], kept[order], reference[order], captures[order]
+        return ids, kept, reference, captures
 
 
 class Chains:
-    """Where removals lead, by ids alone. ids is sorted; corpus: the ids of each shard."""
+    """Where removals lead, by ids alone. ids is sorted; corpus: the ids of each shard.
 
-    def __init__(self, ids: Ids, kept: Ids, reference: npt.NDArray[np.bool_], corpus: Sequence[Ids]) -> None:
-        moved = ids != kept
+    captures: rows that are removed for their address. They come before all others, and speak of one document of their
+    id: others of it may be kept, or removed in favour of another one. So what is followed are the other rows; of these,
+    only that the kept one is somewhere.
+    """
+
+    def __init__(
+        self,
+        ids: Ids,
+        kept: Ids,
+        reference: npt.NDArray[np.bool_],
+        captures: npt.NDArray[np.bool_],
+        corpus: Sequence[Ids],
+    ) -> None:
+        moved = (ids != kept) & ~captures
         self.moved = ids[moved & ~reference]  # removed in favour of another id
         self.towards = kept[moved & ~reference]
         self.gone = _unique(ids[moved | reference])  # no document of these ids should be left

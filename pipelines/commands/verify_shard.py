@@ -23,6 +23,7 @@ from refinery.loader.format.manifest import (
     read_index,
 )
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
 from refinery.transforms.core.document import hash64
 
@@ -38,7 +39,7 @@ class ShardFacts:
     """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
 
     ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest. sources: tokens
-    of each, by provenance.
+    of each, by provenance. addresses: of `row_addresses`, where the recipe keeps one document of each.
     """
 
     shard: ShardEntry
@@ -48,15 +49,19 @@ class ShardFacts:
     tokens: int = 0
     decoded: int = 0
     sources: Mapping[str, int] | None = None
+    addresses: Addresses | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What determines the position of a document, from the recipe. domains: source -> domain."""
+    """What determines the position of a document, from the recipe. domains: source -> domain. one_address:
+    whether no two have one address.
+    """
 
     seed: int
     validation: float
     domains: Mapping[str, str]
+    one_address: bool = False
 
 
 class Faults:
@@ -238,6 +243,7 @@ def _check_provenance(
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
     facts.text_bytes = int(text_bytes.sum())
     facts.sources = check.tokens
+    facts.addresses = np.concatenate(check.addresses) if check.addresses else None
     if facts.documents != shard.documents:
         yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
     if (text_bytes < 0).any():
@@ -269,6 +275,7 @@ class RowCheck:
         self.rows = 0  # rows seen
         self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
         self.tokens: Counter[str] = Counter()  # by source
+        self.addresses: list[Addresses] = []
         self.faults = Faults()
 
     def watch(self, batch: pa.RecordBatch) -> None:
@@ -279,6 +286,8 @@ class RowCheck:
         if self.plan:
             self._sources(batch, self.plan)
             self._place(batch, self.plan)
+            if self.plan.one_address:
+                self.addresses.append(row_addresses(batch))
         self.rows += len(batch)
 
     def _count(self, batch: pa.RecordBatch) -> None:

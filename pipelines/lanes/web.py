@@ -3,7 +3,12 @@
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.cut_lines import LINES
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
-from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
+from refinery.transforms.dedup.stages import (
+    EXACT_DUPLICATES,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+    URL_DUPLICATES,
+)
 from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.heuristics import HEURISTICS
@@ -33,6 +38,7 @@ LANE = Lane(
     ),
     parts=PARTS,  # Document -> documents/ and signatures/
     dedup=(
+        URL_DUPLICATES,
         EXACT_DUPLICATES,
         NEAR_DUPLICATES_IN_SOURCE,
         NEAR_DUPLICATES,

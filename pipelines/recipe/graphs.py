@@ -35,8 +35,8 @@ def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) ->
 def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)  # Document
-    sources, lines, anchors = recipe.source_facts(), recipe.line_dup is not None, recipe.substring_dup is not None
-    docs | WriteDocuments(work, recipe.signature, recipe.rank, sources, recipe.run.part_bytes, lines, anchors)
+    hashed = (section is not None for section in (recipe.line_dup, recipe.substring_dup, recipe.url_dup))
+    docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
     pipeline | WriteReport(work, report, facts)
 
 
@@ -52,7 +52,12 @@ def dedup(
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
     section asks for it."""
     params = DedupParams(
-        recipe.exact_dup, recipe.near_dup, recipe.near_dup_in_source, recipe.line_dup, recipe.substring_dup
+        recipe.exact_dup,
+        recipe.near_dup,
+        recipe.near_dup_in_source,
+        recipe.line_dup,
+        recipe.substring_dup,
+        recipe.url_dup,
     )
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components

@@ -23,6 +23,7 @@ from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.stages import UrlDupParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
@@ -96,6 +97,8 @@ class Recipe(Params):
     """how documents are sketched"""
     rank: RankParams = RankParams()
     """which of several copies is kept"""
+    url_dup: UrlDupParams | None = None
+    """keep one capture of every address; for crawls"""
     exact_dup: bool = True
     """remove documents of equal text"""
     near_dup: NearParams | None = NearParams()

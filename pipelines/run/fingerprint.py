@@ -21,6 +21,7 @@ from refinery.loader.storage.gcs_store import GcsStore
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.transforms.address.normalise import ADDRESS_SCHEME
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Sink, Stage
@@ -67,6 +68,8 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
         sections["hash_lines"] = recipe.line_dup is not None
         if recipe.substring_dup is not None:  # left out where it is off, as in runs before there was such a section
             sections["hash_anchors"] = True
+        if recipe.url_dup is not None:
+            sections["hash_addresses"] = ADDRESS_SCHEME
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
     return {
         "stages": list(describe_stages(recipe, phase)),

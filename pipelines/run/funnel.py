@@ -1,9 +1,14 @@
 """The funnel: what entered each stage, what left it and why, as data for the manifest and as a table for people."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-# {"stage", "source", "outcome": in|kept|created|dropped|dead, "reason", "documents", "bytes"}
+from refinery.transforms.core.histogram import lower_edge, quantile
+
+SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles that the table shows
+
+# {"stage", "source", "outcome": in|kept|created|dropped|dead|found|scored, "reason", "documents", "bytes"}
 CounterEntry = Mapping[str, Any]
 
 
@@ -12,7 +17,8 @@ def build_funnel(
 ) -> list[dict[str, Any]]:
     """One entry per stage and source, in the order of the funnel and of the recipe. Only where a stage made several
     documents of one does an entry have "created": how many there were beyond the first of each; only where it found
-    something "found": per group the documents with a finding, and how many different names were found (`items`)."""
+    something "found": per group the documents with a finding, and how many different names were found (`items`);
+    only where it gave numbers "scored": per series [lower edge, documents] of each bin, ascending."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     nothing = {"stage": stages[0], "outcome": "in", "reason": "", "documents": 0, "bytes": 0}
     counters = [*counters, *({**nothing, "source": source} for source in sources)]  # an empty source is reported, too
@@ -39,6 +45,11 @@ def build_funnel(
             if name:
                 entry["items"] += 1
                 continue
+        elif counter["outcome"] == "scored":
+            series, _, place = counter["reason"].rpartition("/")
+            row.setdefault("scored", {}).setdefault(series, []).append([lower_edge(int(place)), counter["documents"]])
+            row["scored"][series].sort()
+            continue
         elif counter["outcome"] in ("in", "kept"):
             entry = row[counter["outcome"]]
         else:
@@ -58,6 +69,21 @@ def found_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             total[0] += entry["items"]
             total[1] += entry["documents"]
     return [f"  = {group}: {items:,} items in {documents:,} documents" for group, (items, documents) in groups.items()]
+
+
+def scored_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The distribution of a stage's numbers, a line a series: quantiles over all sources."""
+    series: dict[str, Counter[float]] = {}
+    for row in rows:
+        for name, bins in row.get("scored", {}).items():
+            counts = series.setdefault(name, Counter())
+            for edge, documents in bins:
+                counts[edge] += documents
+    return [
+        f"  ~ {name}: {', '.join(f'{share:.0%} {quantile(counts, share):,.4g}' for share in SHARES)} "
+        f"of {counts.total():,} documents"
+        for name, counts in sorted(series.items())
+    ]
 
 
 def check_budget(counters: Iterable[CounterEntry], max_ratio: float, grace: int) -> list[str]:
@@ -116,9 +142,10 @@ def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, floa
                     reasons[reason] = reasons.get(reason, 0) + entry["documents"]
             for reason, count in sorted(reasons.items(), key=lambda e: (-e[1], e[0])):
                 lines.append(f"  {sign} {reason:<24}{'':>24}{count:>10,}")
-        lines += found_lines(rows)
+        lines += found_lines(rows) + scored_lines(rows)
     lines.append(f"{'tokens':<28}{'':>12}{tokens:>12,}")
     parts = "+ made by splitting documents, " if any("created" in row for row in funnel) else ""
     found = "= what was found; " if any("found" in row for row in funnel) else ""
+    found += "~ quantiles of the numbers that it gave; " if any("scored" in row for row in funnel) else ""
     lines.append(f"({parts}- dropped for a reason, ! dead letters; {found}by source and stage in manifest.json)")
     return lines

@@ -19,7 +19,8 @@ def live_totals() -> Counter[str]:
 
 def describe(totals: Counter[str], seconds: float, files: str) -> str:
     """One line: files, documents, documents/s, then what each stage has dropped so far."""
-    documents = totals["read kept"] or totals["kept-documents read"] or totals["exact-duplicates in"]
+    counted = ("read kept", "kept-documents read", "url-duplicates in", "exact-duplicates in")
+    documents = next((totals[name] for name in counted if totals[name]), 0)
     parts = [files] if files else []
     parts += [f"{documents:,} documents", f"{documents / max(seconds, 0.001):,.0f} documents/s"]
     lost: Counter[str] = Counter()

@@ -17,6 +17,7 @@ from tests.corpus_factory import build_corpus, edit_manifest, file_entry
 Row = dict[str, Any]
 OTHER = "gs://other/corpus"
 STAGES = {
+    "url-duplicate": "url-duplicates",
     "exact-duplicate": "exact-duplicates",
     "near-duplicate-in-source": "near-duplicates-in-source",
     "near-duplicate": "near-duplicates",
@@ -37,6 +38,26 @@ def removal(name: str, kept_id: bytes, similarity: float = 0.875, **more: Any) -
 
 def exact(name: str, id_: bytes, **more: Any) -> Row:
     return removal(name, id_, 1.0, id=id_, reason="exact-duplicate", **more)
+
+
+def capture(name: str, kept_id: bytes, **more: Any) -> Row:
+    """An older capture of the address of `kept_id`."""
+    return removal(name, kept_id, **{"similarity": 0.0, "reason": "url-duplicate", **more})
+
+
+def captures(root: Path) -> list[Row]:
+    """Captures of other texts, of the same, of a text that is in the corpus and of one that is removed for another; two
+    whose ids lead to each other, by other addresses."""
+    first, second = kept_ids(root)[:2]
+    return [
+        capture("m", first),
+        capture("n", second, id=second),
+        capture("o", first, id=second),
+        capture("p", second, id=first),
+        capture("q", made_id("d")),
+        capture("r", first, id=made_id("c")),
+        capture("s", made_id("lost")),
+    ]
 
 
 def kept_ids(root: Path, name: str = WEB0) -> list[bytes]:
@@ -65,8 +86,10 @@ def sort_rows(rows: Sequence[Row]) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in REMOVALS_SCHEMA.names])
 
 
-def build_removed(root: Path, files: int = 1, lost: int = 1) -> Path:
-    """The hand-made corpus, and the removals above in `files` files. lost: documents that quality dropped."""
+def build_removed(root: Path, files: int = 1, lost: int = 1, urls: bool = False) -> Path:
+    """The hand-made corpus, and the removals above in `files` files. lost: documents that quality dropped. urls:
+    captures, too.
+    """
     build_corpus(root)
     recipe = {
         "exact_dup": True,
@@ -75,7 +98,7 @@ def build_removed(root: Path, files: int = 1, lost: int = 1) -> Path:
         "reference_corpora": [{"prefix": OTHER}],
         "rejects": {"rate": 0.5},
     }
-    rows = every_kind(root)
+    rows = [*every_kind(root), *(captures(root) if urls else ())]
     run = unseal((root / RUN).read_bytes(), RUN)
     run["recipe"] |= recipe
     run["inputs"] = [{"source": "crawl", "path": "in/a", "size": 1, "digest": "0"}]

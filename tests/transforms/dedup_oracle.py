@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.store import size_and_crc32c
+from refinery.transforms.address.normalise import address_hash, normalise_address
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
-from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
@@ -41,6 +42,8 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Document]], group: int =
             domains=[DOMAINS[d.source] for d in docs],
             sizes=[len(d.text.encode()) for d in docs],
             signatures=compute_signatures([d.text for d in docs], SIGNATURE),
+            addresses=[address_hash(d.url) for d in docs],
+            dates=[seconds_of_date(d.meta.get("date", "")) for d in docs],
         )
         path = f"{folder}/signatures/part-{number}.parquet"
         pq.write_table(table, path, compression="none", row_group_size=group)
@@ -118,6 +121,14 @@ def brute_force(
 
     by_rank = sorted(everyone, key=order)
     decided: Decisions = {}
+    if params.urls is not None:
+        own = [d for d in docs if normalise_address(d.url)]
+        best: dict[str, Document] = {}
+        for doc in sorted(own, key=lambda d: capture_order(d, params.urls.prefer if params.urls else "")):
+            kept = best.setdefault(normalise_address(doc.url), doc)
+            if (kept.source, kept.origin) != (doc.source, doc.origin):
+                decided[doc.origin] = (kept, "url-duplicate", 0.0, "corpus")
+        by_rank = [d for d in by_rank if d.origin not in decided]
     if params.exact:
         firsts: dict[bytes, Document] = {}
         for doc in by_rank:
@@ -136,6 +147,8 @@ def brute_force(
 
     copies_of: dict[str, list[str]] = defaultdict(list)
     for doc in docs:
+        if decided.get(doc.origin, (None, ""))[1] == "url-duplicate":  # not a copy of what is kept
+            continue
         last = doc
         while last.origin in decided:
             last = decided[last.origin][0]
@@ -155,6 +168,12 @@ def brute_force(
             "cut_spans": [],
         }
     return verdicts
+
+
+def capture_order(doc: Document, prefer: str) -> tuple[object, ...]:
+    date, size = -seconds_of_date(doc.meta.get("date", "")), -len(doc.text.encode())
+    first = (date, PRIORITIES[doc.source], size) if prefer == "newest" else (size, date, PRIORITIES[doc.source])
+    return (*first, doc.id, rank_key(doc, 0, RankParams())[16:])
 
 
 def near_pairs(
@@ -215,7 +234,8 @@ def layout_of(docs: Sequence[Document], parts: int, seed: int) -> list[list[Docu
 
 def check_conservation(docs: Sequence[Document], outcome: Outcome, params: DedupParams) -> None:
     counters = {(t["stage"], t["source"], t["outcome"]): t for t in outcome.report["counters"]}
-    stages = ["exact-duplicates"] * params.exact + ["near-duplicates-in-source"] * bool(params.in_source)
+    stages = ["url-duplicates"] * (params.urls is not None) + ["exact-duplicates"] * params.exact
+    stages += ["near-duplicates-in-source"] * bool(params.in_source)
     stages += ["near-duplicates"] * (params.near is not None)
     assert {stage for stage, _, _ in counters} == set(stages)
     for source in SOURCES:
@@ -230,7 +250,8 @@ def check_conservation(docs: Sequence[Document], outcome: Outcome, params: Dedup
             entering = numbers["kept"]
         kept = [d for d in own if not outcome.verdicts[d.origin]["removed"]]
         assert entering == (len(kept), sum(len(d.text.encode()) for d in kept))
-    assert sum(v["copies"] for v in outcome.verdicts.values()) == len(docs)
+    captures = sum(v["reason"] == "url-duplicate" for v in outcome.verdicts.values())
+    assert sum(v["copies"] for v in outcome.verdicts.values()) == len(docs) - captures
     representatives: dict[str, dict[str, int]] = defaultdict(lambda: {"documents": 0, "bytes": 0})
     for doc in docs:
         if not outcome.verdicts[doc.origin]["removed"]:

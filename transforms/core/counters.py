@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
+from refinery.transforms.core.histogram import bin_of
 from refinery.transforms.core.side_outputs import side_output_record
 
 # Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
@@ -28,6 +29,10 @@ class Counters:
         """Count a document for each of its findings, and once for each of their groups."""
         for name in (*found, *sorted({name.partition("/")[0] for name in found})):
             self.add(source, "found", name, size)
+
+    def add_score(self, source: str, series: str, value: float, size: int) -> None:
+        """Count a document in the bin of its number."""
+        self.add(source, "scored", f"{series}/{bin_of(value)}", size)
 
     def records(self) -> Iterator[bytes]:
         """One JSON record per (source, outcome, reason), and one with the seconds spent in the stage. None of an empty

@@ -77,6 +77,18 @@ class Finding:
         return ", ".join(self.found[:MAX_SUMMARY]) + (f" and {more} more" if more > 0 else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A stage's answer with the number that it gave the document, dropped or not, for the run's distributions.
+
+    series: what it is a number of ("en" for the perplexity of English); a stage has few of them.
+    """
+
+    answer: Document | Drop
+    series: str
+    value: float
+
+
 def document_id(text: str) -> bytes:
     """16 bytes of blake2b over the NFC text with every whitespace run collapsed to one space.
 

@@ -17,8 +17,10 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
+from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.counters import LIVE, Counters
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64, text_bytes
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64, text_bytes
+from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.side_outputs import (
@@ -74,6 +76,8 @@ class _Routing(beam.DoFn):
             yield in_global_window(record)
 
     def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str, found: str = "") -> list[Any]:
+        """The reject of a dropped document, if it is sampled. Its address is redacted here, for every stage and reader:
+        those before the stage of secrets, and that stage itself, have it as it was found."""
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
@@ -87,7 +91,7 @@ class _Routing(beam.DoFn):
                     stage=self.stage,
                     reason=reason,
                     source=source,
-                    url=printable(url),
+                    url=redact_address(url),
                     origin=printable(origin),
                     excerpt=printable(text[: self.rejects.excerpt_chars]),
                     found=printable(found),
@@ -136,6 +140,7 @@ class _JudgeDocument(_Routing):
         output_type: type,
         splits: bool = False,
         reasons: frozenset[str] | None = None,
+        excerpts: bool = True,
     ):
         super().__init__(stage, rejects)
         self.judge = judge
@@ -143,16 +148,19 @@ class _JudgeDocument(_Routing):
         self.output_type = output_type
         self.splits = splits
         self.reasons = reasons
+        self.excerpts = excerpts
 
     def setup(self) -> None:
-        self.resource = self.prepare() if self.prepare else None
+        self.prepared = prepare_once(self.prepare) if self.prepare else None
+        self.resource = self.prepared.resource if self.prepared else None
 
     def process(self, doc: Any) -> Any:
         start = time.perf_counter()
         try:
             result = self.judge(doc) if self.prepare is None else self.judge(doc, self.resource)
             finding = result if isinstance(result, Finding) else NOTHING
-            result = finding.answer if finding is not NOTHING else result
+            scored = result if isinstance(result, Scored) else None
+            result = finding.answer if finding is not NOTHING else scored.answer if scored else result
             if isinstance(result, Drop):
                 self._check(result)
             elif self.splits:
@@ -170,8 +178,10 @@ class _JudgeDocument(_Routing):
         size = content_size(doc)
         self.counters.add(doc.source, "in", "", size)
         self.counters.add_found(doc.source, finding.found, size)
+        if scored:
+            self.counters.add_score(doc.source, scored.series, scored.value, size)
         if isinstance(result, Drop):
-            text = doc.text if isinstance(doc, Document) else ""
+            text = doc.text if isinstance(doc, Document) and self.excerpts else ""
             return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding.summary)
         results = result if self.splits else (result,)
         kept = size if result is doc else sum(map(content_size, results))
@@ -252,10 +262,10 @@ class PerDocument(beam.PTransform):
     """Apply `judge(document) -> Document | Drop` to each document and account for every one.
 
     stage: name in counters, metrics and the funnel table. judge: a pure, picklable function. prepare: builds, once per
-    worker, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
+    process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
     that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
-    one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). An exception
-    makes a dead letter.
+    one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
+    whether rejects/ may quote what it drops. An exception makes a dead letter.
     """
 
     stage: str
@@ -265,14 +275,14 @@ class PerDocument(beam.PTransform):
     output_type: type = Document
     splits: bool = False
     reasons: frozenset[str] | None = None
+    excerpts: bool = True
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
-        dofn = _JudgeDocument(
-            self.stage, self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons
-        )
+        made = self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons, self.excerpts
+        dofn = _JudgeDocument(self.stage, *made)
         outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type

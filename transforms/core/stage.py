@@ -87,13 +87,15 @@ class Stage(Generic[P]):
     part of the fingerprint. summary: one sentence. params: its parameter class. judge: the pure function, called as
     judge(document, params=…) -> Document | Drop, or judge(document, resource, params=…) with what `prepare(params)`
     builds once per worker (a model, a compiled list); with `splits` it returns an iterable of documents, or Drop.
-    Without `splits` either answer may come in a Finding, whose names are counted in the funnel and listed.
+    Without `splits` either answer may come in a Finding, whose names are counted in the funnel and listed,
+    or in a Scored, whose numbers are counted in the funnel as distributions.
     A stage without judge is a composite that phases know how to place.
 
     check: called with the parameters before a run; raises ValueError or OSError "field: …" (default: `prepare`, since
     what loads is right). files: paths whose content decides the result, from the parameters. libraries: distributions
     whose version decides the result. schemes: names of kernel schemes that decide it.
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
+    excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
     it emits.
     """
@@ -115,6 +117,7 @@ class Stage(Generic[P]):
     optional: bool = True
     on: bool = True
     splits: bool = False
+    excerpts: bool = True
     output: type = Document
     hint: str = ""  # behind a "cannot be read": which command makes the file
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
@@ -155,7 +158,14 @@ class Stage(Generic[P]):
         prepare = partial(self.prepare, chosen) if self.prepare else None
         known = frozenset(reason.name for reason in self.reasons)
         return PerDocument(
-            self.name, judge, prepare, rejects or RejectParams(), self.output, splits=self.splits, reasons=known
+            self.name,
+            judge,
+            prepare,
+            rejects or RejectParams(),
+            self.output,
+            splits=self.splits,
+            reasons=known,
+            excerpts=self.excerpts,
         )
 
 

@@ -1,7 +1,8 @@
 """Deduplication as one transform: signatures/ parts in, one record batch of verdicts per part out.
 
-    parts -> identities -> exact copies -> band hashes -> buckets -> sketches -> links -> components -> members
-          -> verified removals -> lines and substrings of the kept documents -> cuts -> verdicts
+    parts -> captures of addresses -> identities -> exact copies -> band hashes -> buckets -> sketches -> links
+          -> components -> members -> verified removals -> lines and substrings of the kept documents -> cuts
+          -> verdicts
 
 Every arrow is a shuffle of record batches (transforms/dedup/record_batch.py). The result depends on the documents
 alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
@@ -22,7 +23,13 @@ from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_tas
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SubstringParams
-from refinery.transforms.dedup.exact_duplicates import identity_batches, keep_first
+from refinery.transforms.dedup.exact_duplicates import (
+    capture_batches,
+    capture_removals,
+    choose_captures,
+    identity_batches,
+    keep_first,
+)
 from refinery.transforms.dedup.exact_jaccard import VerifyExactly
 from refinery.transforms.dedup.line_duplicates import CountLines
 from refinery.transforms.dedup.near_duplicates import (
@@ -42,6 +49,7 @@ from refinery.transforms.dedup.record_batch import (
     REFERENCE,
     SCOPES,
     SOURCE,
+    URL_DUP,
     KeyedBatch,
     MapRecordBatches,
     header,
@@ -54,6 +62,7 @@ from refinery.transforms.dedup.reference_corpora import (
     reference_id_batches,
 )
 from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.stages import UrlDupParams
 from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
@@ -64,7 +73,7 @@ __all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_par
 @dataclass(frozen=True)
 class DedupParams:
     """exact: remove documents with equal text. near: remove documents that are near duplicates of a better one, or
-    null.
+    null. urls: before all, keep one capture of every address, or null.
 
     in_source: before that, the same within each source: source -> parameters, "*" for all others; null leaves a source
     out. lines: cut lines that too many of the kept documents share, or null. substrings: cut text
@@ -76,6 +85,7 @@ class DedupParams:
     in_source: Mapping[str, NearParams | None] = field(default_factory=lambda: MappingProxyType({}))
     lines: LineParams | None = None
     substrings: SubstringParams | None = None
+    urls: UrlDupParams | None = None
 
     def scopes(self, sources: Sequence[str]) -> Iterator[tuple[Scope, NearParams]]:
         """The passes over near duplicates, in order; sources with the same parameters share one."""
@@ -171,9 +181,13 @@ class Deduplicate(beam.PTransform):
         lines = pipeline | ReadTaskList(self.lists.headers)
         headers = lines | "headers" >> beam.Map(_header).with_output_types(tuple[int, bytes])
         decided, stages = [headers], []
+        if self.params.urls is not None:
+            stages.append(URL_DUP)
+            decided.append(headers | RemoveUrls(self.params.urls, numbered, self.partitions))
         if self.params.exact:
             stages.append(EXACT)
-            decided.append(headers | RemoveExact(sources, self.lists, self.partitions))
+            others = tuple(decided) | "other captures" >> beam.Flatten() if stages[0] == URL_DUP else headers
+            decided.append(others | RemoveExact(sources, self.lists, self.partitions))
         for number, (scope, near) in enumerate(self.params.scopes(sources)):
             if scope.reason not in stages:
                 stages.append(scope.reason)
@@ -198,8 +212,29 @@ class Deduplicate(beam.PTransform):
 
 
 @dataclass
+class RemoveUrls(beam.PTransform):
+    """Headers of parts -> removals of all but one capture of every address, by part."""
+
+    params: UrlDupParams
+    parts: Parts
+    partitions: int
+
+    def __post_init__(self) -> None:
+        super().__init__(STAGES[URL_DUP])
+
+    def expand(self, headers: beam.PCollection) -> beam.PCollection:
+        stage = STAGES[URL_DUP]
+        read = partial(capture_batches, prefer=self.params.prefer, parts=self.parts, partitions=self.partitions)
+        captures = headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "captures", read)
+        grouped = captures | "by address" >> beam.GroupByKey()  # (range, captures)
+        chosen = grouped | MapRecordBatches(stage, "choose", choose_captures)
+        placed = (headers, chosen) | "to remove" >> Together()  # (part, header and chosen captures)
+        return placed | MapRecordBatches(stage, "remove", capture_removals)
+
+
+@dataclass
 class RemoveExact(beam.PTransform):
-    """Headers of parts -> removals and copies by part."""
+    """Headers of parts, and removals so far -> removals and copies by part."""
 
     sources: tuple[str, ...]
     lists: PartLists

@@ -1,13 +1,21 @@
-"""Exact deduplication: documents of one id, the first in rank is kept. Only ids, ranks and locators are shuffled."""
+"""Deduplication by equal keys: captures of one address, then documents of one id; the first in rank is kept.
+
+Only keys, ranks and locators are shuffled. Of an address a part sends its best capture alone, and is told the best of
+all: an address that a million documents have costs a row for each part."""
 
 from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
+from refinery.transforms.address.normalise import ADDRESS_BYTES
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.dedup.rank import RANK_BYTES
+from refinery.transforms.dedup.rank import RANK_BYTES, WORST
 from refinery.transforms.dedup.record_batch import (
+    CAPTURE,
+    CAPTURES,
+    CHOICE,
+    CHOSEN,
     COPIES,
     COPY,
     CORPUS,
@@ -17,26 +25,112 @@ from refinery.transforms.dedup.record_batch import (
     REFERENCE_IDS,
     REMOVAL,
     REMOVALS,
+    URL_DUP,
     KeyedBatch,
     Rows,
     add_up,
+    cut,
     gather,
     part_of,
     ranges,
     read_header,
+    row_of,
     scatter,
     set_id,
+    set_numbers,
+    set_rank,
     sort_by,
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
 
+CAPTURE_ORDER = ("address_high", "address_low", "first", "second", "third", "id_high", "id_low", "tie", "locator")
+
+
+def capture_batches(
+    part: int, batches: list[bytes], prefer: str, parts: Parts, partitions: int
+) -> Iterator[KeyedBatch]:
+    """A part's header -> its best CAPTURE row of every address, by range of address.
+
+    Reference corpora send nothing: only the run's own captures are compared. 88 bytes per distinct address cross the
+    shuffle. Memory: the rows of the part.
+    """
+    if parts.is_reference(part):
+        return
+    url, rows = read_header(batches)
+    captures = np.zeros(rows, CAPTURE)
+    ranks = np.zeros(rows, IDENTITY)
+    for first, table in read_signature_part(url, rows, ("id", "rank", "bytes", "address", "date")):
+        window = captures[first : first + table.num_rows]
+        set_id(window, fixed_width(table["id"], ID_BYTES))
+        set_numbers(window, ("address_high", "address_low"), fixed_width(table["address"], ADDRESS_BYTES))
+        set_rank(ranks[first : first + table.num_rows], fixed_width(table["rank"], RANK_BYTES))
+        window["first"] = WORST - table["date"].to_numpy().astype(np.uint64)
+        window["third"] = WORST - table["bytes"].to_numpy().astype(np.uint64)
+    captures["second"], captures["tie"] = ranks["priority"], ranks["tie"]
+    if prefer == "longest":
+        columns = (captures[name].copy() for name in ("third", "first", "second"))
+        captures["first"], captures["second"], captures["third"] = columns
+    captures["locator"] = np.uint64(part << 32) | np.arange(rows, dtype=np.uint64)
+    captures = captures[(captures["address_high"] | captures["address_low"]) != 0]  # others have no address
+    captures = sort_by(captures, *CAPTURE_ORDER)
+    best = np.flatnonzero(starts_of(captures["address_high"], captures["address_low"]))
+    chosen = captures[best]
+    chosen["documents"] = np.diff(np.append(best, len(captures)))
+    yield from scatter(ranges(chosen["address_high"], partitions), CAPTURES, chosen)
+
+
+def choose_captures(partition: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
+    """CAPTURE rows of a range of addresses -> by part, a CHOICE row of each address that several documents have.
+
+    Cost: one sort. Memory: the rows, at most one for each address and part.
+    """
+    captures = sort_by(gather(batches, CAPTURES, CAPTURE), *CAPTURE_ORDER)
+    if not len(captures):
+        return
+    first = starts_of(captures["address_high"], captures["address_low"])
+    begin = np.flatnonzero(first)
+    documents = np.add.reduceat(captures["documents"].astype(np.int64), begin)
+    group = np.cumsum(first) - 1
+    several = documents[group] > 1
+    choices = np.empty(len(captures), CHOICE)
+    for name in CHOICE.names or ():
+        choices[name] = captures[name][begin[group]]
+    yield from scatter(part_of(captures["locator"][several]), CHOSEN, choices[several])
+
+
+def capture_removals(part: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
+    """A part's header and CHOICE rows -> REMOVAL rows of its other captures.
+
+    Documents made of the record that is kept stay, all of them. Cost: the part's addresses are read again where one is
+    shared. Memory: one row group.
+    """
+    choices = sort_by(gather(batches, CHOSEN, CHOICE), "address_high", "address_low")
+    if not len(choices):
+        return
+    url, rows = read_header(batches)
+    known = np.stack([choices["address_high"], choices["address_low"]], axis=1).astype(">u8").view("S16").reshape(-1)
+    for first, table in read_signature_part(url, rows, ("address", "rank")):
+        addresses = np.ascontiguousarray(fixed_width(table["address"], ADDRESS_BYTES)).view("S16").reshape(-1)
+        place = np.minimum(np.searchsorted(known, addresses), len(known) - 1)
+        ranks = np.zeros(table.num_rows, IDENTITY)
+        set_rank(ranks, fixed_width(table["rank"], RANK_BYTES))
+        gone = np.flatnonzero((known[place] == addresses) & (choices["tie"][place] != ranks["tie"]))
+        removals = np.zeros(len(gone), REMOVAL)
+        removals["locator"] = np.uint64(part << 32) | (first + gone).astype(np.uint64)
+        for name in ("id_high", "id_low"):
+            removals[name] = choices[name][place[gone]]
+        removals["reason"], removals["scope"] = URL_DUP, CORPUS  # similarity 0: the texts are not compared
+        yield from cut(part, REMOVALS, removals)
+
 
 def identity_batches(
     part: int, batches: list[bytes], sources: tuple[str, ...], parts: Parts, partitions: int
 ) -> Iterator[KeyedBatch]:
-    """A part's header -> its IDENTITY rows, by range of id (ids are uniform, so no key is hot unless an id is).
+    """A part's header and REMOVAL rows -> IDENTITY rows of its other documents, by range of id.
+
+    Ids are uniform, so no key is hot unless an id is.
 
     52 bytes per document cross the shuffle. Memory: the rows of the part.
     """
@@ -49,6 +143,7 @@ def identity_batches(
         if not parts.is_reference(part):  # another corpus has sources of its own
             window["source"] = name_codes(table["source"], sources)
     identities["locator"] = np.uint64(part << 32) | np.arange(rows, dtype=np.uint64)
+    identities = np.delete(identities, row_of(gather(batches, REMOVALS, REMOVAL)["locator"]))
     yield from scatter(ranges(identities["id_high"], partitions), IDENTITIES, identities)
 
 

@@ -41,12 +41,27 @@ PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
 LINES, CUTS = range(16, 18)  # line_duplicates.py
 REFERENCE_IDS = 18
 ANCHORS, WINDOWS, REPEATS, SPANS = range(19, 23)  # substring_duplicates.py
+CAPTURES, CHOSEN = range(23, 25)  # exact_duplicates.py, of addresses
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
+ADDRESS = [("address_high", "<u8"), ("address_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
 
 # A document of a part, as exact deduplication needs it.
 IDENTITY = np.dtype([*ID, *RANK, ("locator", "<u8"), ("source", "<u4")])
+# The best document of a part with this address, how many it has there, and in what order it comes: smaller is better.
+CAPTURE = np.dtype(
+    [
+        *ADDRESS,
+        *((name, "<u8") for name in ("first", "second", "third")),
+        *ID,
+        ("tie", "<u8"),
+        ("locator", "<u8"),
+        ("documents", "<u4"),
+    ]
+)
+# The document of all that is kept of this address. tie: of its rank, the same for all documents of one record.
+CHOICE = np.dtype([*ADDRESS, *ID, ("tie", "<u8")])
 # The document at `locator` is removed in favour of the one with this id; `reason` is a position in REASONS, `scope` one
 # of SOURCE, CORPUS and, where the kept document is in reference corpus i, REFERENCE + i.
 REMOVAL = np.dtype([("locator", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
@@ -66,7 +81,7 @@ CUT = np.dtype([("locator", "<u8"), ("line", "<u4")])
 SPAN = np.dtype([("locator", "<u8"), ("begin", "<u4"), ("end", "<u4")])
 
 REASONS = ("", *removals.REASONS)
-EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3
+URL_DUP, EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3, 4
 SCOPES = ("", removals.SOURCE, removals.CORPUS)
 SOURCE, CORPUS, REFERENCE = 1, 2, 3
 

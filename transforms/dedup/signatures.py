@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from refinery.loader.storage.open_store import open_store
+from refinery.transforms.address.normalise import ADDRESS_BYTES
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
@@ -111,12 +112,15 @@ def signature_table(
     signatures: NDArray[np.uint32],
     lines: pa.ListArray | None = None,
     anchors: pa.ListArray | None = None,
+    addresses: Sequence[bytes] | None = None,
+    dates: Sequence[int] | None = None,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
     text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
-    (`line_hashes.hash_lines`) and anchors (`substring_hashes.hash_anchors`).
+    (`line_hashes.hash_lines`) and anchors (`substring_hashes.hash_anchors`); where addresses and dates are, address
+    binary(16) (`address_hash`) and date int64 (`seconds_of_date`).
     """
     count, permutations = signatures.shape
     packed = np.ascontiguousarray(signatures, "<u4")
@@ -133,6 +137,9 @@ def signature_table(
     )
     for name, lists in (("lines", lines), ("anchors", anchors)):
         table = table if lists is None else table.append_column(name, lists)
+    if addresses is not None and dates is not None:
+        table = table.append_column("address", pa.array(addresses, pa.binary(ADDRESS_BYTES)))
+        table = table.append_column("date", pa.array(dates, pa.int64()))
     return table
 
 

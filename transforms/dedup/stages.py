@@ -1,8 +1,38 @@
 """Deduplication's stages as the funnel counts them; transforms/dedup/deduplicate.py computes all of them at once."""
 
+from typing import Literal
+
+from refinery.transforms.address.normalise import ADDRESS_SCHEME
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 
+
+class UrlDupParams(Params):
+    """Which capture of a page is kept."""
+
+    prefer: Literal["newest", "longest"] = "newest"  # Llama 3: Grattafiori et al. 2024, section 3.1.1
+    """`newest`: latest meta `date`, then priority of the source, then most UTF-8 bytes; `longest`: most bytes, then
+    latest, then priority"""
+
+
+URL_DUPLICATES = Stage(
+    name="url-duplicates",
+    version=1,
+    summary="Keep one capture of every address, whatever the texts.",
+    params=UrlDupParams,
+    section="url_dup",
+    on=False,
+    libraries=("idna", "numpy"),
+    schemes=(ADDRESS_SCHEME,),
+    reasons=(
+        Reason(
+            "url-duplicate",
+            "another capture of the same address is newer (or longer)",
+            "leave `url_dup` off where many documents have one address",
+            "Grattafiori et al. 2024, section 3.1.1; Penedo et al. 2023, section 3.3",
+        ),
+    ),
+)
 EXACT_DUPLICATES: Stage[Params] = Stage(
     name="exact-duplicates",
     version=1,
@@ -49,4 +79,4 @@ NEAR_DUPLICATES: Stage[Params] = Stage(
     ),
 )
 
-DEDUP = (EXACT_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, NEAR_DUPLICATES)
+DEDUP = (URL_DUPLICATES, EXACT_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE, NEAR_DUPLICATES)

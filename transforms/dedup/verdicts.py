@@ -37,6 +37,7 @@ from refinery.transforms.dedup.record_batch import (
     REMOVALS,
     SPAN,
     SPANS,
+    URL_DUP,
     Rows,
     add_up,
     gather,
@@ -46,11 +47,17 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
-from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
+from refinery.transforms.dedup.stages import (
+    EXACT_DUPLICATES,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+    URL_DUPLICATES,
+)
 
 NAME = b"part"  # metadata key of serialized verdicts: the name of their part
 
 STAGES = {
+    URL_DUP: URL_DUPLICATES.name,
     EXACT: EXACT_DUPLICATES.name,
     NEAR_IN_SOURCE: NEAR_DUPLICATES_IN_SOURCE.name,
     NEAR: NEAR_DUPLICATES.name,
@@ -63,7 +70,9 @@ def _schema(source: pa.DataType) -> pa.Schema:
             pa.field("removed", pa.bool_(), nullable=False),
             pa.field("reason", pa.string(), nullable=False),  # one of REASONS
             pa.field("kept_id", pa.binary(ID_BYTES)),  # id of the document kept instead; null when kept
-            pa.field("similarity", pa.float32()),  # estimated Jaccard with that document; null when kept
+            pa.field(
+                "similarity", pa.float32()
+            ),  # estimated Jaccard with that document, 0 if not compared; null when kept
             pa.field("scope", pa.string(), nullable=False),  # "source", "corpus", "reference:…"; "" when kept
             pa.field("copies", pa.uint32(), nullable=False),  # documents it represents, itself included; 0 when removed
             pa.field("sources", pa.list_(source), nullable=False),  # their sources, sorted; empty when removed

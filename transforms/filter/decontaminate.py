@@ -60,7 +60,7 @@ class Contents:
 
 @lru_cache(maxsize=2)
 def load_benchmarks(params: DecontaminateParams) -> Contents:
-    """The table of all benchmarks, once per process: about 5 s for a million n-grams, 15 bytes each.
+    """The table of all benchmarks, kept for this process' next job. About 5 s for a million n-grams, 15 bytes each.
 
     Raises ValueError, one line, for a file that cannot be read and for benchmarks without anything to look for.
     """

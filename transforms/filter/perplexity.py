@@ -7,18 +7,20 @@ checking them, and its trainer is in no package of Python. Each document's langu
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.document import Document, Drop, Scored
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.ngram_model import NgramModel, load_model
 
 ANY_LANGUAGE = "*"
+LANGUAGE = re.compile(r"[a-z]{2,3}")  # a label of lid.176; anything else is counted with ANY_LANGUAGE
 BUCKETS = ("head", "middle", "tail")
 
 Percent = Annotated[float, Field(ge=0, le=100)]
@@ -67,16 +69,25 @@ def bucket_of(perplexity: float, model: NgramModel, params: PerplexityParams) ->
     return "middle" if perplexity <= model.at(params.middle) else "tail"
 
 
-def judge_perplexity(doc: Document, models: Mapping[str, NgramModel], params: PerplexityParams) -> Document | Drop:
-    """The document with its `perplexity` and `perplexity_bucket`, or the reason against it. One in a language without a
-    model passes as it is; one without words is tail, without a number. Linear."""
-    model = models.get(str(doc.meta.get("language", "")), models.get(ANY_LANGUAGE))
+def judge_perplexity(
+    doc: Document, models: Mapping[str, NgramModel], params: PerplexityParams
+) -> Document | Drop | Scored:
+    """The document with its `perplexity` and `perplexity_bucket`, or the reason against it, with the number for the
+    distribution of its language. One in a language without a model passes as it is; one without words is tail, without
+    a number. Linear."""
+    language = str(doc.meta.get("language", ""))
+    model = models.get(language, models.get(ANY_LANGUAGE))
     if model is None:
         return doc
     perplexity = model.perplexity(doc.text)
     if perplexity is None:
         kept = replace(doc, meta={**doc.meta, "perplexity_bucket": "tail"})
         return kept if "tail" in params.keep else Drop("perplexity-high")
+    series = language if LANGUAGE.fullmatch(language) else ANY_LANGUAGE
+    return Scored(_judge(doc, perplexity, model, params), series, perplexity)
+
+
+def _judge(doc: Document, perplexity: float, model: NgramModel, params: PerplexityParams) -> Document | Drop:
     if params.lowest > 0 and perplexity < model.at(params.lowest):
         return Drop("perplexity-low")
     bucket = bucket_of(perplexity, model, params)

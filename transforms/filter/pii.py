@@ -274,6 +274,7 @@ PII = Stage(
     params=PiiParams,
     judge=judge_pii,
     prepare=load_pseudonyms,
+    excerpts=False,
     libraries=("google-re2", "phonenumbers"),
     notes=(
         Note("pii", int, "matches that were replaced"),

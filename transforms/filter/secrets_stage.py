@@ -159,6 +159,7 @@ SECRETS = Stage(
     summary="Replace credentials in every document, or drop the documents that have any.",
     params=SecretsParams,
     judge=redact_secrets,
+    excerpts=False,
     libraries=("google-re2",),
     notes=(
         Note("secrets", int, "credentials that were replaced"),

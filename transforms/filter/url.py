@@ -4,20 +4,19 @@ The order and the two kinds of words follow RefinedWeb's URL filter (Penedo et a
 kept: one hard word drops a page, soft words must come together.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Self
 from urllib.parse import unquote
 
-import idna
 import numpy as np
 import re2
 import tldextract
 from numpy.typing import NDArray
 from pydantic import model_validator
 
+from refinery.transforms.address.host import host_name, host_of, is_address
 from refinery.transforms.core.document import Document, Drop, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.resources import read_list_file
@@ -36,10 +35,7 @@ SOFT_WORDS = (
 # fmt: on
 
 WORD = re.compile(r"[^\W_]+")
-SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-HOSTLIKE = re.compile(r"[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]|$)")
 REFINEDWEB = "Penedo et al. 2023, section G.1"
-MAX_HOST = 253  # characters of a DNS name (RFC 1035)
 MAX_URL = 8192  # characters looked at: longer ones exist, but say nothing more about their site
 
 
@@ -128,50 +124,6 @@ def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | D
     if len(words & rules.soft_words) >= params.soft_limit:
         return Drop("soft-words")
     return doc
-
-
-def host_of(url: str) -> str:
-    """The host of an address as block lists spell it ("" when it has none): lower case, no port, no user, no trailing
-    dot, percent-decoded, international names in punycode, IPv6 without brackets. Never raises.
-
-    >>> host_of("HTTPS://user:pw@WWW.Exämple.COM.:8080/path?q#f")
-    'www.xn--exmple-cua.com'
-    """
-    url = url.strip("\0\t\n\v\f\r ").replace("\\", "/")
-    scheme = SCHEME.match(url)
-    rest = url[scheme.end() :] if scheme else url
-    if rest.startswith("//"):
-        rest = rest.lstrip("/")
-    elif HOSTLIKE.match(url):  # "example.com/path", "example.com:80"
-        rest = url
-    else:
-        return ""
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
-    if authority.startswith("["):
-        return authority[1:].partition("]")[0].lower()
-    return host_name(authority.partition(":")[0])
-
-
-def host_name(host: str) -> str:
-    """A host without port in the spelling of `host_of`."""
-    host = unquote(host).strip().rstrip(".").lower()
-    if not host.isascii() and len(host) <= MAX_HOST:
-        try:
-            host = idna.encode(host, uts46=True).decode()
-        except (idna.IDNAError, UnicodeError):
-            host = host.encode("utf-8", "replace").decode()  # not a name that DNS could know: compared as it is
-    return host[-MAX_HOST:]
-
-
-def is_address(host: str) -> bool:
-    """Whether `host` is an IP address, which has no domains above it."""
-    if not (host[-1:].isdigit() or ":" in host):
-        return False
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 # The suffix list that ships with tldextract; nothing is fetched and nothing is cached on disk.

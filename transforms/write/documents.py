@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.full_disk import naming_scratch
+from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
 from refinery.transforms.core.report import publish_part
 from refinery.transforms.core.side_outputs import (
@@ -32,7 +33,7 @@ from refinery.transforms.core.side_outputs import (
 )
 from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.line_hashes import hash_lines
-from refinery.transforms.dedup.rank import RankParams, rank_key
+from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.substring_hashes import hash_anchors
 
@@ -115,6 +116,7 @@ class _WriteParts(beam.DoFn):
         part_bytes: int,
         lines: bool,
         anchors: bool,
+        addresses: bool,
     ) -> None:
         self.location = location
         self.signature = signature
@@ -123,6 +125,7 @@ class _WriteParts(beam.DoFn):
         self.part_bytes = part_bytes
         self.lines = lines
         self.anchors = anchors
+        self.addresses = addresses
 
     def start_bundle(self) -> None:
         self.part: _Part | None = None
@@ -172,6 +175,8 @@ class _WriteParts(beam.DoFn):
             signatures=values,
             lines=lines,
             anchors=anchors,
+            addresses=[address_hash(doc.url) for doc in docs] if self.addresses else None,
+            dates=[seconds_of_date(doc.meta.get("date", "")) for doc in docs] if self.addresses else None,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
@@ -189,7 +194,8 @@ class WriteDocuments(beam.PTransform):
     """Write documents/part-*.parquet and signatures/part-*.parquet under `location`, row-aligned, same part names.
 
     lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs; anchors: whether
-    they hold anchors of runs of words, for substring_duplicates.py.
+    they hold anchors of runs of words, for substring_duplicates.py; addresses: whether they hold hashes of addresses
+    and dates, for exact_duplicates.py.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -200,14 +206,14 @@ class WriteDocuments(beam.PTransform):
     part_bytes: int = PART_BYTES
     lines: bool = False
     anchors: bool = False
+    addresses: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        dofn = _WriteParts(
-            self.location, self.signature, self.rank, self.sources, self.part_bytes, self.lines, self.anchors
-        )
+        more = self.lines, self.anchors, self.addresses
+        dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, *more)
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         return outputs["none"]

@@ -238,6 +238,11 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
         (set_in("funnel", 0, "dead")({"E": 3}), r"funnel\[0\]: dead: E is 3, an object expected"),
         (set_in("funnel", 0, "created")({"documents": -1, "bytes": 0}), r"funnel\[0\]: created: documents is -1"),
         (set_in("funnel", 0, "created")(None), r"funnel\[0\]: created is None, an object expected"),
+        (set_in("funnel", 0, "scored")([]), r"funnel\[0\]: scored is \[\], an object expected"),
+        (set_in("funnel", 0, "scored")({"en": {}}), r"funnel\[0\]: scored: en is {}, a list expected"),
+        (set_in("funnel", 0, "scored")({"en": [[2.0, 1], [1.0, 1]]}), r"funnel\[0\]: scored: en has \[1.0, 1\], \["),
+        (set_in("funnel", 0, "scored")({"en": [[2.0, 0]]}), r"funnel\[0\]: scored: en has \[2.0, 0\], \[lower edge"),
+        (set_in("funnel", 0, "scored")({"en": [["2", 1]]}), r"funnel\[0\]: scored: en has \['2', 1\], \[lower edge"),
         (set_in("lane")(7), "lane is 7, a string expected"),
         (set_in("writer")("packed"), "writer is 'packed', this reader supports 'megatron'"),
         (set_in("stages", 1, "version")("1"), r"stages\[1\]: version is '1', an integer expected"),
@@ -275,6 +280,13 @@ def test_funnel_that_reconciles() -> None:
     assert check_funnel(GOOD) == []
     lanes = [*GOOD[:2], stage("read", "c", 3, 3), *GOOD[2:], stage("encode", "c", 3, 2, short=1)]
     assert check_funnel(lanes) == []  # source c skips "language"
+
+
+def test_no_more_numbers_than_documents() -> None:
+    scored = GOOD[0] | {"scored": {"en": [[1.0, 4], [2.0, 6]], "de": [[1.0, 3]]}}
+    assert check_funnel([scored]) == check_funnel(GOOD[:1])
+    (problem,) = set(check_funnel([scored | {"scored": {"en": [[1.0, 4], [2.0, 7]]}}])) - set(check_funnel(GOOD[:1]))
+    assert problem == "stage 'read', source 'a': 11 numbers of 'en' for 10 documents"
 
 
 def test_created_documents_reconcile() -> None:

@@ -96,6 +96,29 @@ def test_one_address_of_many_documents(corpus: Path) -> None:
     assert len(found) == len({(a.shard, a.document) for a in found}) == 9
 
 
+# --- captures of one address ----------------------------------------------------------------------------------------
+
+
+def test_captures(tmp_path: Path) -> None:
+    """What was kept instead is followed as what it is; other documents of these ids are not."""
+    root = build_removed(tmp_path / "corpus", urls=True)
+    near = ("near-duplicate", 0.875)
+    for name, steps, end in (
+        ("m", [], 0),
+        ("n", [], 1),
+        ("o", [], 0),
+        ("p", [], 1),
+        ("q", [near, near], 1),
+        ("r", [], 0),
+    ):
+        answer = removed(root, name)
+        assert [(s.reason, s.similarity) for s in answer.steps] == [("url-duplicate", 0.0), *steps]
+        assert isinstance(answer.end, Kept) and answer.end.document == end
+    assert [s.reason for s in removed(root, "d").steps] == ["near-duplicate"] * 2
+    lines = list(text_lines(ask(root, url="https://e.org/q")))
+    assert "  removed: url-duplicate, among all documents, the same address" in lines
+
+
 # --- removed --------------------------------------------------------------------------------------------------------
 
 

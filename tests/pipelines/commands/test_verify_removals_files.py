@@ -17,6 +17,8 @@ from tests.corpus_factory import ByteTokenizer, edit_manifest
 from tests.pipelines.removals_factory import (
     OTHER,
     build_removed,
+    capture,
+    captures,
     every_kind,
     exact,
     kept_ids,
@@ -216,6 +218,44 @@ def test_without_exact_removal_an_id_may_stay_and_go(tmp_path: Path) -> None:
     assert "own id" not in "\n".join(check(root).failures)
 
 
+def test_captures_of_one_address(tmp_path: Path) -> None:
+    """Their ids may be in the corpus, removed for others, and lead in circles."""
+    report = check(build_removed(tmp_path / "corpus", urls=True))
+    assert (report.failures, report.removals) == ([], 17)
+
+
+CAPTURE_LIES: dict[str, tuple[Callable[[Rows, Path], Any], str]] = {
+    "a similarity": (
+        lambda rows, root: [*rows[:-1], capture("s", made_id("lost"), similarity=0.5)],
+        "1 captures of one address with a similarity",
+    ),
+    "kept instead by nobody": (
+        lambda rows, root: [*rows[:-1], capture("s", made_id("nowhere"))],
+        "2 kept documents are neither in the corpus nor removed themselves, but later stages dropped 1 documents",
+    ),
+    "a row lost": (
+        lambda rows, root: rows[:-1],
+        "6 rows of reason 'url-duplicate', source 'crawl' found, the funnel",
+    ),
+}
+
+
+@pytest.mark.parametrize("lie", CAPTURE_LIES)
+def test_lie_about_captures_is_named(tmp_path: Path, lie: str) -> None:
+    tell, message = CAPTURE_LIES[lie]
+    root = build_removed(tmp_path / "corpus", urls=True)
+    put_removals(root, [sort_rows(tell([*every_kind(root), *captures(root)], root))])
+    assert message in "\n".join(check(root).failures)
+
+
+def test_an_address_twice_where_one_capture_is_kept(tmp_path: Path) -> None:
+    """Every document of the hand-made corpus has the same address, which no recipe with url_dup would have left."""
+    root = build_removed(tmp_path / "corpus", urls=True)
+    edit_manifest(root, lambda m: m["recipe"].update(url_dup={"prefer": "newest"}))
+    (failure,) = [failure for failure in check(root).failures if "address" in failure]
+    assert failure.startswith("addresses: 5 documents have the address of another, url_dup keeps one; train/web/")
+
+
 def test_corpora_without_removals_have_no_such_line(tmp_path: Path) -> None:
     root = build_removed(tmp_path / "corpus")
     put_removals(root, [])
@@ -233,9 +273,9 @@ def test_corpora_without_removals_have_no_such_line(tmp_path: Path) -> None:
 def test_ids_that_end_in_zeros_are_distinguished() -> None:
     ids = np.array([b"\0" * 16, b"\0" * 15 + b"\1", b"\1" + b"\0" * 15], "S16")
     facts = RemovalFacts()
-    chains = Chains(ids[:2], ids[[2, 2]], np.zeros(2, bool), [ids[2:]])
+    chains = Chains(ids[:2], ids[[2, 2]], *np.zeros((2, 2), bool), [ids[2:]])
     assert list(chains.check(True, 0, facts)) == [] and facts.unknown == 0
-    chains = Chains(ids[1:2], ids[:1], np.zeros(1, bool), [ids[2:]])
+    chains = Chains(ids[1:2], ids[:1], *np.zeros((2, 1), bool), [ids[2:]])
     (failure,) = chains.check(True, 0, facts)
     assert failure.endswith("00" * 16)
 
@@ -248,9 +288,9 @@ def test_long_chains_end() -> None:
     towards[order[:-1]] = ids[order[1:]]
     towards[order[-1]] = made_id("kept")
     corpus = [np.array([made_id("kept")], "S16")]
-    assert list(Chains(ids, towards, np.zeros(1000, bool), corpus).check(True, 0, RemovalFacts())) == []
+    assert list(Chains(ids, towards, *np.zeros((2, 1000), bool), corpus).check(True, 0, RemovalFacts())) == []
     towards[order[-1]] = ids[order[0]]
-    (failure,) = Chains(ids, towards, np.zeros(1000, bool), corpus).check(True, 0, RemovalFacts())
+    (failure,) = Chains(ids, towards, *np.zeros((2, 1000), bool), corpus).check(True, 0, RemovalFacts())
     assert "following kept_id from 1000 ids leads into a cycle" in failure
 
 

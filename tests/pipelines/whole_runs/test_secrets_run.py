@@ -16,12 +16,15 @@ import pytest
 import yaml
 
 from refinery.loader.stream.corpus import Corpus
+from refinery.pipelines.commands.trace_documents import Query, Rejected, Trace, trace
+from refinery.pipelines.commands.trace_text import text_lines
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, folder_files, make_small_inputs
 
 # Where a document ends. Each has canaries in its text, its address and its meta.
-ENDS = ("kept", "copy", "url", "heuristics", "toxicity", "dead", "pii")
+ENDS = ("kept", "copy", "url", "heuristics", "toxicity", "dead", "pii", "read", "extract", "secrets")
+EARLY = ("read", "extract", "secrets")  # dropped before the stage of secrets has redacted them, or by it
 BROKEN = '''"""A stage that fails, with the text in its message."""
 
 from refinery.transforms.core.document import Document
@@ -71,16 +74,18 @@ def document(end: str) -> dict[str, str]:
     bare, token, password = (canary(kind + name) for kind in ("bare", "text", "pw"))
     text = f"{sentences(end)}\nThe old key was {bare} here.\nThen they set api_key = {bare} in it.\n"
     text += f"The token ghp_{token} was on the back of the map.\nIt says password: {password} too."
+    text = {"read": "", "extract": f"Here: ghp_{token}", "secrets": text + f" ghp_{token}" * 60}.get(end, text)
     host = "spamfarm.example" if end == "url" else f"{end}.example"
     return {
         "text": text,
-        "url": f"https://user:{canary('user' + end)}@{host}/page?access_token={canary('url' + end)}",
+        "url": f"https://user:{canary('user' + end)}@{host}/page?access_token={canary('url' + end)}"
+        + (f"&mail={canary('mail' + end)}@{host}&c={canary('mail' + end)}%40{host}" if end in EARLY else ""),
         "title": f"secret={canary('meta' + end)}",
     }
 
 
 def canaries() -> list[str]:
-    return [canary(kind + end) for end in ENDS for kind in ("bare", "text", "pw", "user", "url", "meta")]
+    return [canary(kind + end) for end in ENDS for kind in ("bare", "text", "pw", "user", "url", "meta", "mail")]
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +107,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             }
         ],
         **OFF,
-        "secrets": {},
+        "secrets": {"max_secrets": 50},
+        "extract": {"min_chars": 100},
         "rejects": {"rate": 1.0, "excerpt_chars": 2000},
         "url": {"blocked_domains": ["spamfarm.example"]},
         "heuristics": dict.fromkeys(("basic", "gopher", "repetition", "fineweb"), False),
@@ -135,7 +141,7 @@ def tables(data: bytes) -> Iterator[str]:
 def test_every_end_was_met(corpus: tuple[Path, str]) -> None:
     prefix, _ = corpus
     rejects = {row["stage"] for row in pq.read_table(prefix / "rejects").to_pylist()}
-    assert rejects == {"url", "heuristics", "toxicity", "pii"}
+    assert rejects == {*EARLY, "url", "heuristics", "toxicity", "pii"}
     assert {row["stage"] for row in pq.read_table(prefix / "dead_letters").to_pylist()} == {"broken"}
     assert len(pq.read_table(prefix / "removals").to_pylist()) == 1
 
@@ -146,8 +152,22 @@ def test_no_canary_is_in_any_file(corpus: tuple[Path, str]) -> None:
         for text in tables(data):
             assert not [secret for secret in canaries() if secret in text], name
     assert not [secret for secret in canaries() if secret in said]
-    excerpts = [row["excerpt"] for row in pq.read_table(prefix / "rejects").to_pylist()]
-    assert all("API_KEY_REDACTED" in excerpt for excerpt in excerpts)
+    excerpts = {row["stage"]: row["excerpt"] for row in pq.read_table(prefix / "rejects").to_pylist()}
+    quoted = ("url", "heuristics", "toxicity")
+    assert all("API_KEY_REDACTED" in excerpts.pop(stage) for stage in quoted)
+    assert set(excerpts.values()) == {""}  # of what is dropped before it is clean, or for what it says
+
+
+def test_pages_are_traced_by_their_addresses(corpus: tuple[Path, str]) -> None:
+    """As the crawl has them, though rejects/ does not."""
+    prefix, _ = corpus
+    queries = [Query("url", document(end)["url"]) for end in ENDS if end not in ("kept", "copy", "dead")]
+    found = trace(str(prefix), queries)
+    assert [answer.stage for _, answer in found.answers if isinstance(answer, Rejected)] == [
+        *("url", "heuristics", "toxicity", "pii", "read", "extract", "secrets")
+    ]
+    said = "\n".join(text_lines(Trace(tuple((Query("origin", "x"), answer) for _, answer in found.answers), {}, ())))
+    assert not [secret for secret in canaries() if secret in said]
 
 
 def test_no_canary_is_in_the_tokens(corpus: tuple[Path, str]) -> None:

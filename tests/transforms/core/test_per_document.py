@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, hash64
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64
 from refinery.transforms.core.per_document import Damaged, PerDocument, PerFile, Skipped
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
@@ -170,6 +170,29 @@ def test_findings_are_counted_by_group_and_name_and_drops_with_one_are_listed() 
     assert row["found"] == {"number": {"documents": 2, "bytes": 14, "items": 2}}
     assert check_funnel([row]) == []
     assert "  = number: 2 items in 2 documents" in funnel_table([row], {}, 0)
+
+
+def score_length(doc: Document) -> Document | Drop | Scored:
+    return Scored(Drop("is-bad") if "drop" in doc.text else doc, doc.origin, float(len(doc.text)))
+
+
+def test_numbers_are_counted_as_distributions_of_all_that_was_judged() -> None:
+    texts = [("a" * 100, "en"), ("b" * 103, "en"), ("drop" * 25, "en"), ("c" * 9, "de")]
+
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        docs = pipeline | beam.Create([make_document(text, origin) for text, origin in texts])
+        kept = docs | PerDocument("stage", score_length, rejects=RejectParams(rate=0.0))
+        return [kept, merge_side_outputs(pipeline)]
+
+    docs, records = run_and_collect(build)
+    assert len(docs) == 3
+    (row,) = build_funnel(merge_records(records)["counters"], ["stage"], ["s"])
+    assert row["scored"] == {"de": [[9.0, 1]], "en": [[100.0, 3]]}
+    assert (row["in"]["documents"], row["kept"]["documents"]) == (4, 3)
+    assert check_funnel([row]) == []
+    lines = funnel_table([row], {}, 0)
+    assert "  ~ en: 5% 100, 25% 100, 50% 100, 75% 100, 95% 100 of 3 documents" in lines
+    assert "~ quantiles" in lines[-1]
 
 
 def test_a_long_finding_names_the_first_ten() -> None:

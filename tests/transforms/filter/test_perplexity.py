@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.pipelines.training.train_perplexity import TrainPerplexityParams, train_perplexity
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.document import Document, Drop, Scored
 from refinery.transforms.filter.ngram_model import DIGITS, MAGIC, NgramModel, load_model, model_bytes, parse_model
 from refinery.transforms.filter.perplexity import PERPLEXITY, PerplexityParams, judge_perplexity, load_models
 from tests.beam import make_document, run_and_collect
@@ -27,9 +27,13 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return target
 
 
+def unscored(found: Document | Drop | Scored) -> Document | Drop:
+    return found.answer if isinstance(found, Scored) else found
+
+
 def answer(text: str, path: str, language: str = "en", **keys: object) -> Document | Drop:
     params = PerplexityParams(models={"en": path}, **keys)  # type: ignore[arg-type]
-    return judge_perplexity(make_document(text, meta={"language": language}), load_models(params), params)
+    return unscored(judge_perplexity(make_document(text, meta={"language": language}), load_models(params), params))
 
 
 def test_buckets_and_reasons(path: str) -> None:
@@ -55,7 +59,7 @@ def test_languages(path: str) -> None:
     other = answer(GARBAGE, path, language="de")
     assert isinstance(other, Document) and "perplexity" not in other.meta
     params = PerplexityParams(models={"*": path})
-    assert judge_perplexity(make_document(GARBAGE), load_models(params), params) == Drop("perplexity-high")
+    assert unscored(judge_perplexity(make_document(GARBAGE), load_models(params), params)) == Drop("perplexity-high")
     assert tuple(PERPLEXITY.files(PerplexityParams(models={"en": "a", "de": "a", "fr": "b"}))) == ("a", "b")
 
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from statistics import median_high
 from typing import Any
@@ -20,6 +20,7 @@ import re2
 from refinery.transforms.filter.toxic.lexicon import Hit, Lexicon, char_starts
 
 SHORTEST, SHORTEST_SPACED = 4, 3  # letters of an entry; spaced letters are a sign by themselves, so fewer suffice
+MOST_WEIGHTS = 1 << 16  # tokens of at most 128 characters: some 10 MB
 LONGEST = 64  # characters of a token, letters of a spaced run; what is longer is no word
 # Letters and signs that stand for the first of their set; l goes with i and v with u, as 1 and µ may be either.
 SHAPES = """
@@ -31,11 +32,12 @@ SHAPE = {ord(other): shape[0] for shape in SHAPES.split() for other in shape[1:]
 ENCLOSED = {first + i: SHAPE.get(97 + i, chr(97 + i)) for first in (0x1F150, 0x1F170, 0x1F1E6) for i in range(26)}
 SHAPE |= ENCLOSED
 VISIBLE = ENCLOSED | dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF))
-# Invisible characters, full width, enclosed and mathematical letters; joiners, which other scripts need, inside Latin.
+# Invisible characters, full width, enclosed and mathematical letters.
 UNFOLDED = re.compile(
     "[\u00ad\u200b\u2060\ufeff\uff21-\uff3a\uff41-\uff5a\u249c-\u24e9\U0001d400-\U0001d7ff\U0001f110-\U0001f1ff]"
-    "|(?<=[a-z])[\u200c\u200d](?=[a-z])"
 )
+JOINERS = "\u200c\u200d"  # which other scripts need: only between Latin letters
+UTF8_LENGTH = {0xC2: 2, 0xE2: 3, 0xEF: 3, 0xF0: 4}
 MASK = "*"
 
 
@@ -50,10 +52,22 @@ def _any(letters: str, times: int) -> bytes:
     return rb"(?:" + b"|".join(letter.encode() * times for letter in letters) + rb")"
 
 
+def _changed_by_folding() -> bytes:
+    """A pattern over UTF-8: runs of characters beyond ASCII, each of which str.casefold changes."""
+    last_bytes: dict[bytes, list[bytes]] = defaultdict(list)
+    for point in range(0x80, 0x20000):
+        letter = chr(point)
+        if letter.casefold() != letter:
+            *first, last = letter.encode()
+            last_bytes[bytes(first)].append(rb"\x%02x" % last)
+    sequences = (re2.escape(first) + b"[" + b"".join(last) + b"]" for first, last in sorted(last_bytes.items()))
+    return b"(?:" + b"|".join(sequences) + b")+"
+
+
+GAPS = " \t._/|~,'’·•-*"
 GAP = r"(?:[ \t._/|~,'’·•-]{1,3}| ?\* ?)"
 SPACED = re.compile(rf"[^\W_](?:{GAP}(?:[^\W_]|[@$!])){{2,{LONGEST}}}(?![^\W_])")
-TOKEN = re.compile(r"[\w@$!|+*~.\u0300-\u036f¢€£-]")
-PART = re.compile(r"[^\W_]")
+TOKEN = re.compile(r"[\w@$!|+*~.\u0300-\u036f¢€£-]*")
 LETTER = re.compile(r"[^\W_]|[@$!]")
 BYTE_GAP = rb"(?:(?:[ \t._/|~,'-]|\xe2\x80[\x99\xa2]|\xc2\xb7){1,3}| ?\* ?)"
 CHAR = rb"(?:[a-z0-9@$!]|[\xc3-\xd6][\x80-\xbf])"
@@ -63,6 +77,7 @@ MAY_UNFOLD = _compile(  # the same in UTF-8, by first bytes
     rb"\xc2\xad|\xe2\x80[\x8b-\x8d]|\xe2\x81\xa0|\xef\xbb\xbf|\xef\xbd[\x81-\x9a]|\xef\xbc[\xa1-\xba]|\xf0\x9d[\x90-\x9f]"
     rb"|\xe2\x92[\x9c-\xbf]|\xe2\x93[\x80-\xa9]|\xf0\x9f[\x84-\x87]"
 )
+CASED = _compile(_changed_by_folding())
 SIGNS = (
     rb"(?:^|[^a-z0-9])[a-z0-9@$]" + BYTE_GAP + rb"[a-z0-9@$!]" + BYTE_GAP + rb"[a-z0-9@$!](?:$|[^a-z0-9])",  # f u c k
     rb"[\xd0-\xd2][\x80-\xbf]" + BYTE_GAP + CHAR + BYTE_GAP + CHAR + BYTE_GAP,
@@ -89,11 +104,21 @@ class Skeletons:
     """Entries by skeleton.
 
     words: skeleton with runs made one -> (skeleton, weight) of the entries of one word. masked: (first letter, length)
-    -> (word, weight), for words with stars in them.
+    -> (word, weight), for words with stars in them. weights: of tokens met so far, MOST_WEIGHTS at most.
     """
 
     words: Mapping[str, Sequence[tuple[str, float]]]
     masked: Mapping[tuple[str, int], Sequence[tuple[str, float]]]
+    weights: dict[str, float] = field(default_factory=dict)
+
+    def weight(self, token: str) -> float:
+        """Of the entry that a token is in disguise, 0.0 for none; most tokens with a sign are met again and again."""
+        known = self.weights.get(token)
+        if known is None:
+            if len(self.weights) >= MOST_WEIGHTS:
+                self.weights.clear()
+            known = self.weights[token] = _weight(token, self, SHORTEST) or _masked(token, self)
+        return known
 
 
 def skeleton(text: str) -> str:
@@ -119,24 +144,48 @@ def make_skeletons(lexicon: Lexicon) -> Skeletons:
     return Skeletons(words, masked)
 
 
+def fold(text: str) -> tuple[str, bytes]:
+    """`unfold(text.casefold())` and its UTF-8, several times as fast where few letters are beyond ASCII: folding works
+    letter by letter, so that only those are looked at which it changes. Raises UnicodeEncodeError for lone surrogates.
+    """
+    if text.isascii():
+        text = text.lower()
+        return text, text.encode()
+    data = text.encode().lower()
+    pieces, at = [], 0
+    for match in CASED.finditer(data):
+        pieces += [data[at : match.start()], match[0].decode().casefold().encode()]
+        at = match.end()
+    data = _unfold(b"".join([*pieces, data[at:]]) if at else data)
+    return data.decode(), data
+
+
 def unfold(text: str) -> str:
     """A case-folded text with compatibility forms of letters as letters and without invisible characters; mostly `text`
     itself."""
-    if text.isascii() or not MAY_UNFOLD.search(text.encode()):
-        return text
-    return UNFOLDED.sub(_unfold_one, text)
+    return text if text.isascii() else _unfold(text.encode()).decode()
 
 
-def _unfold_one(found: re.Match[str]) -> str:
-    return unicodedata.normalize("NFKC", found[0].translate(VISIBLE)).casefold()
+def _unfold(data: bytes) -> bytes:
+    pieces, at = [], 0
+    for match in MAY_UNFOLD.finditer(data):
+        start, end = match.start(), match.start() + UTF8_LENGTH[data[match.start()]]
+        letter = data[start:end].decode()
+        inside_latin = data[start - 1 : start].islower() and data[end : end + 1].islower()  # of ASCII, as bytes are
+        if inside_latin if letter in JOINERS else UNFOLDED.match(letter):
+            pieces += [data[at:start], unicodedata.normalize("NFKC", letter.translate(VISIBLE)).casefold().encode()]
+            at = end
+    return b"".join([*pieces, data[at:]]) if at else data
 
 
-def find_obfuscated(text: str, skeletons: Skeletons, language: str, plain: Iterable[Hit]) -> list[Hit]:
-    """Entries in disguise in a case-folded text, but where a hit of `plain` is. In order. Linear.
+def find_obfuscated(
+    text: str, skeletons: Skeletons, language: str, plain: Iterable[Hit], data: bytes | None = None
+) -> list[Hit]:
+    """Entries in disguise in a case-folded text, but where a hit of `plain` is. In order. Linear. data: its UTF-8.
 
     A sign costs about 10 microseconds. Raises UnicodeEncodeError for lone surrogates.
     """
-    data = text.encode()
+    data = text.encode() if data is None else data
     known = {hit.start for hit in plain}
     found: list[Hit] = []
     end = 0
@@ -144,27 +193,30 @@ def find_obfuscated(text: str, skeletons: Skeletons, language: str, plain: Itera
     for at in char_starts(text, data, pattern.finditer(data)):
         if at < end:
             continue
-        for start, stop, weight in _disguises(text, at, skeletons):
-            end = max(end, stop)
-            if weight and not any(place in known for place in range(start, stop)):
-                found.append(Hit(start, stop, weight))
+        first = at if text[at].isalnum() or text[at] in "@$!" else at + 1
+        spaced = SPACED.match(text, first) if text[first + 1 : first + 2] in GAPS else None
+        if spaced and (first == 0 or not text[first - 1].isalnum()):
+            hits = list(_spaced(spaced, skeletons))
+        else:
+            hits = [_token(text, at, first, skeletons)]
+        end = max(end, hits[-1].end)
+        found += [hit for hit in hits if hit.weight and known.isdisjoint(range(hit.start, hit.end))]
     return found
 
 
-def _disguises(text: str, at: int, skeletons: Skeletons) -> Iterator[Hit]:
-    """What stands at a sign: the spaced run or the token, with weight 0.0 where it is no entry."""
-    first = at if PART.match(text, at) or text[at] in "@$!" else at + 1
-    spaced = SPACED.match(text, first)
-    if spaced and (first == 0 or not PART.match(text, first - 1)):
-        yield from _spaced(spaced, skeletons)
-        return
-    start = stop = min(first, len(text) - 1)
-    while start > 0 and first - start < LONGEST and TOKEN.match(text, start - 1):
-        start -= 1
-    while stop < len(text) and stop - first < LONGEST and TOKEN.match(text, stop):
-        stop += 1
+def _token(text: str, at: int, first: int, skeletons: Skeletons) -> Hit:
+    """The token around a sign, with weight 0.0 where it is no entry."""
+    middle = min(first, len(text) - 1)
+    start = middle - _token_length(text[max(0, first - LONGEST) : middle][::-1])
+    stop = middle + _token_length(text[middle : first + LONGEST])
     token = text[start:stop].strip("!|+.~-_")
-    yield Hit(start, max(stop, at + 1), _weight(token, skeletons, SHORTEST) or _masked(token, skeletons))
+    return Hit(start, max(stop, at + 1), skeletons.weight(token))
+
+
+def _token_length(text: str) -> int:
+    """Characters at the beginning that are part of a token."""
+    found = TOKEN.match(text)
+    return found.end() if found else 0
 
 
 def _spaced(found: re.Match[str], skeletons: Skeletons) -> Iterator[Hit]:

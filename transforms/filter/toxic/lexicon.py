@@ -58,6 +58,7 @@ def _marks() -> str:
 
 
 WORD = re.compile(f"[{UNSPACED}]|(?:[^\\W{UNSPACED}]|(?![{UNSPACED}])[{_marks()}])+")
+ASCII_WORD = re.compile(rb"[a-z0-9_]+")
 ONE_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
@@ -130,40 +131,62 @@ def _head(words: tuple[str, ...]) -> str:
 
 
 def _hint(entries: Iterable[tuple[str, ...]]) -> Any:
-    """A pattern that misses no entry: ASCII heads between ASCII boundaries, others as bare substrings.
+    """A pattern that misses no entry: ASCII heads between ASCII boundaries, with the second word of what is a phrase
+    throughout ("to" begins one, and is in every sentence); others as bare substrings.
 
     Where there are more heads than RE2 takes, every word may begin an entry.
     """
-    heads = sorted({_head(words) for words in entries})
-    bounded = b"|".join(head.encode() for head in heads if head.isascii())
+    known = list(entries)
+    heads = sorted({_head(words) for words in known})
+    alone = {words[0][:LONGEST_WORD] for words in known if len(words) == 1}
+    phrases = sorted(
+        {
+            (_head(words), words[1][:LONGEST_WORD])
+            for words in known
+            if len(words) > 1 and _head(words).isascii() and _head(words) not in alone
+        }
+    )
+    bounded = b"|".join(head.encode() for head in sorted(alone) if head.isascii())
     bare = [re2.escape(head.encode()) for head in heads if not head.isascii()]
     options = re2.Options()
     options.max_mem = HINT_MEMORY
     options.log_errors = False
     options.encoding = re2.Options.Encoding.LATIN1
     whole = [rb"\b(?:" + bounded + rb")\b"] if bounded else []
+    if phrases:
+        pairs = (first.encode() + rb"\b[^a-z0-9_]*" + re2.escape(second.encode()) for first, second in phrases)
+        whole.append(rb"\b(?:" + b"|".join(pairs) + rb")")
     try:
         return re2.compile(b"|".join([*whole, *bare]) or rb"[^\x00-\xff]", options)
     except re2.error:
         return re2.compile(rb"\b[a-z0-9_]+|[\x80-\xff]+", options)
 
 
-def find_hits(text: str, lexicon: Lexicon) -> list[Hit]:
-    """Entries in a case-folded text, in order and without overlap: at each place the longest.
+def find_hits(text: str, lexicon: Lexicon, data: bytes | None = None) -> list[Hit]:
+    """Entries in a case-folded text, in order and without overlap: at each place the longest. data: its UTF-8.
 
     Cost: linear in the text; per candidate the words of the longest entry. Raises UnicodeEncodeError for lone
     surrogates.
     """
-    data = text.encode()
+    data = text.encode() if data is None else data
     found: list[Hit] = []
     end = 0
-    for start in char_starts(text, data, lexicon.hint.finditer(data)):
+    for start in char_starts(text, data, _candidates(data, lexicon.hint)):
         if start >= end and _begins_word(text, start):
             hit = _entry_at(text, start, lexicon)
             if hit is not None:
                 end = hit.end
                 found.append(hit)
     return [hit for hit in found if hit.weight > 0]
+
+
+def _candidates(data: bytes, hint: Any) -> Iterator[Any]:
+    """Matches of the hint; after a phrase the search goes on behind its first word, where another entry may begin."""
+    at = 0
+    while match := hint.search(data, at):
+        yield match
+        word = ASCII_WORD.match(data, match.start())
+        at = word.end() if word else match.end()
 
 
 def char_starts(text: str, data: bytes, matches: Iterable[Any]) -> Iterator[int]:

@@ -1,6 +1,7 @@
 import random
 import re
 import time
+import unicodedata
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.toxicity import DISGUISES, WORDS
-from refinery.transforms.filter.toxic.folding import find_obfuscated, make_skeletons, skeleton, unfold
+from refinery.transforms.filter.toxic.folding import (
+    UNFOLDED,
+    VISIBLE,
+    find_obfuscated,
+    fold,
+    make_skeletons,
+    skeleton,
+    unfold,
+)
 from refinery.transforms.filter.toxic.lexicon import built_in, find_hits, make_lexicon
 
 LEXICON = make_lexicon(built_in("en").items())
@@ -96,3 +105,39 @@ def test_random_prose_is_clean() -> None:
     listed = "the of river stone wheel carries 1990 winter, garden. it's 3rd co-op U.K. don't A4 r2d2"
     words = re.split(" ", listed)
     assert found(" ".join(chosen.choices(words, k=5_000))) == []
+
+
+def fold_by_letter(text: str) -> str:
+    """The definition: case folded, then letters unfolded, joiners only between Latin letters."""
+    folded = text.casefold()
+    made = []
+    for at, letter in enumerate(folded):
+        before, after = folded[at - 1 : at] if at else "", folded[at + 1 : at + 2]
+        if letter in "\u200c\u200d":
+            changes = "a" <= before <= "z" and "a" <= after <= "z"
+        else:
+            changes = bool(UNFOLDED.match(letter))
+        made.append(unicodedata.normalize("NFKC", letter.translate(VISIBLE)).casefold() if changes else letter)
+    return "".join(made)
+
+
+def test_every_letter_is_folded_as_it_is_alone() -> None:
+    points = [point for point in range(0x110000) if not 0xD800 <= point < 0xE000]
+    for first in range(0, len(points), 5000):
+        text = " ".join(map(chr, points[first : first + 5000]))
+        assert fold(text) == (fold_by_letter(text), fold_by_letter(text).encode())
+
+
+@given(st.text(st.sampled_from("aZéÉßİ\u200c\u200d\u00adＦ𝐅🄵ｆ \ufeff漢")))
+def test_folding_is_unfolding_of_the_folded_case(text: str) -> None:
+    assert fold(text) == (fold_by_letter(text), fold_by_letter(text).encode())
+    assert unfold(text.casefold()) == fold_by_letter(text)
+
+
+def test_weights_of_tokens_are_forgotten_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered decides nothing, and does not grow with the corpus."""
+    monkeypatch.setattr("refinery.transforms.filter.toxic.folding.MOST_WEIGHTS", 3)
+    skeletons = make_skeletons(LEXICON)
+    tokens = ["f4ck", "b4ck", "sh1t", "sh1p", "d0ck", "f4ck"]
+    assert [skeletons.weight(token) for token in tokens] == [make_skeletons(LEXICON).weight(token) for token in tokens]
+    assert len(skeletons.weights) <= 3

@@ -50,3 +50,18 @@ def test_endings_are_known() -> None:
         for language, listed in lists.items():
             for rule in re.findall(r"/(\w+)", listed):
                 assert rule in data.ENDINGS[""] | data.ENDINGS.get(language, {})
+
+
+def test_phrases_and_words_inside_of_them_are_found() -> None:
+    """The hint asks for the second word of a phrase; what begins behind the first word of one is still found."""
+    lexicon = make_lexicon([("to retard", 0.0), ("retard", 3.0), ("go to hell", 1.0), ("hell", 0.5), ("漢字", 1.0)])
+    for text, hits in {
+        "go to the retard": ["retard"],
+        "to retard": [],
+        "go to, well, hell": ["hell"],
+        "go to\n\n hell": ["go to hell".replace(" hell", "\n\n hell")],
+        "to to retard retard": ["retard"],
+        "goto hell": ["hell"],
+        "a漢字": ["漢字"],
+    }.items():
+        assert [text[hit.start : hit.end] for hit in find_hits(text, lexicon)] == hits, text
