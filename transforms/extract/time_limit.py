@@ -35,7 +35,12 @@ def _report_all_but_time_up(unraisable: "sys.UnraisableHookArgs") -> None:
         _report_unraisable(unraisable)
 
 
-sys.unraisablehook = _report_all_but_time_up
+def _hide_time_up() -> None:
+    """From the first limited call on: an import changes nothing, and comes before whoever else reports."""
+    global _report_unraisable
+    if sys.unraisablehook is not _report_all_but_time_up:
+        _report_unraisable, sys.unraisablehook = sys.unraisablehook, _report_all_but_time_up
+
 
 _set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_async_exc.argtypes = (ctypes.c_ulong, ctypes.py_object)
@@ -63,6 +68,7 @@ class _Watchdog:
     def add(self, watch: _Watch) -> None:
         with self.changed:
             if not self.started:
+                _hide_time_up()
                 threading.Thread(target=self._run, name="time-limit", daemon=True).start()
                 self.started = True
             self.watches.append(watch)

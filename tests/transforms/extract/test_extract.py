@@ -182,12 +182,18 @@ def test_markup_that_leads_the_forecast_astray_is_found_in_the_tree() -> None:
     assert reason_of(page, engine="resiliparse") == "too-deep"
 
 
+# A call that is cut off may leave a file of its library open.
+CUT_OFF = pytest.mark.filterwarnings("ignore:.*unclosed file:ResourceWarning")
+
+
+@CUT_OFF
 @pytest.mark.parametrize("name", ["nested div", "huge attribute", "unclosed comment", "entities", "unclosed p"])
 def test_hostile_pages_do_not_hang_trafilatura(name: str) -> None:
     result = extract_document(raw(HOSTILE[name][0]), ExtractParams(engine="trafilatura", seconds=2))
     assert isinstance(result, Drop | Document)
 
 
+@CUT_OFF
 def test_trafilatura_has_its_time_only() -> None:
     page = "<html><body>" + "<div>some words here, and more</div>" * 100_000
     assert reason_of(page, engine="trafilatura", seconds=0.3) == "extraction-timeout"

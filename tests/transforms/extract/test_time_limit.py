@@ -68,6 +68,7 @@ def test_other_errors_of_finalizers_are_still_reported(monkeypatch: pytest.Monke
         def __del__(self) -> None:
             raise KeyError("in a finalizer")
 
+    call_within(1, lambda: "the hook is in place")
     reported: list[type[BaseException]] = []
     monkeypatch.setattr(time_limit, "_report_unraisable", lambda unraisable: reported.append(unraisable.exc_type))
     Raises()
