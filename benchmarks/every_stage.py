@@ -103,9 +103,8 @@ def read_rows(output: Path) -> dict[str, Row]:
 
 def kept_documents(output: Path) -> list[Document]:
     """What phase 1 kept."""
-    names = ("id", "text", "url", "source", "origin", "position")
     rows = [row for path in (output / "work/documents").glob("*.parquet") for row in pq.read_table(path).to_pylist()]
-    return [Document(*(row[name] for name in names), meta=json.loads(row["meta"])) for row in rows]
+    return [Document(**row | {"meta": json.loads(row["meta"])}) for row in rows]
 
 
 def print_alone(recipe_path: Path, docs: list[Document]) -> None:
