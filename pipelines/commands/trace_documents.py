@@ -240,9 +240,7 @@ class _Tracer:
         ends = {id_ for row in removed if (id_ := self._last(row)) is not None}
 
         unfinished = self._find_documents(replace(wanted, id=wanted.id | {bytes.fromhex(id_) for id_ in ends}))
-        shown = frozenset(
-            address for url in wanted.url for address in (url, redact_address(url))
-        )  # older corpora: as is
+        shown = wanted.url | {redact_address(url) for url in wanted.url}  # older corpora have them as they were
         origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
             Rejected(_doc(row), row["stage"], row["reason"], row.get("found") or "")

@@ -37,13 +37,13 @@ def redact_address(url: str) -> str:
     url = url.encode("utf-8", "replace").decode()
     url = USER.sub(rf"\1{REDACTED}@", url)
     url = PARAMETER.sub(_parameter, url)
-    user, at, rest = url.partition(f"{REDACTED}@")
+    user, at, rest = url.partition(f"{REDACTED}@")  # which is no e-mail address: the host stays
     url = EMAIL.sub(REDACTED, url) if not at or "/" in user.rstrip("/") else user + at + EMAIL.sub(REDACTED, rest)
     data = url.encode()
     for start, end, _rule in reversed(find(data, NOTHING_OFF)):
         if data[start:end] != REDACTED.encode():
             data = data[:start] + REDACTED.encode() + data[end:]
-    return data.decode()
+    return data.decode("utf-8", "replace")  # a rule reads so many bytes, which may end inside a character
 
 
 def _parameter(match: "re2._Match[str]") -> str:

@@ -86,7 +86,7 @@ class Stage(Generic[P]):
     name: in the funnel, in kebab-case. version: raised whenever the same parameters give other output for any text;
     part of the fingerprint. summary: one sentence. params: its parameter class. judge: the pure function, called as
     judge(document, params=…) -> Document | Drop, or judge(document, resource, params=…) with what `prepare(params)`
-    builds once per worker (a model, a compiled list); with `splits` it returns an iterable of documents, or Drop.
+    builds once per process (a model, a compiled list); with `splits` it returns an iterable of documents, or Drop.
     Without `splits` either answer may come in a Finding, whose names are counted in the funnel and listed,
     or in a Scored, whose numbers are counted in the funnel as distributions.
     A stage without judge is a composite that phases know how to place.

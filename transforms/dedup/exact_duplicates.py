@@ -53,7 +53,7 @@ def capture_batches(
 ) -> Iterator[KeyedBatch]:
     """A part's header -> its best CAPTURE row of every address, by range of address.
 
-    Reference corpora send nothing: only the run's own captures are compared. 88 bytes per distinct address cross the
+    Reference corpora send nothing: only the run's own captures are compared. 76 bytes per distinct address cross the
     shuffle. Memory: the rows of the part.
     """
     if parts.is_reference(part):

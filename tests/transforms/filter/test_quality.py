@@ -53,6 +53,16 @@ def test_classifier_text(text: str, line: str) -> None:
     assert classifier_text(text, 4 if text == "abcdef" else 100) == line
 
 
+def test_every_mark_and_nothing_else_stands_apart() -> None:
+    points = [chr(point) for point in range(0x110000)]
+    for first in range(0, len(points), 50_000):
+        text = "a".join(points[first : first + 50_000])
+        line = text.lower().replace("\0", " ")
+        for mark in PUNCTUATION:
+            line = line.replace(mark, f" {mark} ")
+        assert classifier_text(text, 200_000) == " ".join(line.split()).encode("utf-8", "replace").decode()
+
+
 @given(st.text())
 def test_classifier_text_is_one_line_without_labels(text: str) -> None:
     line = classifier_text(text, 1000)
