@@ -71,7 +71,8 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
         if isinstance(main, Drop):
             return main
         text = main
-    text = clean_text(text, from_html=raw.is_html)
+    # Of pages the engine `blocks` has collapsed all runs of spaces but those of code and empty cells.
+    text = clean_text(text, from_html=raw.is_html and params.engine != "blocks")
     if len(text) < params.min_chars:
         return Drop("empty")
     return Document(document_id(text), text, raw.url, raw.source, raw.origin, raw.position, raw.meta)
@@ -123,7 +124,7 @@ def weights_files(params: ExtractParams) -> tuple[str, ...]:
 
 EXTRACT = Stage(
     name="extract",
-    version=2,
+    version=3,
     summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
     params=ExtractParams,
     judge=extract_document,

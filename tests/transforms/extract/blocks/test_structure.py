@@ -66,6 +66,45 @@ def test_formulas_in_alternative_texts_and_without_tex() -> None:
     assert blocks("<p><math><mi>x</mi><mo>=</mo><mn>1</mn></math>") == ["x=1"]
 
 
+def test_mathjax_3_has_its_formula_once() -> None:
+    shown = "<mjx-math>x2</mjx-math><mjx-assistive-mml><math><mi>x</mi></math></mjx-assistive-mml>"
+    assert blocks(f'<p>Let <mjx-container class="MathJax" jax="CHTML">{shown}</mjx-container> be') == ["Let x be"]
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "markdown"),
+    [
+        # Lines of code that are elements of their own, and two pieces of code.
+        (
+            "<pre><div>a</div><div>  b    c</div></pre><pre>d</pre>",
+            "a\n  b    c\n\nd",
+            "```\na\n  b    c\n```\n\n```\nd\n```",
+        ),
+        # Cells that are paragraphs, empty cells, a row that is longer than the first, another table.
+        (
+            "<table><tr><td></td><th><p>A</p></th></tr><tr><th>r</th><td></td><td><p>5</p></td></tr></table>"
+            "<table><tr><td>1<td>2</table>",
+            "A\nr\t\t5\n\n1\t2",
+            "A\n| r |  | 5 |\n| --- | --- | --- |\n\n| 1 | 2 |\n| --- | --- |",
+        ),
+        ("<table><tr><td></td><th>A<th><p>B</table>", "\tA\tB", "|  | A | B |\n| --- | --- | --- |"),
+        (
+            "<table><tr><td>a<td>b<tr><td>c<td>d<td>e</table>",
+            "a\tb\nc\td\te",
+            "| a | b |  |\n| --- | --- | --- |\n| c | d | e |",
+        ),
+        # Cells of several paragraphs, and tables that are layout.
+        ("<table><tr><td><p>a<p>b<td><p>c</table>", "a\nb\nc", "a\nb\nc"),
+        (f"<table><tr><td><p>{'word ' * 60}<td><p>c</table>", f"{('word ' * 60).strip()}\n\nc", None),
+        ("<table><tr><td><h2>a</h2><td><p>c</table>", "a\nc", "## a\nc"),
+        ("One,<br>two,<br><br>three<br>four", "One,\ntwo,\n\nthree\nfour", "One,\ntwo,\n\nthree\nfour"),
+    ],
+)
+def test_code_and_tables(html: str, text: str, markdown: str | None) -> None:
+    assert everything(html) == text
+    assert markdown is None or everything(html, "markdown") == markdown
+
+
 PAGE = """<h2>Title</h2><p>Words</p><ol start=3><li>three<ul><li>deep</li></ul></li><li>four</li></ol>
 <table><tr><th>k<th>v<tr><td>a|b<td>1</table><pre>x = 1
   y</pre><blockquote><p>said</p></blockquote>"""

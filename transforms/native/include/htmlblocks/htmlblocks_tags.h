@@ -296,7 +296,7 @@ static uint32_t effects_of(const State *s, const Element *element, uint32_t flag
     if ((hidden || aria) && !(flags & (BLOCK | CELL)))
         effects |= 1u << IN_ASIDE;
     if (flags & MUTED || has(values[A_CLASS], "katex-html") || has(values[A_CLASS], "headerlink")
-        || (values[A_CLASS].size >= 7 && !memcmp(values[A_CLASS].at, "MathJax", 7)))
+        || (!(flags & FORMULA) && values[A_CLASS].size >= 7 && !memcmp(values[A_CLASS].at, "MathJax", 7)))
         effects |= 1u << (kind == E_A ? IN_ASIDE : IN_MUTED);
     (void)s;
     return effects;
@@ -357,6 +357,11 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
         begin_cell(s);
     if (open.kind == E_TR)
         open.number = ++s->rows;
+    for (int level = s->kinds[E_TR] && flags & CELL ? s->depth - 1 : -1; level >= 0 && s->stack[level].kind != E_TABLE; level--)
+        if (s->stack[level].kind == E_TR) {
+            open.number = ++s->stack[level].cells;
+            break;
+        }
     if (open.kind == E_LI) {
         open.number = -1;
         for (int level = s->depth - 1, steps = 0; level >= 0 && steps < 8; level--, steps++) {
