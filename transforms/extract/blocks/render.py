@@ -106,7 +106,8 @@ def _simple_rows(blocks: NDArray[np.int32]) -> frozenset[int]:
 def _adjoins(before: _Part, part: _Part) -> bool:
     if before.row and part.row and before.inside == part.inside:
         rows = before.flags & part.flags & Flag.CELLS
-        return bool(rows) or (before.size <= SHORT and part.size <= SHORT)
+        long = max(before.size, part.size) > SHORT or before.heading or part.heading
+        return bool(rows) or not long
     return bool(before.lists and part.item)
 
 

@@ -37,6 +37,11 @@ def everything(html: str, output: Output = "text", list_bullets: bool = True) ->
         ('<p>see <span style="display: none">no</span><i aria-hidden="true">x</i>yes', ["see yes"]),
         ("<ul><li>a<ul><li>b</ul><li>c</ul>", ["a", "b", "c"]),
         ("<b>one<p>two</b>three</p>", ["one", "twothree"]),
+        ("<p>x<noscript><iframe src=y /></noscript><p>y<noscript><iframe></iframe>z</noscript>", ["x", "y", "z"]),
+        ("<p>x<iframe>no</iframe><p>y<iframe /><p>z", ["x", "y", "z"]),
+        ('<main>x</main><div hidden id="S:0"><p>streamed</div><p hidden>y', ["x", "streamed", "y"]),
+        ('<p>a <dfn>word<span id="w-tooltip">said of it</span></dfn> and<i role=tooltip>no</i>', ["a word and"]),
+        ('<p><span class="d-none">$begin$</span>yes', ["yes"]),
         ("text of a page\r\n without   markup", ["text of a page without markup"]),
         ("", []),
         ("<p> \u00a0\u200b </p>", []),
@@ -96,7 +101,7 @@ def test_mathjax_3_has_its_formula_once() -> None:
         # Cells of several paragraphs, and tables that are layout.
         ("<table><tr><td><p>a<p>b<td><p>c</table>", "a\nb\nc", "a\nb\nc"),
         (f"<table><tr><td><p>{'word ' * 60}<td><p>c</table>", f"{('word ' * 60).strip()}\n\nc", None),
-        ("<table><tr><td><h2>a</h2><td><p>c</table>", "a\nc", "## a\nc"),
+        ("<table><tr><td><h2>a</h2><td><p>c</table>", "a\n\nc", "## a\n\nc"),
         ("One,<br>two,<br><br>three<br>four", "One,\ntwo,\n\nthree\nfour", "One,\ntwo,\n\nthree\nfour"),
     ],
 )

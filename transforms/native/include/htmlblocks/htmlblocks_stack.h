@@ -28,7 +28,7 @@ typedef struct {
 } Extra;
 
 typedef struct {
-    const uint8_t *start, *at, *end, *last_source;
+    const uint8_t *start, *at, *end, *last_source, *iframe_end; /* of the next </iframe> */
     Open stack[MOST_OPEN];
     int depth, overflow, failed, extras, rows;
     int effects[EFFECTS], kinds[E_KINDS];
