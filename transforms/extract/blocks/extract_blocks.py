@@ -19,9 +19,9 @@ MOST_NODES = 10_000
 
 
 def extract_blocks(
-    html: str, url: str, model: Model, output: Output, list_bullets: bool, max_blocks: int
+    html: str | bytes, url: str, model: Model, output: Output, list_bullets: bool, max_blocks: int
 ) -> str | None:
-    """Main text of `html` (without lone surrogates), "" when there is none, None for more than `max_blocks` blocks.
+    """Main text of `html` (without lone surrogates, or UTF-8), "" for none, None for more than `max_blocks` blocks.
 
     Linear in the page.
 

@@ -112,14 +112,15 @@ class Page:
         return self.text[self.blocks[number, Column.START] : self.blocks[number, Column.END]].decode()
 
 
-def parse_page(html: str, url: str, most: int = MOST_BLOCKS) -> Page:
-    """`html` (without lone surrogates) in blocks. Linear, about 300 MB/s on real pages.
+def parse_page(html: str | bytes, url: str, most: int = MOST_BLOCKS) -> Page:
+    """`html` (without lone surrogates, or UTF-8) in blocks. Linear, about 500 MB/s on real pages.
 
     most: where a page has more blocks, parsing stops behind the next one, so that memory has a bound.
     """
     text, blocks, groups, elements, extras, body = htmlblocks.parse(html, most)
-    values = np.array(_address_values(url) + _page_values(extras, body, len(html)), np.float32)
-    arrays = Arrays(blocks, groups, elements, values.view(np.uint32), _title_hashes(extras), len(html))
+    characters = len(html) if isinstance(html, str) else htmlblocks.utf8_length(html)
+    values = np.array(_address_values(url) + _page_values(extras, body, characters), np.float32)
+    arrays = Arrays(blocks, groups, elements, values.view(np.uint32), _title_hashes(extras), characters)
     table = np.frombuffer(blocks, np.int32).reshape(-1, htmlblocks.BLOCK_COLUMNS)
     return Page(text, table, extras, arrays)
 

@@ -13,7 +13,10 @@ Output = Literal["text", "markdown"]
 SHORT = 200  # a cell of more characters is a part of a layout (LONG_CELL of the kernel)
 
 
-KEPT = (Column.HEADING, Column.LIST, Column.ITEM, Column.ROW, Column.SIZE)
+WANTED = [
+    Column.START, Column.END, Column.ELEMENT, Column.FLAGS, Column.CELL,
+    Column.HEADING, Column.LIST, Column.ITEM, Column.ROW, Column.SIZE,
+]  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -59,24 +62,28 @@ def _parts(page: Page, numbers: NDArray[np.intp]) -> list[_Part]:
     nested = bool(((flags & Flag.PRE) != 0).any() or blocks[numbers, Column.ROW].any())
     inside = _inside(page.elements) if nested else []
     simple = _simple_rows(blocks) if nested else frozenset()
-    text, parts = page.text, list[_Part]()
-    for row in blocks[numbers].tolist():
-        said = text[row[Column.START] : row[Column.END]].decode()
-        around = inside[row[Column.ELEMENT]] if nested and row[Column.ELEMENT] >= 0 else -1
-        cell, bits = row[Column.CELL], row[Column.FLAGS]
-        before = parts[-1] if parts else None
+    text, parts, pieces = page.text, list[_Part](), list[str]()
+    before: _Part | None = None  # whose text is still in pieces
+    for start, end, element, bits, cell, heading, lists, item, row, size in blocks[numbers[:, None], WANTED].tolist():
+        said = text[start:end].decode()
+        around = inside[element] if nested and element >= 0 else -1
         if before is not None and before.flags & bits & Flag.PRE and before.inside == around >= 0:
-            before.text += "\n" + said
+            pieces.append("\n" + said)
             continue
-        if row[Column.ROW] in simple:
+        if row in simple:
             said, last = said.replace("\n", " "), cell + said.count("\t")
-            if before is not None and before.row == row[Column.ROW]:
-                before.text += "\t" * (cell - before.cell) + said
+            if before is not None and before.row == row:
+                pieces.append("\t" * (cell - before.cell) + said)
                 before.cell = last
                 continue
             cell, bits, said = last, bits | Flag.CELLS, "\t" * (cell - 1) + said
-        heading, lists, item, number, size = (row[column] for column in KEPT)
-        parts.append(_Part(said, bits, heading, lists, item, number, cell, around, size))
+        if before is not None:
+            before.text = "".join(pieces)
+        before = _Part("", bits, heading, lists, item, row, cell, around, size)
+        parts.append(before)
+        pieces = [said]
+    if before is not None:
+        before.text = "".join(pieces)
     return parts
 
 

@@ -56,7 +56,8 @@ def _is_structure(blocks: NDArray[np.int32], probabilities: NDArray[np.int32]) -
     flags, size, symbols = (blocks[:, column] for column in (Column.FLAGS, Column.SIZE, Column.SYMBOLS))
     like_code = (symbols >= LEAST_SYMBOLS) & (symbols >= size // LEAST_SHARE) & (symbols <= size // MOST_SHARE)
     items = (blocks[:, Column.LIST] > 0) & (probabilities >= DOUBTFUL_ITEM)
-    return ((flags & (Flag.PRE | Flag.CODE | Flag.CELLS)) != 0) | items | like_code
+    marked: NDArray[np.bool_] = (flags & (Flag.PRE | Flag.CODE | Flag.CELLS)) != 0
+    return marked | items | like_code
 
 
 def drop_trailing_links(page: Page, probabilities: NDArray[np.int32], kept: NDArray[np.bool_]) -> NDArray[np.bool_]:

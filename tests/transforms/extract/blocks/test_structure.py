@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refinery.transforms.extract.blocks.page import Page, features, parse_page
 from refinery.transforms.extract.blocks.render import Output, render
@@ -141,4 +143,28 @@ def test_parsing_stops_behind_the_blocks_that_are_wanted() -> None:
     with pytest.raises(ValueError):
         htmlblocks.parse("\ud800", 1)
     with pytest.raises(TypeError):
-        htmlblocks.parse(b"", 1)  # type: ignore[arg-type]
+        htmlblocks.parse(None, 1)  # type: ignore[arg-type]
+
+
+@given(
+    st.binary()
+    | st.lists(st.sampled_from([b"a" * 9, b"\xc3", b"\xa9", b"\xed", b"\xa0", b"\xf0\x9f", b"\x92", b"\xf4"])).map(
+        b"".join
+    )
+)
+def test_bytes_are_utf8_where_python_says_so(data: bytes) -> None:
+    try:
+        expected = len(data.decode())
+    except UnicodeDecodeError:
+        expected = -1
+    assert htmlblocks.utf8_length(data) == expected
+    if expected < 0:
+        with pytest.raises(ValueError, match="not UTF-8"):
+            htmlblocks.parse(data, 1)
+
+
+@given(st.text())
+def test_a_page_is_the_same_as_text_and_as_bytes(html: str) -> None:
+    html = html.encode("utf-8", "ignore").decode()
+    text, data = (parse_page(given, "https://x.org/") for given in (html, html.encode()))
+    assert text.text == data.text and (features(text) == features(data)).all()
