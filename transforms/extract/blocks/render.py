@@ -1,5 +1,6 @@
 """Kept blocks to text or Markdown: headings, lists, tables, code and line breaks stay what they are."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,7 @@ from refinery.transforms.extract.blocks.page import Column, Element, Flag, Page
 
 Output = Literal["text", "markdown"]
 
+TAB, BAR = "\t", "\\|"
 SHORT = 200  # a cell of more characters is a part of a layout (LONG_CELL of the kernel)
 
 
@@ -34,6 +36,16 @@ class _Part:
     size: int
 
 
+@dataclass(slots=True)
+class _Table:
+    """A table in Markdown: where its first row stands in the output, cells of that, most cells of a row, last row."""
+
+    head: int
+    cells: int
+    width: int
+    last: _Part
+
+
 def render(page: Page, kept: NDArray[np.bool_], output: Output, list_bullets: bool) -> str:
     """The text of the kept blocks: a blank line between paragraphs, none between items of a list or rows of a table.
 
@@ -41,28 +53,35 @@ def render(page: Page, kept: NDArray[np.bool_], output: Output, list_bullets: bo
     row has one line if each of its cells has one short block. markdown: "#" before headings, "-" or a number before
     items, "|" around cells, fences around code, ">" before quotations. Linear.
     """
-    parts = _parts(page, np.flatnonzero(kept))
     lines: list[str] = []
-    for number, part in enumerate(parts):
-        before = parts[number - 1] if number else None
+    before: _Part | None = None
+    table: _Table | None = None
+    for part in _parts(page, np.flatnonzero(kept)):
         if before is not None:
             lines.append("\n" if _adjoins(before, part) else "\n\n")
         if output == "text":
             lines.append((_bullet(part, "• ") if list_bullets else "") + part.text)
         elif part.flags & Flag.CELLS and not part.flags & Flag.PRE:
-            lines.append(_markdown_row(parts, number))
+            cells = part.text.count("\t") + 1
+            if table is None or table.last is not before or table.last.inside != part.inside:
+                _divide(lines, table)
+                table = _Table(len(lines), cells, cells, part)
+            table.width, table.last = max(table.width, cells), part
+            lines.append(f"| {' | '.join(part.text.replace('|', BAR).split(TAB))} |".replace("\n", " "))
         else:
             lines.append(_markdown(part))
+        before = part
+    _divide(lines, table)
     return "".join(lines)
 
 
-def _parts(page: Page, numbers: NDArray[np.intp]) -> list[_Part]:
+def _parts(page: Page, numbers: NDArray[np.intp]) -> Iterator[_Part]:
     blocks = page.blocks
     flags = blocks[numbers, Column.FLAGS]
     nested = bool(((flags & Flag.PRE) != 0).any() or blocks[numbers, Column.ROW].any())
     inside = _inside(page.elements) if nested else []
     simple = _simple_rows(blocks) if nested else frozenset()
-    text, parts, pieces = page.text, list[_Part](), list[str]()
+    text, pieces = page.text, list[str]()
     before: _Part | None = None  # whose text is still in pieces
     for start, end, element, bits, cell, heading, lists, item, row, size in blocks[numbers[:, None], WANTED].tolist():
         said = text[start:end].decode()
@@ -79,12 +98,12 @@ def _parts(page: Page, numbers: NDArray[np.intp]) -> list[_Part]:
             cell, bits, said = last, bits | Flag.CELLS, "\t" * (cell - 1) + said
         if before is not None:
             before.text = "".join(pieces)
+            yield before
         before = _Part("", bits, heading, lists, item, row, cell, around, size)
-        parts.append(before)
         pieces = [said]
     if before is not None:
         before.text = "".join(pieces)
-    return parts
+        yield before
 
 
 def _inside(elements: NDArray[np.int32]) -> list[int]:
@@ -122,22 +141,10 @@ def _bullet(part: _Part, sign: str) -> str:
     return f"{part.item}. " if part.item > 0 else sign if part.item < 0 else ""
 
 
-def _is_row(part: _Part) -> bool:
-    return bool(part.flags & Flag.CELLS) and not part.flags & Flag.PRE
-
-
-def _markdown_row(parts: list[_Part], number: int) -> str:
-    """A row of a table, with the line that divides its head from the rest where it is the first one."""
-    part = parts[number]
-    cells = part.text.replace("|", "\\|").replace("\n", " ").split("\t")
-    if number and _is_row(parts[number - 1]) and parts[number - 1].inside == part.inside:
-        return f"| {' | '.join(cells)} |"
-    stop = number
-    while stop < len(parts) and _is_row(parts[stop]) and parts[stop].inside == part.inside:
-        stop += 1
-    width = max(other.text.count("\t") for other in parts[number:stop]) + 1  # cells beyond those of the head are lost
-    cells += [""] * (width - len(cells))
-    return f"| {' | '.join(cells)} |\n|{' --- |' * width}"
+def _divide(lines: list[str], table: _Table | None) -> None:
+    """Below a table's head the line that divides it from the rest; cells beyond those of the head would be lost."""
+    if table:
+        lines[table.head] += "  |" * (table.width - table.cells) + f"\n|{' --- |' * table.width}"
 
 
 def _markdown(part: _Part) -> str:
