@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.dedup_growth import Prices, cost_of_terabyte
+from benchmarks.extraction_routes import Judged, table
 from benchmarks.language import Text, completed, least_kept
 from benchmarks.made_copies import (
     KINDS,
@@ -187,3 +188,11 @@ def test_scores_of_personal_data():
     rows = [{"text": "", "spans": spans}, {"text": "", "spans": None}, {"text": "", "spans": [], "kind": "recall_only"}]
     found = [(2, 5, "phone"), (6, 8, "phone"), (9, 12, "national_id")]
     assert score(rows, lambda text: found) == {"national_id": (0, 0, 1, 1), "phone": (1, 1, 1, 2)}
+
+
+def test_what_another_engine_would_gain_on_the_least_certain_pages():
+    judged = [Judged(0.9, 1.0, (0.0, 0.0, 0.0)), Judged(0.1, 0.2, (0.6, 0.2, 0.0))]
+    head, _, _, *rows = table(judged, [0.5])
+    assert head.startswith("2 pages, word F1 of blocks 0.6000")
+    assert rows[0] == "| 1 (50%) | 0.10 | trafilatura | 0.200 | 0.600 | 1 | 0 | +0.2000 |"
+    assert rows[2].endswith("| 0.000 | 0 | 1 | -0.1000 |")

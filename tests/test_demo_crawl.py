@@ -40,13 +40,11 @@ OUTCOMES = {
     "other-language": {"language: language-not-allowed"},
     "dummy-text": {"language: language-score", "heuristics: c4-lorem-ipsum"},
     "code": {"heuristics: basic-code-like"},
-    "quoted-code": {"heuristics: c4-curly-bracket", ""},  # extraction may leave the line out
+    "quoted-code": {"heuristics: c4-curly-bracket"},
     "spam": {"heuristics: basic-low-unique-word-ratio"},
     "repetition": {"heuristics: repetition-duplicate-lines", "heuristics: repetition-duplicate-5-grams"},
     "list": {"heuristics: fineweb-few-terminal-lines"},
-    # Of a page of two sentences extraction may keep related links, too, and then it is not short any more.
     "short": {
-        "",
         "heuristics: basic-too-few-characters",
         "heuristics: gopher-too-few-words",
         "heuristics: c4-too-few-sentences",

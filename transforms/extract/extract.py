@@ -10,7 +10,7 @@ from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
 from refinery.transforms.extract.blocks.model import load_model
-from refinery.transforms.extract.charset import decode_page
+from refinery.transforms.extract.charset import decode_page, utf8_or_text
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.main_text import extract_resiliparse, extract_trafilatura, parse_page
 from refinery.transforms.extract.time_limit import call_within
@@ -63,15 +63,15 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
     content = raw.content
     if (len(content) if isinstance(content, bytes) else text_bytes(content)) > params.max_raw_bytes:
         return Drop("too-large")
-    text = decode_page(content, raw.charset, raw.is_html) if isinstance(content, bytes) else content
     if raw.is_html:
-        if isinstance(content, str) and not content.isascii():
-            text = content.encode("utf-8", "ignore").decode()  # without lone surrogates, which no parser takes
-        main = _main_text(text, raw.url, params)
+        main = _main_text(raw, params)
         if isinstance(main, Drop):
             return main
         text = main
-    text = clean_text(text, from_html=raw.is_html)
+    else:
+        text = decode_page(content, raw.charset, is_html=False) if isinstance(content, bytes) else content
+    # Of pages the engine `blocks` has collapsed all runs of spaces but those of code and empty cells.
+    text = clean_text(text, from_html=raw.is_html and params.engine != "blocks")
     if len(text) < params.min_chars:
         return Drop("empty")
     return Document(document_id(text), text, raw.url, raw.source, raw.origin, raw.position, raw.meta)
@@ -93,11 +93,18 @@ def hostile(html: str, params: ExtractParams) -> str:
     return "too-complex" if steps > params.max_steps else ""
 
 
-def _main_text(html: str, url: str, params: ExtractParams) -> str | Drop:
+def _main_text(raw: RawDocument, params: ExtractParams) -> str | Drop:
+    content = raw.content
+    # Text loses its lone surrogates, which no parser takes.
     if params.engine == "blocks":
+        page = utf8_or_text(content, raw.charset) if isinstance(content, bytes) else content.encode("utf-8", "ignore")
         model = load_model(params.weights)
-        text = extract_blocks(html, url, model, params.output, params.list_bullets, params.max_elements)
-        return Drop("too-many-elements") if text is None else text
+        found = extract_blocks(page, raw.url, model, params.output, params.list_bullets, params.max_elements)
+        return Drop("too-many-elements") if found is None else found
+    if isinstance(content, bytes):
+        html = decode_page(content, raw.charset, is_html=True)
+    else:
+        html = content.encode("utf-8", "ignore").decode()
     reason = hostile(html, params)
     if reason:
         return Drop(reason)
@@ -123,7 +130,7 @@ def weights_files(params: ExtractParams) -> tuple[str, ...]:
 
 EXTRACT = Stage(
     name="extract",
-    version=2,
+    version=3,
     summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
     params=ExtractParams,
     judge=extract_document,

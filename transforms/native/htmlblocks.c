@@ -13,6 +13,7 @@
 #include "htmlblocks_tags.h"
 #include "htmlblocks_features.h"
 #include "trees_apply.h"
+#include "utf8.h"
 #include <stdlib.h>
 
 enum { CHUNK = 256 /* blocks whose features are held at a time */ };
@@ -49,6 +50,36 @@ static PyObject *ranges(const State *s)
 
 static const char *bytes_of(const Buffer *buffer) { return buffer->data ? (const char *)buffer->data : ""; }
 
+/* utf8_length(data) -> characters, -1 where `data` is not UTF-8. */
+static PyObject *utf8_length(PyObject *module, PyObject *data)
+{
+    (void)module;
+    if (!PyBytes_Check(data)) {
+        PyErr_SetString(PyExc_TypeError, "data: bytes are needed");
+        return NULL;
+    }
+    const uint8_t *at = (const uint8_t *)PyBytes_AS_STRING(data);
+    return PyLong_FromLongLong(utf8_characters(at, at + PyBytes_GET_SIZE(data)));
+}
+
+/* The UTF-8 of a str or of bytes that are UTF-8, NULL and an exception for anything else. */
+static const char *utf8_of(PyObject *html, Py_ssize_t *size)
+{
+    if (PyUnicode_Check(html))
+        return PyUnicode_AsUTF8AndSize(html, size);
+    if (!PyBytes_Check(html)) {
+        PyErr_SetString(PyExc_TypeError, "html: a str or bytes are needed");
+        return NULL;
+    }
+    const char *bytes = PyBytes_AS_STRING(html);
+    *size = PyBytes_GET_SIZE(html);
+    if (utf8_characters((const uint8_t *)bytes, (const uint8_t *)bytes + *size) < 0) {
+        PyErr_SetString(PyExc_ValueError, "html: bytes given that are not UTF-8");
+        return NULL;
+    }
+    return bytes;
+}
+
 /* parse(html, most) -> (text, blocks, groups, elements, extras, body). It stops behind block `most`. */
 static PyObject *parse_html(PyObject *module, PyObject *args)
 {
@@ -58,11 +89,7 @@ static PyObject *parse_html(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OO", &html, &most) || read_integer(most, "most", 1, MOST_BLOCKS, &limit) < 0)
         return NULL;
-    if (!PyUnicode_Check(html)) {
-        PyErr_SetString(PyExc_TypeError, "html: a str is needed");
-        return NULL;
-    }
-    const char *bytes = PyUnicode_AsUTF8AndSize(html, &size);
+    const char *bytes = utf8_of(html, &size);
     if (!bytes)
         return NULL;
     if (size > MOST_BYTES) {
@@ -217,6 +244,7 @@ static PyMethodDef methods[] = {
     {"score", score_blocks, METH_VARARGS,
      "score(blocks, groups, elements, values, titles, source, features, edges, leaves, depth, out)"},
     {"parse", parse_html, METH_VARARGS, "parse(html, most) -> (text, blocks, groups, elements, extras, body)"},
+    {"utf8_length", utf8_length, METH_O, "utf8_length(data) -> characters, -1: not UTF-8"},
     {NULL, NULL, 0, NULL},
 };
 

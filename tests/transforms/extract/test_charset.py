@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.extract.charset import decode_page, python_codec
+from refinery.transforms.extract.charset import decode_page, python_codec, utf8_or_text
 
 GERMAN = "Über den Wolken müßte die Freiheit grenzenlos schön gewesen sein, sagte Änne."
 RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю."
@@ -108,3 +108,28 @@ def test_a_readable_meta_element_cannot_be_in_utf_16() -> None:
 )
 def test_no_bytes_are_an_error(data: bytes, declared: str) -> None:
     decode_page(data, declared, is_html=True).encode()
+
+
+@pytest.mark.parametrize("header", ["iso-8859-1", "windows-1252", "utf-8", "", "unknown"])
+@pytest.mark.parametrize("meta", ["utf-8", "iso-8859-1", "windows-1251"])
+def test_faultless_utf8_is_utf8_though_the_header_says_otherwise(header: str, meta: str) -> None:
+    """Servers name a single-byte encoding for all files, whatever these say."""
+    page = f'<meta charset="{meta}"><p>{GERMAN}'
+    assert decode_page(page.encode(), header, is_html=True) == page
+
+
+PIECES = [
+    b"\xef\xbb\xbf", b"\xff\xfe", b'<meta charset="utf-8">', b'<meta charset="gbk">', b'<meta charset="latin1">',
+    b"<p>a", b"\xf0\x9f", b"\xed\xa0\x80", GERMAN.encode(), GERMAN.encode("cp1252"), RUSSIAN.encode("koi8-r"),
+    CHINESE.encode("gb18030"),
+]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from(PIECES) | st.binary(max_size=4)).map(b"".join),
+    st.sampled_from(["", "utf-8", "gbk", "latin1"]),
+)
+def test_bytes_that_are_spared_decoding_are_what_it_would_give(data: bytes, declared: str) -> None:
+    page = utf8_or_text(data, declared)
+    text = page.decode() if isinstance(page, bytes) else page
+    assert text == decode_page(data, declared, is_html=True)

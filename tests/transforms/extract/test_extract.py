@@ -46,7 +46,7 @@ def reason_of(content: bytes | str, is_html: bool = True, **values: object) -> s
 @pytest.mark.parametrize("content", [PAGE, PAGE.encode(), PAGE.encode("utf-16")])
 def test_a_page_becomes_its_main_text(content: bytes | str) -> None:
     assert text_of(content).startswith(
-        f"The ferry\n\n{SENTENCES[0]}\n\n{SENTENCES[1]} & more <b>.\n\ndef f(x):\n    return x < 1\n\n"
+        f"The ferry\n\n{SENTENCES[0]}\n\n{SENTENCES[1]} & more <b>.\n\ndef f(x):\n    return  x < 1\n\n"
         f"{SENTENCES[2]}\n\n1. Bring a coat.\n2. Bring a book to read on the way.\n\n{SENTENCES[3]}"
     )
     assert text_of(content, engine="resiliparse") == (

@@ -4,10 +4,12 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
-from refinery.transforms.extract.blocks.model import Model, main_blocks
+from refinery.transforms.extract.blocks.model import Model, choose_blocks, score_blocks
 from refinery.transforms.extract.blocks.page import LINKED_DATA, Column, Flag, Page, parse_page
 from refinery.transforms.extract.blocks.render import Output, render
+from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed
 
 # A page with less text than this may have been built by a script: then what the page says elsewhere is looked at, and
 # taken where it is this many times as long.
@@ -17,9 +19,9 @@ MOST_NODES = 10_000
 
 
 def extract_blocks(
-    html: str, url: str, model: Model, output: Output, list_bullets: bool, max_blocks: int
+    html: str | bytes, url: str, model: Model, output: Output, list_bullets: bool, max_blocks: int
 ) -> str | None:
-    """Main text of `html` (without lone surrogates), "" when there is none, None for more than `max_blocks` blocks.
+    """Main text of `html` (without lone surrogates, or UTF-8), "" for none, None for more than `max_blocks` blocks.
 
     Linear in the page.
 
@@ -29,13 +31,19 @@ def extract_blocks(
     page = parse_page(html, url, max_blocks)
     if len(page.blocks) > max_blocks:
         return None
-    text = render(page, main_blocks(page, model), output, list_bullets)
+    text = render(page, main_blocks(page, score_blocks(page, model)), output, list_bullets)
     if len(text) >= LITTLE:
         return text
     for other in (linked_text(page), _unscripted(page, output, list_bullets)):
         if len(other) > max(len(text) * LONGER, LITTLE):
             return other
     return text
+
+
+def main_blocks(page: Page, probabilities: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which blocks are main text, given the probability of each: the choice of the model, corrected by structure."""
+    kept = choose_blocks(probabilities, page.blocks[:, Column.WORDS])
+    return keep_enclosed(page, probabilities, drop_trailing_links(page, probabilities, kept))
 
 
 def linked_text(page: Page) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.core.resources import local_copy
-from refinery.transforms.extract.blocks.page import Column, Page
+from refinery.transforms.extract.blocks.page import Page
 from refinery.transforms.native import htmlblocks, trees
 
 FORMAT = 1
@@ -113,8 +113,3 @@ def choose_blocks(probabilities: NDArray[np.int32], words: NDArray[np.int32]) ->
     best = np.cumsum(expected) / np.maximum(1000 * parts * np.cumsum(weights) + whole * expected.sum(), 1)
     kept[order[: int(np.argmax(best)) + 1]] = True
     return kept
-
-
-def main_blocks(page: Page, model: Model) -> NDArray[np.bool_]:
-    """Which blocks are main text."""
-    return choose_blocks(score_blocks(page, model), page.blocks[:, Column.WORDS])

@@ -38,6 +38,8 @@ SHAPES = {
     "formulas": "<math>",
     "formulas that tables close": "<table><tr><td><math></table>",
     "scripts": "<script></",
+    "iframes": "<iframe>x",
+    "iframes of noscript": "<noscript><iframe>x</noscript>",
     "svg": "<svg><p>",
     "titles": "<title>x</title>",
     "headings": "<h1>x",

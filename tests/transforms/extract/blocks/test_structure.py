@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from refinery.transforms.extract.blocks.page import Page, features, parse_page
 from refinery.transforms.extract.blocks.render import Output, render
@@ -37,6 +39,11 @@ def everything(html: str, output: Output = "text", list_bullets: bool = True) ->
         ('<p>see <span style="display: none">no</span><i aria-hidden="true">x</i>yes', ["see yes"]),
         ("<ul><li>a<ul><li>b</ul><li>c</ul>", ["a", "b", "c"]),
         ("<b>one<p>two</b>three</p>", ["one", "twothree"]),
+        ("<p>x<noscript><iframe src=y /></noscript><p>y<noscript><iframe></iframe>z</noscript>", ["x", "y", "z"]),
+        ("<p>x<iframe>no</iframe><p>y<iframe /><p>z", ["x", "y", "z"]),
+        ('<main>x</main><div hidden id="S:0"><p>streamed</div><p hidden>y', ["x", "streamed", "y"]),
+        ('<p>a <dfn>word<span id="w-tooltip">said of it</span></dfn> and<i role=tooltip>no</i>', ["a word and"]),
+        ('<p><span class="d-none">$begin$</span>yes', ["yes"]),
         ("text of a page\r\n without   markup", ["text of a page without markup"]),
         ("", []),
         ("<p> \u00a0\u200b </p>", []),
@@ -64,6 +71,45 @@ def test_formulas_become_tex(html: str) -> None:
 def test_formulas_in_alternative_texts_and_without_tex() -> None:
     assert blocks(r'<p>so <img class="tex" alt="\frac{1}{2}">') == [r"so $\frac{1}{2}$"]
     assert blocks("<p><math><mi>x</mi><mo>=</mo><mn>1</mn></math>") == ["x=1"]
+
+
+def test_mathjax_3_has_its_formula_once() -> None:
+    shown = "<mjx-math>x2</mjx-math><mjx-assistive-mml><math><mi>x</mi></math></mjx-assistive-mml>"
+    assert blocks(f'<p>Let <mjx-container class="MathJax" jax="CHTML">{shown}</mjx-container> be') == ["Let x be"]
+
+
+@pytest.mark.parametrize(
+    ("html", "text", "markdown"),
+    [
+        # Lines of code that are elements of their own, and two pieces of code.
+        (
+            "<pre><div>a</div><div>  b    c</div></pre><pre>d</pre>",
+            "a\n  b    c\n\nd",
+            "```\na\n  b    c\n```\n\n```\nd\n```",
+        ),
+        # Cells that are paragraphs, empty cells, a row that is longer than the first, another table.
+        (
+            "<table><tr><td></td><th><p>A</p></th></tr><tr><th>r</th><td></td><td><p>5</p></td></tr></table>"
+            "<table><tr><td>1<td>2</table>",
+            "A\nr\t\t5\n\n1\t2",
+            "A\n| r |  | 5 |\n| --- | --- | --- |\n\n| 1 | 2 |\n| --- | --- |",
+        ),
+        ("<table><tr><td></td><th>A<th><p>B</table>", "\tA\tB", "|  | A | B |\n| --- | --- | --- |"),
+        (
+            "<table><tr><td>a<td>b<tr><td>c<td>d<td>e</table>",
+            "a\tb\nc\td\te",
+            "| a | b |  |\n| --- | --- | --- |\n| c | d | e |",
+        ),
+        # Cells of several paragraphs, and tables that are layout.
+        ("<table><tr><td><p>a<p>b<td><p>c</table>", "a\nb\nc", "a\nb\nc"),
+        (f"<table><tr><td><p>{'word ' * 60}<td><p>c</table>", f"{('word ' * 60).strip()}\n\nc", None),
+        ("<table><tr><td><h2>a</h2><td><p>c</table>", "a\n\nc", "## a\n\nc"),
+        ("One,<br>two,<br><br>three<br>four", "One,\ntwo,\n\nthree\nfour", "One,\ntwo,\n\nthree\nfour"),
+    ],
+)
+def test_code_and_tables(html: str, text: str, markdown: str | None) -> None:
+    assert everything(html) == text
+    assert markdown is None or everything(html, "markdown") == markdown
 
 
 PAGE = """<h2>Title</h2><p>Words</p><ol start=3><li>three<ul><li>deep</li></ul></li><li>four</li></ol>
@@ -97,4 +143,28 @@ def test_parsing_stops_behind_the_blocks_that_are_wanted() -> None:
     with pytest.raises(ValueError):
         htmlblocks.parse("\ud800", 1)
     with pytest.raises(TypeError):
-        htmlblocks.parse(b"", 1)  # type: ignore[arg-type]
+        htmlblocks.parse(None, 1)  # type: ignore[arg-type]
+
+
+@given(
+    st.binary()
+    | st.lists(st.sampled_from([b"a" * 9, b"\xc3", b"\xa9", b"\xed", b"\xa0", b"\xf0\x9f", b"\x92", b"\xf4"])).map(
+        b"".join
+    )
+)
+def test_bytes_are_utf8_where_python_says_so(data: bytes) -> None:
+    try:
+        expected = len(data.decode())
+    except UnicodeDecodeError:
+        expected = -1
+    assert htmlblocks.utf8_length(data) == expected
+    if expected < 0:
+        with pytest.raises(ValueError, match="not UTF-8"):
+            htmlblocks.parse(data, 1)
+
+
+@given(st.text())
+def test_a_page_is_the_same_as_text_and_as_bytes(html: str) -> None:
+    html = html.encode("utf-8", "ignore").decode()
+    text, data = (parse_page(given, "https://x.org/") for given in (html, html.encode()))
+    assert text.text == data.text and (features(text) == features(data)).all()

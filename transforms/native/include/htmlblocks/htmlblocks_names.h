@@ -19,6 +19,7 @@ enum {
     FENCE = 64,       /* end tags of other elements do not reach out of it */
     FORMAT = 128,     /* its end tag does not end blocks */
     NO_ELEMENT = 256, /* is not put on the stack */
+    FORMULA = 512,    /* MathJax 3: what is shown is muted, and MathML for screen readers stands beside it */
 };
 
 /* Groups: where a block stands. The first of them are learned from words, the rest from elements. */
@@ -77,6 +78,7 @@ static const Element ELEMENTS[] = {
     {"listing", E_PRE, BLOCK | CLOSES_P, T_PRE}, {"main", E_OTHER, BLOCK | CLOSES_P, T_MAIN},
     {"map", E_OTHER, 0, -1}, {"mark", E_OTHER, 0, -1}, {"math", E_MATH, FENCE, -1},
     {"menu", E_UL, BLOCK | CLOSES_P, -1}, {"meta", E_META, EMPTY, -1}, {"nav", E_OTHER, BLOCK | CLOSES_P, T_NAV},
+    {"mjx-assistive-mml", E_OTHER, 0, -1}, {"mjx-container", E_OTHER, FORMULA, -1}, {"mjx-math", E_OTHER, MUTED, -1},
     {"nobr", E_OTHER, FORMAT, -1}, {"noembed", E_IFRAME, RAW | BLOCK, -1}, {"noframes", E_IFRAME, RAW | BLOCK, -1},
     {"noscript", E_NOSCRIPT, BLOCK, -1}, {"object", E_OTHER, BLOCK | FENCE, -1},
     {"ol", E_OL, BLOCK | CLOSES_P, -1}, {"optgroup", E_OPTION, BLOCK, -1}, {"option", E_OPTION, BLOCK, -1},

@@ -20,6 +20,7 @@ enum {
     B_FLAGS, B_DEPTH, B_PATH, /* bits below; open elements; a hash of the elements around it with their classes */
     B_ROW, B_FIRST, B_LAST, /* number of its table row, 0: none; hashes of its first and last word */
     B_WHOLE,              /* a hash of all of its letters */
+    B_CELL,               /* number of its cell in the row, 0: none; of the first where it has several (F_CELLS) */
     B_COLUMNS,
 };
 enum {

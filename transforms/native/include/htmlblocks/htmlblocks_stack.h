@@ -15,7 +15,8 @@ typedef struct {
     uint32_t hash, looks; /* of the name; of name and class */
     int kind, flags;
     int element;      /* its number, -1 while no text stands in it */
-    int number;       /* ol: of its last item; li: its own until it is used; tr: of the row */
+    int number;       /* ol: of its last item; li: its own until it is used; tr: of the row; td, th: in its row */
+    int cells;        /* tr: begun so far */
     uint32_t effects; /* bits of the effects */
     uint64_t groups, above; /* its own, and those of all elements around it */
 } Open;
@@ -27,9 +28,9 @@ typedef struct {
 } Extra;
 
 typedef struct {
-    const uint8_t *start, *at, *end, *last_source;
+    const uint8_t *start, *at, *end, *last_source, *iframe_end; /* of the next </iframe> */
     Open stack[MOST_OPEN];
-    int depth, overflow, failed, extras, rows, cells;
+    int depth, overflow, failed, extras, rows;
     int effects[EFFECTS], kinds[E_KINDS];
     uint16_t names[NAME_COUNTS]; /* open elements by hash of the name */
     Extra extra[MOST_EXTRAS];
@@ -127,6 +128,8 @@ static void open_block(State *s)
             path = path * 31 + open->looks;
         if (!b[B_HEADING] && open->kind >= E_H1 && open->kind <= E_H6)
             b[B_HEADING] = open->kind - E_H1 + 1;
+        if (!b[B_ROW] && !b[B_CELL] && open->flags & CELL)
+            b[B_CELL] = open->number;
         if (!b[B_ROW] && open->kind == E_TR)
             b[B_ROW] = open->number;
     }

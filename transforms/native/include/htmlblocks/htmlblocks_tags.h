@@ -132,12 +132,23 @@ static const uint8_t *raw_end(const uint8_t *at, const uint8_t *end, const uint8
     return end;
 }
 
+/* The end of an iframe's content: at once where no end tag follows, since the rest of the page would be lost, and with the
+ * <noscript> around it, which is raw text in browsers with scripts: <noscript><iframe/></noscript>. */
+static const uint8_t *iframe_end(State *s, const uint8_t *at)
+{
+    if (!s->iframe_end || s->iframe_end < at)
+        s->iframe_end = raw_end(at, s->end, (const uint8_t *)"iframe", 6);
+    if (s->iframe_end == s->end)
+        return at;
+    return s->effects[IN_NOSCRIPT] ? raw_end(at, s->iframe_end, (const uint8_t *)"noscript", 8) : s->iframe_end;
+}
+
 /* Content of script, style, title, textarea and the like. `at` is behind the start tag. */
 static const uint8_t *raw_content(State *s, const uint8_t *at, const Element *element, const uint8_t *name,
                                   const Value *values)
 {
     const size_t size = strlen(element->name);
-    const uint8_t *stop = raw_end(at, s->end, name, size);
+    const uint8_t *stop = element->name[0] == 'i' ? iframe_end(s, at) : raw_end(at, s->end, name, size);
     if (element->kind == E_SCRIPT && is(values[A_TYPE], "application/ld+json"))
         keep_extra(s, X_LINKED_DATA, at, stop);
     else if (element->kind == E_SCRIPT && values[A_TYPE].size >= 8 && !memcmp(values[A_TYPE].at, "math/tex", 8))
@@ -145,6 +156,8 @@ static const uint8_t *raw_content(State *s, const uint8_t *at, const Element *el
     else if (element->kind == E_TITLE && !s->effects[IN_MUTED] && !s->depth)
         keep_extra(s, X_TITLE, at, stop);
     s->inputs += element->kind == E_TEXTAREA;
+    if (element->name[0] == 'i' && stop != s->iframe_end)
+        return stop;
     const uint8_t *close = stop < s->end ? memchr(stop, '>', (size_t)(s->end - stop)) : NULL;
     return close ? close + 1 : s->end;
 }
@@ -289,14 +302,17 @@ static uint32_t effects_of(const State *s, const Element *element, uint32_t flag
         effects |= 1u << IN_HEAD_CELL;
     if (kind == E_CODE)
         effects |= 1u << IN_CODE;
-    const int hidden = values[A_HIDDEN].at || has(values[A_STYLE], "display:none") || has(values[A_STYLE], "display: none");
+    /* React streams parts of a page in <div hidden id="S:0">, from where a script moves them into sight. */
+    const int streamed = values[A_ID].size > 2 && !memcmp(values[A_ID].at, "S:", 2);
+    const int hidden = (values[A_HIDDEN].at && !streamed) || has(values[A_STYLE], "display:none") || has(values[A_STYLE], "display: none");
     const int aria = is(values[A_ARIA_HIDDEN], "true");
     if (hidden || (aria && flags & BLOCK))
         effects |= 1u << IN_HIDDEN;
-    if ((hidden || aria) && !(flags & (BLOCK | CELL)))
+    const int apart = is(values[A_CLASS], "d-none") || is(values[A_ROLE], "tooltip") || has(values[A_ID], "tooltip");
+    if ((hidden || aria || apart) && !(flags & (BLOCK | CELL)))
         effects |= 1u << IN_ASIDE;
     if (flags & MUTED || has(values[A_CLASS], "katex-html") || has(values[A_CLASS], "headerlink")
-        || (values[A_CLASS].size >= 7 && !memcmp(values[A_CLASS].at, "MathJax", 7)))
+        || (!(flags & FORMULA) && values[A_CLASS].size >= 7 && !memcmp(values[A_CLASS].at, "MathJax", 7)))
         effects |= 1u << (kind == E_A ? IN_ASIDE : IN_MUTED);
     (void)s;
     return effects;
@@ -357,6 +373,11 @@ static void start_tag(State *s, const uint8_t *name, size_t size)
         begin_cell(s);
     if (open.kind == E_TR)
         open.number = ++s->rows;
+    for (int level = s->kinds[E_TR] && flags & CELL ? s->depth - 1 : -1; level >= 0 && s->stack[level].kind != E_TABLE; level--)
+        if (s->stack[level].kind == E_TR) {
+            open.number = ++s->stack[level].cells;
+            break;
+        }
     if (open.kind == E_LI) {
         open.number = -1;
         for (int level = s->depth - 1, steps = 0; level >= 0 && steps < 8; level--, steps++) {
