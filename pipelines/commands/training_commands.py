@@ -90,7 +90,7 @@ def add_training_commands(commands: Any) -> None:
     )
     extractor.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
     extractor.add_argument("--folds", type=int, default=5, help="of the cross-validation by domain; 0: none")
-    extractor.add_argument("--trees", type=int, default=120)
+    extractor.add_argument("--trees", type=int, default=300)
     extractor.add_argument("--seed", type=int, default=1)
     extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     extractor.add_argument("--quiet", action="store_true", help="no figures")

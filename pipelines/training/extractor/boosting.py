@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.extract.blocks.model import Model
-from refinery.transforms.native import trees
+from refinery.transforms.native import htmlblocks, trees
 
 MEAN_WEIGHT = 500  # weights are integers with about this mean, or less where their sum would pass MOST_SUM
 MOST_SUM = 1_000_000_000  # sums of gradients must stay under 2^31
@@ -25,9 +25,9 @@ class BoostingParams:
     """Settings: trees, their depth, the learning rate, the share of features that a tree may use, the regulariser and
     the least weight of a leaf (both in units of mean blocks), and the seed. Each tree sees half of the pages."""
 
-    trees: int = 120
+    trees: int = 300
     depth: int = 6
-    rate: float = 0.1
+    rate: float = 0.07
     columns: float = 0.1
     penalty: float = 100.0
     least: float = 20.0
@@ -61,7 +61,7 @@ def train_trees(
     starts: NDArray[np.int64],
     params: BoostingParams,
 ) -> Model:
-    """A model of the blocks in `rows` (blocks x features).
+    """A model of the blocks in `rows` (blocks x features), with an empty lexicon.
 
     targets: in 1/1000. pages: names of the pages; the blocks of page i are starts[i] to starts[i + 1]. Cost: about
     0.3 s per tree and 400,000 blocks; memory: blocks x features x 5 bytes.
@@ -98,4 +98,4 @@ def train_trees(
             rows.view(np.uint32).reshape(-1), width, features[tree], limits[tree].view(np.uint32), leaves[tree],
             params.depth, scores,
         )  # fmt: skip
-    return Model(params.depth, width, 0, features, limits, leaves)
+    return Model(params.depth, width, 0, np.zeros(htmlblocks.LEAST_SLOTS, np.int32), features, limits, leaves)

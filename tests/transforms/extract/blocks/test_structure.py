@@ -85,9 +85,11 @@ def test_structure_as_markdown() -> None:
 
 def test_a_page_has_a_row_of_features_for_each_block() -> None:
     page = parse_page("<title>One - Site</title><h1>One</h1><p>Two, three.", "https://x.org/blog/one")
-    rows = features(page)
+    rows = features(page, bytes(2 * 3 * 4))
     assert rows.shape == (2, htmlblocks.FEATURES + len(page.arrays.values)) and np.isfinite(rows).all()
     assert len(page.arrays.titles) == 3
+    with pytest.raises(ValueError, match="said"):
+        features(page, bytes(3 * 4))
 
 
 def test_parsing_stops_behind_the_blocks_that_are_wanted() -> None:
