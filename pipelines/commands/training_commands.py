@@ -218,7 +218,7 @@ def run_train_extractor(args: argparse.Namespace, flags: Sequence[str]) -> int:
     params = BoostingParams(seed=args.seed, trees=args.trees)
     data = train_extractor(args.gold, params, args.folds, lambda line: say_unless(args.quiet, line))
     write_new(args.output, data, args.overwrite)
-    say_unless(args.quiet, f"{args.output}: {params.trees} trees, {len(data):,} bytes")
+    say_unless(args.quiet, f"{args.output}: {params.models} x {params.trees} trees, {len(data):,} bytes")
     return 0
 
 
