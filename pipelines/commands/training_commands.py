@@ -90,7 +90,7 @@ def add_training_commands(commands: Any) -> None:
     )
     extractor.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
     extractor.add_argument("--folds", type=int, default=5, help="of the cross-validation by domain; 0: none")
-    extractor.add_argument("--trees", type=int, default=120)
+    extractor.add_argument("--trees", type=int, default=300)
     extractor.add_argument("--seed", type=int, default=1)
     extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     extractor.add_argument("--quiet", action="store_true", help="no figures")
@@ -218,7 +218,7 @@ def run_train_extractor(args: argparse.Namespace, flags: Sequence[str]) -> int:
     params = BoostingParams(seed=args.seed, trees=args.trees)
     data = train_extractor(args.gold, params, args.folds, lambda line: say_unless(args.quiet, line))
     write_new(args.output, data, args.overwrite)
-    say_unless(args.quiet, f"{args.output}: {params.trees} trees, {len(data):,} bytes")
+    say_unless(args.quiet, f"{args.output}: {params.models} x {params.trees} trees, {len(data):,} bytes")
     return 0
 
 

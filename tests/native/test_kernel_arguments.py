@@ -45,7 +45,13 @@ CLASSES = bytes(0x110000)
 # Kernel function -> arguments by name that it takes, in order.
 def page_arrays() -> Arguments:
     _, blocks, groups, elements, _, _ = htmlblocks.parse("<p>x", 9)
-    return {"blocks": blocks, "groups": groups, "elements": elements, "values": u4(1), "titles": u4(1), "source": 4}
+    given = {"blocks": blocks, "groups": groups, "elements": elements, "said": bytes(12)}
+    return given | {"values": u4(1), "titles": u4(1), "source": 4}
+
+
+def text_of_page() -> Arguments:
+    text, blocks, *_ = htmlblocks.parse("<p>x", 9)
+    return {"text": text, "blocks": blocks}
 
 
 def one_tree() -> Arguments:
@@ -104,6 +110,8 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "costs": np.zeros(8, np.int32),
     },
     htmlblocks.parse: lambda: {"html": "<p>x", "most": 9},
+    htmlblocks.words: lambda: text_of_page(),
+    htmlblocks.say: lambda: text_of_page() | {"lexicon": np.zeros(256, np.int32)},
     htmlblocks.features: lambda: page_arrays(),
     htmlblocks.score: lambda: page_arrays() | one_tree() | {"out": np.zeros(1, np.int32)},
     trees.score: lambda: {"rows": u4(3), "width": 3} | one_tree() | {"out": np.zeros(1, np.int32)},
@@ -357,6 +365,12 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (htmlblocks.features, {"groups": bytes(63)}, "blocks, groups, elements"),
     (htmlblocks.features, {"elements": np.array([-1, 0, 2, 0, 0, 0], np.int32).tobytes()}, "elements"),
     (htmlblocks.features, {"elements": np.array([0, 0, 1, 0, 0, 0], np.int32).tobytes()}, "elements"),
+    (htmlblocks.features, {"said": bytes(8)}, "said"),
+    (htmlblocks.words, {"text": b""}, "text, blocks"),
+    (htmlblocks.say, {"blocks": bytes(7)}, "blocks"),
+    (htmlblocks.say, {"blocks": bytes(8)}, "text, blocks"),
+    (htmlblocks.say, {"lexicon": np.zeros(384, np.int32)}, "lexicon: 384 slots given"),
+    (htmlblocks.say, {"lexicon": np.zeros(128, np.int32)}, "lexicon: 128 slots given"),
     (htmlblocks.features, {"values": u4(65)}, "blocks"),
     (htmlblocks.score, {"depth": 9}, "depth: 9 given"),
     (htmlblocks.score, {"features": np.array([999], np.uint16)}, "features, edges, leaves"),

@@ -121,10 +121,97 @@ static PyObject *parse_html(PyObject *module, PyObject *args)
     return result;
 }
 
-/* The arrays of a page: blocks, groups, elements as parse gives them, values of the page as float32, hashes of its title. */
-enum { PAGE_ARRAYS = 5 };
+/* Blocks' words: text, blocks as parse gives them. -1 and an exception if they cannot come from parse. */
+CHECK int check_words(const Py_buffer *text, const Py_buffer *blocks)
+{
+    const Py_ssize_t count = blocks->len / 4 / B_COLUMNS;
+    int good = blocks->len == count * 4 * B_COLUMNS && (uintptr_t)blocks->buf % 4 == 0;
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        const int32_t *b = (const int32_t *)blocks->buf + i * B_COLUMNS;
+        good = b[B_START] >= 0 && b[B_START] <= b[B_END] && b[B_END] <= text->len;
+    }
+    if (!good)
+        PyErr_SetString(PyExc_ValueError, "text, blocks: as parse gives them are needed");
+    return good ? 0 : -1;
+}
+
+/* words(text, blocks) -> (hashes, counts): uint32, the words of all blocks in turn; int32, how many each block has. */
+static PyObject *block_words(PyObject *module, PyObject *args)
+{
+    static const Array arrays[] = {{"text", FLAG, 0}, {"blocks", RAW32, 0}};
+    PyObject *given[2], *result = NULL;
+    Py_buffer views[2];
+    Buffer hashes = {0}, counts = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OO", &given[0], &given[1]) || take_arrays(arrays, given, views, 2) < 0)
+        return NULL;
+    if (check_words(&views[0], &views[1]) < 0)
+        goto done;
+    const Py_ssize_t count = views[1].len / 4 / B_COLUMNS;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const int32_t *b = (const int32_t *)views[1].buf + i * B_COLUMNS;
+        const uint8_t *at = (const uint8_t *)views[0].buf + b[B_START], *end = (const uint8_t *)views[0].buf + b[B_END];
+        int32_t words = 0;
+        for (uint32_t hash; (hash = next_word(&at, end)); words++) {
+            if (!reserve(&hashes, sizeof hash)) {
+                PyErr_NoMemory();
+                goto done;
+            }
+            memcpy(hashes.data + hashes.size, &hash, sizeof hash);
+            hashes.size += sizeof hash;
+        }
+        if (!reserve(&counts, sizeof words)) {
+            PyErr_NoMemory();
+            goto done;
+        }
+        memcpy(counts.data + counts.size, &words, sizeof words);
+        counts.size += sizeof words;
+    }
+    result = Py_BuildValue("y#y#", bytes_of(&hashes), (Py_ssize_t)hashes.size, bytes_of(&counts), (Py_ssize_t)counts.size);
+done:
+    PyMem_RawFree(hashes.data);
+    PyMem_RawFree(counts.data);
+    release_arrays(views, 2);
+    return result;
+}
+
+/* say(text, blocks, lexicon) -> int32 of blocks x 3: what the lexicon says of each block's words. */
+static PyObject *say_blocks(PyObject *module, PyObject *args)
+{
+    static const Array arrays[] = {{"text", FLAG, 0}, {"blocks", RAW32, 0}, {"lexicon", INT32, 0}};
+    PyObject *given[3], *result = NULL;
+    Py_buffer views[3];
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO", &given[0], &given[1], &given[2]) || take_arrays(arrays, given, views, 3) < 0)
+        return NULL;
+    const size_t slots = (size_t)views[2].len / 4;
+    const Py_ssize_t count = views[1].len / 4 / B_COLUMNS;
+    if (check_words(&views[0], &views[1]) < 0)
+        goto done;
+    if (slots < LEAST_SLOTS || slots > MOST_SLOTS || slots & (slots - 1)) {
+        PyErr_Format(PyExc_ValueError, "lexicon: %zu slots given, a power of two from %d to %d is needed", slots,
+                     LEAST_SLOTS, MOST_SLOTS);
+        goto done;
+    }
+    if (!(result = PyBytes_FromStringAndSize(NULL, count * W_COLUMNS * 4)))
+        goto done;
+    int32_t *said = (int32_t *)(void *)PyBytes_AS_STRING(result);
+    const uint8_t *text = views[0].buf;
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const int32_t *b = (const int32_t *)views[1].buf + i * B_COLUMNS;
+        say(views[2].buf, slots, text + b[B_START], text + b[B_END], said + i * W_COLUMNS);
+    }
+    Py_END_ALLOW_THREADS
+done:
+    release_arrays(views, 3);
+    return result;
+}
+
+/* The arrays of a page: blocks, groups, elements as parse gives them, what a lexicon says (said), values of the page as float32, hashes of its title. */
+enum { PAGE_ARRAYS = 6 };
 static const Array PAGE[PAGE_ARRAYS] = {{"blocks", RAW32, 0}, {"groups", FLAG, 0}, {"elements", RAW32, 0},
-                                        {"values", UINT32, 0}, {"titles", UINT32, 0}};
+                                        {"said", RAW32, 0}, {"values", UINT32, 0}, {"titles", UINT32, 0}};
 
 /* -1 and an exception if the arrays cannot come from parse. */
 static int check_page(Page *p, const Py_buffer *views, Py_ssize_t source)
@@ -133,11 +220,11 @@ static int check_page(Page *p, const Py_buffer *views, Py_ssize_t source)
     p->n = views[0].len / 4 / B_COLUMNS;
     p->ne = views[2].len / 4 / N_COLUMNS;
     p->blocks = views[0].buf, p->near = views[1].buf, p->elements = views[2].buf;
-    p->given = views[3].buf, p->titles = views[4].buf;
-    p->given_count = views[3].len / 4, p->title_count = views[4].len / 4;
+    p->said = views[3].buf, p->given = views[4].buf, p->titles = views[5].buf;
+    p->given_count = views[4].len / 4, p->title_count = views[5].len / 4;
     p->source = source;
     int good = views[0].len == p->n * 4 * B_COLUMNS && views[1].len == p->n * GROUPS
-               && views[2].len == p->ne * 4 * N_COLUMNS && p->given_count <= MOST_PAGE && p->title_count <= MOST_PAGE;
+               && views[2].len == p->ne * 4 * N_COLUMNS && views[3].len == p->n * 4 * W_COLUMNS && p->given_count <= MOST_PAGE && p->title_count <= MOST_PAGE;
     for (int i = 0; good && i < PAGE_ARRAYS; i++)
         good = (uintptr_t)views[i].buf % 4 == 0 || i == 1;
     for (Py_ssize_t i = 0; good && i < p->n; i++)
@@ -148,11 +235,11 @@ static int check_page(Page *p, const Py_buffer *views, Py_ssize_t source)
                && element[N_FIRST] < element[N_LAST] && element[N_LAST] <= p->n;
     }
     if (!good)
-        PyErr_SetString(PyExc_ValueError, "blocks, groups, elements: arrays as parse gives them are needed");
+        PyErr_SetString(PyExc_ValueError, "blocks, groups, elements, said: arrays as parse and say give them are needed");
     return good ? 0 : -1;
 }
 
-/* features(blocks, groups, elements, values, titles, source) -> float32 of blocks x features. source: size of the page. */
+/* features(blocks, groups, elements, said, values, titles, source) -> float32 of blocks x features. source: size of the page. */
 static PyObject *page_features(PyObject *module, PyObject *args)
 {
     PyObject *given[PAGE_ARRAYS], *result = NULL;
@@ -160,7 +247,7 @@ static PyObject *page_features(PyObject *module, PyObject *args)
     Py_ssize_t source;
     Page page;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOOn", &given[0], &given[1], &given[2], &given[3], &given[4], &source)
+    if (!PyArg_ParseTuple(args, "OOOOOOn", &given[0], &given[1], &given[2], &given[3], &given[4], &given[5], &source)
         || take_arrays(PAGE, given, views, PAGE_ARRAYS) < 0)
         return NULL;
     if (check_page(&page, views, source) < 0)
@@ -200,7 +287,7 @@ static int score_page(Page *page, const Trees *model, Py_ssize_t width, int32_t 
     return good;
 }
 
-/* score(blocks, groups, elements, values, titles, source, features, edges, leaves, depth, out): adds the trees' leaves. */
+/* score(blocks, groups, elements, said, values, titles, source, features, edges, leaves, depth, out): adds the trees' leaves. */
 static PyObject *score_blocks(PyObject *module, PyObject *args)
 {
     enum { ALL = PAGE_ARRAYS + 4 };
@@ -214,23 +301,23 @@ static PyObject *score_blocks(PyObject *module, PyObject *args)
     Trees model;
     (void)module;
     memcpy(arrays, PAGE, sizeof PAGE);
-    if (!PyArg_ParseTuple(args, "OOOOOnOOOiO", &given[0], &given[1], &given[2], &given[3], &given[4], &source, &given[5],
-                          &given[6], &given[7], &depth, &given[8])
+    if (!PyArg_ParseTuple(args, "OOOOOOnOOOiO", &given[0], &given[1], &given[2], &given[3], &given[4], &given[5], &source,
+                          &given[6], &given[7], &given[8], &depth, &given[9])
         || take_arrays(arrays, given, views, ALL) < 0)
         return NULL;
     memset(&page, 0, sizeof page);
     if (check_page(&page, views, source) < 0)
         goto done;
-    if (views[8].len / 4 != page.n) {
+    if (views[9].len / 4 != page.n) {
         PyErr_SetString(PyExc_ValueError, "out: an array of as many values as there are blocks is needed");
         goto done;
     }
     int good = 1;
     const Py_ssize_t width = BASE_WIDTH + page.given_count;
-    if (check_trees(&model, &views[5], &views[6], &views[7], depth, width) < 0)
+    if (check_trees(&model, &views[6], &views[7], &views[8], depth, width) < 0)
         goto done;
     Py_BEGIN_ALLOW_THREADS
-    good = page.n == 0 || score_page(&page, &model, width, views[8].buf);
+    good = page.n == 0 || score_page(&page, &model, width, views[9].buf);
     Py_END_ALLOW_THREADS
     result = good ? Py_NewRef(Py_None) : PyErr_NoMemory();
 done:
@@ -240,9 +327,11 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"features", page_features, METH_VARARGS, "features(blocks, groups, elements, values, titles, source) -> float32"},
+    {"features", page_features, METH_VARARGS, "features(blocks, groups, elements, said, values, titles, source) -> float32"},
     {"score", score_blocks, METH_VARARGS,
-     "score(blocks, groups, elements, values, titles, source, features, edges, leaves, depth, out)"},
+     "score(blocks, groups, elements, said, values, titles, source, features, edges, leaves, depth, out)"},
+    {"words", block_words, METH_VARARGS, "words(text, blocks) -> (hashes, counts)"},
+    {"say", say_blocks, METH_VARARGS, "say(text, blocks, lexicon) -> int32"},
     {"parse", parse_html, METH_VARARGS, "parse(html, most) -> (text, blocks, groups, elements, extras, body)"},
     {"utf8_length", utf8_length, METH_O, "utf8_length(data) -> characters, -1: not UTF-8"},
     {NULL, NULL, 0, NULL},
@@ -264,6 +353,9 @@ static int prepare(PyObject *module)
     return PyModule_AddIntConstant(module, "BLOCK_COLUMNS", B_COLUMNS)
            || PyModule_AddIntConstant(module, "ELEMENT_COLUMNS", N_COLUMNS)
            || PyModule_AddIntConstant(module, "GROUPS", GROUPS)
+           || PyModule_AddIntConstant(module, "PROBES", PROBES)
+           || PyModule_AddIntConstant(module, "LEAST_SLOTS", LEAST_SLOTS)
+           || PyModule_AddIntConstant(module, "MOST_SLOTS", MOST_SLOTS)
            || PyModule_AddIntConstant(module, "FEATURES", BASE_WIDTH) ? -1 : 0;
 }
 

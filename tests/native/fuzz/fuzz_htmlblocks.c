@@ -5,12 +5,19 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static PyObject *kernel, *no_values;
+    static PyObject *kernel, *no_values, *lexicon;
     if (!kernel) {
         kernel = start("htmlblocks", PyInit_htmlblocks);
         PyObject *bytes = PyBytes_FromString(""), *view = PyMemoryView_FromObject(bytes);
         no_values = PyObject_CallMethod(view, "cast", "s", "I");
         require(no_values != NULL, "a view of no values");
+        int32_t words[LEAST_SLOTS];
+        for (int slot = 0; slot < LEAST_SLOTS; slot++)
+            words[slot] = slot * 2654435 + slot;
+        bytes = PyBytes_FromStringAndSize((const char *)words, sizeof words);
+        view = PyMemoryView_FromObject(bytes);
+        lexicon = PyObject_CallMethod(view, "cast", "s", "i");
+        require(lexicon != NULL, "a lexicon");
     }
     if (size < 2)
         return 0;
@@ -27,9 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             end = block[B_END];
         }
         require(end <= PyBytes_GET_SIZE(text), "blocks in the text");
-        PyObject *rows = answer(PyObject_CallMethod(kernel, "features", "OOOOOn", blocks, groups, elements, no_values,
-                                                    no_values, (Py_ssize_t)size));
+        PyObject *words = answer(PyObject_CallMethod(kernel, "words", "OO", text, blocks));
+        PyObject *said = answer(PyObject_CallMethod(kernel, "say", "OOO", text, blocks, lexicon));
+        require(words != NULL && said != NULL, "words of what was parsed");
+        PyObject *rows = answer(PyObject_CallMethod(kernel, "features", "OOOOOOn", blocks, groups, elements, said,
+                                                    no_values, no_values, (Py_ssize_t)size));
         require(rows != NULL, "features of what was parsed");
+        Py_XDECREF(words);
+        Py_XDECREF(said);
         Py_XDECREF(rows);
     }
     Py_XDECREF(found);

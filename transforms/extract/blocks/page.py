@@ -79,7 +79,7 @@ TITLE_BORDER = re.compile(r"\s[|\-–—:»·•]\s|\|")
 
 
 class Arrays(NamedTuple):
-    """What the kernel's `features` and `score` take, in their order."""
+    """What the kernel's `features` and `score` take, in their order, but for what a lexicon says."""
 
     blocks: bytes
     groups: bytes
@@ -125,10 +125,15 @@ def parse_page(html: str | bytes, url: str, most: int = MOST_BLOCKS) -> Page:
     return Page(text, table, extras, arrays)
 
 
-def features(page: Page) -> NDArray[np.float32]:
-    """The features of each block: float32, blocks x features."""
-    data = np.frombuffer(htmlblocks.features(*page.arrays), np.float32)
-    return data.reshape(len(page.blocks), htmlblocks.FEATURES + len(page.arrays.values))
+def features(page: Page, said: bytes) -> NDArray[np.float32]:
+    """The features of each block: float32, blocks x features.
+
+    said: int32, blocks x 3: the sum of the weights of its words, how many words it has, the lowest weight.
+    """
+    arrays = page.arrays
+    given = (arrays.blocks, arrays.groups, arrays.elements, said, arrays.values, arrays.titles, arrays.source)
+    data = np.frombuffer(htmlblocks.features(*given), np.float32)
+    return data.reshape(len(page.blocks), htmlblocks.FEATURES + len(arrays.values))
 
 
 def _address_values(url: str) -> list[float]:

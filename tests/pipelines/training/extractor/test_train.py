@@ -46,6 +46,7 @@ def test_a_model_is_learned_and_is_the_same_every_time(gold: Path, tmp_path: Pat
     assert "40 pages, 600 blocks" in said and "held out, article: word F1 " in said
     html, text = page(99)
     model = load_model(str(outputs[0]))
+    assert len(model.leaves) == 2 * 20  # two models are averaged
     assert extract_blocks(html, "https://other.org/", model, "text", True, 1000) == text.replace("\n", "\n\n")
 
 

@@ -1,10 +1,10 @@
-"""What structure corrects of the model's choice: blocks inside main text, and links behind it."""
+"""What structure corrects of the model's choice: blocks inside main text, links behind it, and repeats."""
 
 import numpy as np
 import pytest
 
 from refinery.transforms.extract.blocks.page import parse_page
-from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed
+from refinery.transforms.extract.blocks.structure import drop_trailing_links, keep_enclosed, without_repeats
 
 SAID = "<p>A sentence that was said.</p>"
 CODE = "<pre>if x:\n    y()</pre>"
@@ -74,3 +74,11 @@ def test_links_behind_the_text(html: str, probability: int, left: int) -> None:
     said = np.array(["said" in page.block_text(number) for number in range(len(page.blocks))], np.bool_)
     probabilities = np.where(said, 900, probability).astype(np.int32)
     assert drop_trailing_links(page, probabilities, np.ones(len(said), np.bool_)).sum() == left
+
+
+def test_what_was_said_elsewhere_is_not_said_again() -> None:
+    said = "The same card stands here for wide screens and for narrow ones."
+    html = f"<div><p>{said}<p>{said}<p>Short.</div><div><p>{said}<p>Short.<pre>{said}</pre></div>"
+    page = parse_page(html, "")
+    kept = without_repeats(page, np.ones(len(page.blocks), np.bool_))
+    assert kept.tolist() == [True, True, True, False, True, True]

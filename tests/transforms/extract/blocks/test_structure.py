@@ -131,9 +131,11 @@ def test_structure_as_markdown() -> None:
 
 def test_a_page_has_a_row_of_features_for_each_block() -> None:
     page = parse_page("<title>One - Site</title><h1>One</h1><p>Two, three.", "https://x.org/blog/one")
-    rows = features(page)
+    rows = features(page, bytes(2 * 3 * 4))
     assert rows.shape == (2, htmlblocks.FEATURES + len(page.arrays.values)) and np.isfinite(rows).all()
     assert len(page.arrays.titles) == 3
+    with pytest.raises(ValueError, match="said"):
+        features(page, bytes(3 * 4))
 
 
 def test_parsing_stops_behind_the_blocks_that_are_wanted() -> None:
@@ -167,4 +169,5 @@ def test_bytes_are_utf8_where_python_says_so(data: bytes) -> None:
 def test_a_page_is_the_same_as_text_and_as_bytes(html: str) -> None:
     html = html.encode("utf-8", "ignore").decode()
     text, data = (parse_page(given, "https://x.org/") for given in (html, html.encode()))
-    assert text.text == data.text and (features(text) == features(data)).all()
+    said = bytes(12 * len(text.blocks))
+    assert text.text == data.text and (features(text, said) == features(data, said)).all()
