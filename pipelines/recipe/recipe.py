@@ -23,6 +23,7 @@ from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
@@ -110,6 +111,8 @@ class Recipe(Params):
     """cut text out that another document has word for word"""
     shards: ShardParams = ShardParams()
     """how the corpus is cut and ordered"""
+    packed: PackedParams | None = None
+    """write the documents a second time, as packed rows"""
     run: RunParams = RunParams()
     """how the work is cut"""
 

@@ -10,12 +10,27 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
-from refinery.loader.format.packed import FILE_DOCUMENTS, MAX_LENGTH, PackedFormat, PackedWriter, padding_id
+from refinery.loader.format.packed import (
+    FILE_DOCUMENTS,
+    GROUP_TOKENS,
+    MAX_LENGTH,
+    PackedFormat,
+    PackedWriter,
+    packed_name,
+    padding_id,
+)
+from refinery.loader.storage.full_disk import scratch_folder
+from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.params import Params
 from refinery.transforms.pack.build_rows import PackedDocuments, build_rows
 from refinery.transforms.pack.plan_rows import plan_rows
+
+
+# Of a row group while it is built and written: 60 bytes a place.
+PACKED_MEMORY = 60 * GROUP_TOKENS
 
 
 class PackedParams(Params):
@@ -35,7 +50,7 @@ def packed_format(params: PackedParams, vocab_size: int, bos_id: int | None, eos
 
 
 def write_packed(
-    documents: PackedDocuments, orders: np.ndarray[Any, Any], layout: PackedFormat, folder: Path
+    documents: PackedDocuments, orders: npt.NDArray[np.uint64], layout: PackedFormat, folder: Path
 ) -> Iterator[tuple[Path, dict[str, int]]]:
     """Each file in `folder` as it is finished, and its counts: rows, documents (with parts of cut ones) and tokens.
 
@@ -54,3 +69,24 @@ def write_packed(
         writer.close()
         parts = int(plan.bounds[last] - plan.bounds[first])
         yield path, {"rows": last - first, "documents": parts, "tokens": tokens}
+
+
+def publish_packed(
+    store: Store,
+    shard: tuple[str, str, int, int],
+    documents: PackedDocuments,
+    orders: npt.NDArray[np.uint64],
+    layout: PackedFormat,
+) -> Iterator[dict[str, Any]]:
+    """Write and publish a shard's packed rows, a file at a time; each as the manifest lists it.
+
+    shard: split, domain, index, count. orders: as of `write_packed`.
+    """
+    split, domain, index, count = shard
+    with scratch_folder(packed_name(split, domain, (index, count), 0)) as scratch:
+        for part, (path, counts) in enumerate(write_packed(documents, orders, layout, scratch)):
+            name = packed_name(split, domain, (index, count), part)
+            size, crc32c, sha256 = checksums(path)
+            store.create(name, path)
+            path.unlink()
+            yield {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256, **counts}
