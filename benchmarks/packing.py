@@ -23,7 +23,8 @@ import hashlib
 import resource
 import time
 from bisect import bisect_right, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -110,16 +111,17 @@ def concatenate(sizes: I64, length: int) -> Outcome:
 
 def sides(sizes: I64, length: int, groups: Sequence[int]) -> Iterator[tuple[str, Outcome, float]]:
     """(name, outcome, processor seconds) of each side."""
-    ways = [(f"best fit decreasing{f', {n} groups' if n > 1 else ''}", lambda n=n: best_fit(sizes, length, n))
-            for n in groups]  # fmt: skip
-    ways += [
-        ("greedy in order", lambda: in_order(sizes, length)),
-        ("best fit, crop (nanochat)", lambda: best_fit_crop(sizes, length)),
-        ("concatenate and cut", lambda: concatenate(sizes, length)),
-    ]
-    for name, way in ways:
+    ways: dict[str, Callable[[I64, int], Outcome]] = {
+        f"best fit decreasing{f', {n} groups' if n > 1 else ''}": partial(best_fit, groups=n) for n in groups
+    }
+    ways |= {
+        "greedy in order": in_order,
+        "best fit, crop (nanochat)": best_fit_crop,
+        "concatenate and cut": concatenate,
+    }
+    for name, way in ways.items():
         start = time.process_time()
-        outcome = way()
+        outcome = way(sizes, length)
         yield name, outcome, time.process_time() - start
 
 

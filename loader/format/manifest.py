@@ -300,8 +300,11 @@ def _column(entry: Fields) -> Column:
 
 def _file(entry: Fields) -> FileEntry:
     crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
-    counts = {key: entry.count(key) for key in ("rows", "documents", "tokens") if key in entry.value}
-    return FileEntry(entry.path("path"), entry.count("size"), crc32c, sha256, **counts)
+    rows, documents, tokens = (
+        entry.count(key) if key in entry.value else None for key in ("rows", "documents", "tokens")
+    )
+    path, size = entry.path("path"), entry.count("size")
+    return FileEntry(path, size, crc32c, sha256, rows, documents=documents, tokens=tokens)
 
 
 def _token_file(entry: Fields) -> FileEntry:

@@ -231,7 +231,7 @@ def _narrow(values: pa.Array, dtype: np.dtype[Any], what: str) -> npt.NDArray[An
     least, most = (0, 1) if dtype.kind == "b" else (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max))
     if len(found) and not least <= int(found.min()) <= int(found.max()) <= most:
         raise FormatError(f"{what}: {found.min()} to {found.max()} found, {least} to {most} expected")
-    return found.astype(dtype)
+    return np.asarray(found.astype(dtype))
 
 
 def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0) -> None:
@@ -284,5 +284,3 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
     expect(~loss[:, :-1] | same, "loss_mask: false expected at a document's end and in padding")
     expect(~loss[:, :-1] | (rows.target_ids[:, :-1] == rows.input_ids[:, 1:]), "target_ids: the next of input_ids "
            "expected where there is loss")  # fmt: skip
-
-

@@ -143,7 +143,9 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
                 rows = sample_rows(manifest.fingerprint, facts.shard.bin.path, facts.shard.documents, samples)
                 failures = collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
                 digests, facts.digests = facts.digests, None  # not kept for the other shards
-                packed = check_packed(store, manifest, facts.shard, facts.ids, digests, domain_sources(plan, facts.shard))
+                packed = check_packed(
+                    store, manifest, facts.shard, facts.ids, digests, domain_sources(plan, facts.shard)
+                )
                 return failures + collect(f"packed rows of {facts.shard.bin.path}", packed)
 
             every = [ShardFacts(shard) for shard in manifest.shards]

@@ -121,7 +121,8 @@ def _check_rows(
             return
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, use_threads=False)
-            if len(table) != layout.group_rows and group < file.num_row_groups - 1 or len(table) > layout.group_rows:
+            is_last = group == file.num_row_groups - 1
+            if not (1 if is_last else layout.group_rows) <= len(table) <= layout.group_rows:
                 yield f"{path}: row group {group} has {len(table)} rows, {layout.group_rows} expected"
                 return
             try:
@@ -202,6 +203,7 @@ def _check_documents(shard: ShardEntry, ids: U64, digests: DocumentDigests, piec
         wrong = np.flatnonzero(expected != found)
         if len(wrong):
             name = names[wrong[0]].tobytes().hex()
+            many = f"{len(wrong)} documents have other {what} in packed rows"
             values = "" if what == "contents" else f": {found[wrong[0]]} found, {expected[wrong[0]]} expected"
-            yield f"{shard.bin.path}: {len(wrong)} documents have other {what} in packed rows; the first: {name}{values}"
+            yield f"{shard.bin.path}: {many}; the first: {name}{values}"
             return

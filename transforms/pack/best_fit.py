@@ -9,7 +9,7 @@ of room r takes of length l is r // l pieces, and no other row has less room in 
 
 from bisect import bisect_left, insort
 from collections import deque
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ import numpy.typing as npt
 I64 = npt.NDArray[np.int64]
 
 
-class Packing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Packing:
     """rows: int64 [n], the row of each piece; rows are numbered as they are opened. openers: int64 [count], the piece
     that opened each row, the longest of it."""
 

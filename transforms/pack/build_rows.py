@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,5 @@ def build_rows(
     }
     marks = [id_ + start.to_bytes(8, "little") for id_, start in zip(ids.to_pylist(), starts.tolist(), strict=True)]
     edges = bounds.tolist()
-    names = [
-        blake2b(b"".join(marks[a:b]), digest_size=16).digest() for a, b in zip(edges[:-1], edges[1:], strict=True)
-    ]
+    names = [blake2b(b"".join(marks[a:b]), digest_size=16).digest() for a, b in pairwise(edges)]
     return PackedRows(**arrays, structure=structure), names, columns

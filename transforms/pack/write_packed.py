@@ -28,7 +28,6 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.pack.build_rows import PackedDocuments, build_rows
 from refinery.transforms.pack.plan_rows import plan_rows
 
-
 # Of a row group while it is built and written: 60 bytes a place.
 PACKED_MEMORY = 60 * GROUP_TOKENS
 

@@ -81,7 +81,7 @@ def test_every_document_once(lengths: list[int], capacity: int, group: int, wide
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of at most so many documents, with full row groups; their rows in the plan's order; the same bytes again."""
+    """Files of at most so many documents, with rows in the plan's order; the same bytes again."""
     monkeypatch.setattr(module, "FILE_DOCUMENTS", 100)
     lengths = np.random.default_rng(5).integers(2, 300, 450).tolist()
     documents, orders = make(lengths)
@@ -98,7 +98,9 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(list(tmp_path.iterdir())) > 5
     assert sorted(len(tokens) for tokens in put_together(found).values()) == sorted(lengths)
     first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert dict(first) == {path.name: path.read_bytes() for path, _ in write_packed(documents, orders, layout, tmp_path)}
+    assert dict(first) == {
+        path.name: path.read_bytes() for path, _ in write_packed(documents, orders, layout, tmp_path)
+    }
 
 
 def test_order_of_rows() -> None:
