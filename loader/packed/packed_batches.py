@@ -1,6 +1,7 @@
 """Batches of packed rows: a sample is a row, so only reading and masks differ from batches of one long sequence."""
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ class PackedAssembler(Assembler):
     def __init__(self, schedule: Schedule, rows: PackedSource, params: BatchParams, **how: Any) -> None:
         super().__init__(schedule, params, **how)
         self._packed = rows
+        self.contents: deque[tuple[int, int, int]] = deque()  # rows, documents, tokens of each batch that was made
         self._masks = replace(params.masks, ignore_labels=True, ignore_cross_document=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
@@ -40,5 +42,6 @@ class PackedAssembler(Assembler):
                 batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
+            self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
             between = self._workers - 1
             yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)

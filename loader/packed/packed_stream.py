@@ -8,9 +8,12 @@ for batch in stream:
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.stream.arrays import Batch
 from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.stream import TokenStream
 
@@ -35,6 +38,7 @@ class PackedStream(TokenStream):
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
         self._layout = layout
+        self._delivered = np.zeros(3, np.int64)  # rows, documents, tokens
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
 
@@ -45,7 +49,26 @@ class PackedStream(TokenStream):
         return PackedSource(self._store, self._shards, self._layout)
 
     def _assembler(self, **how: Any) -> PackedAssembler:
-        return PackedAssembler(self._schedule, self._source, self._batch_params, **how)
+        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how)
+        self._contents = made.contents
+        return made
+
+    def __next__(self) -> Batch:
+        batch = super().__next__()
+        self._delivered += np.array(self._contents.popleft())
+        return batch
+
+    @property
+    def packing(self) -> dict[str, float]:
+        """Of the rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
+        that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch."""
+        rows, documents, tokens = self._delivered.tolist()
+        return {
+            "rows": rows,
+            "utilisation": tokens / (rows * self.sequence_length) if rows else 0.0,
+            "documents_per_row": documents / rows if rows else 0.0,
+            "document_tokens": tokens / documents if documents else 0.0,
+        }
 
     def _identity(self) -> dict[str, Any]:
         found = super()._identity()

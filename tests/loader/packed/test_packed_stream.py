@@ -151,6 +151,26 @@ def test_defaults(corpus: Path) -> None:
     assert {file["path"].split("/")[0] for file in files} == {"packed"}
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_packing(corpus: Path, prefetch: int) -> None:
+    """How full rows are, counted as batches are delivered, not as they are made."""
+    made = packed(corpus, epochs=1, prefetch=prefetch)
+    assert made.packing == {"rows": 0, "utilisation": 0.0, "documents_per_row": 0.0, "document_tokens": 0.0}
+    next(made)
+    assert made.packing["rows"] == 2
+    made.load_state_dict(made.state_dict())  # starts anew after the batch delivered
+    list(made)
+    known = stored(corpus)
+    rows, tokens = len(known), sum(row["valid_token_count"] for row in known)
+    documents = sum(row["num_docs"] for row in known)
+    assert made.packing == {
+        "rows": rows,
+        "utilisation": tokens / (rows * L),
+        "documents_per_row": documents / rows,
+        "document_tokens": tokens / documents,
+    }
+
+
 def test_little_memory(corpus: Path) -> None:
     """Groups that do not fit are decoded again, with the same result."""
     manifest = read_manifest(open_store(str(corpus)))
