@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import column_ids
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.pack.build_rows import PackedDocuments
@@ -33,7 +34,7 @@ def add_packed_rows(root: Path, length: int) -> Path:
         packed[shard.bin.path] = list(publish_packed(store, place, documents, orders, layout))
 
     def edit(payload: dict[str, Any]) -> None:
-        payload["packed"] = {"length": length, "pad_id": layout.pad_id}
+        payload["packed"] = describe_format(layout)
         for entry in payload["shards"]:
             entry["packed"] = packed[entry["files"]["bin"]["path"]]
 

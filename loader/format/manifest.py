@@ -26,7 +26,7 @@ from refinery.loader.format.indexed import (
     dtype_for,
     read_index,
 )
-from refinery.loader.format.packed import MAX_LENGTH, PackedFormat
+from refinery.loader.format.packed import PackedFormat, parse_format
 from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.storage.store import Store
 
@@ -236,7 +236,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         funnel=tuple(_funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
-        packed=_packed(top.inner("packed"), special) if "packed" in payload else None,
+        packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
     )
 
 
@@ -340,15 +340,6 @@ def _packed_file(entry: Fields) -> FileEntry:
     for key in ("rows", "documents", "tokens"):
         entry.count(key)
     return _file(entry)
-
-
-def _packed(entry: Fields, tokenizer: TokenizerEntry) -> PackedFormat:
-    if tokenizer.bos_id is None:
-        raise FormatError(f"{entry.where}: packed rows found, a tokenizer with bos_id expected")
-    length = entry.count("length", MAX_LENGTH)
-    if length < 2:
-        raise FormatError(f"{entry.where}: length is {length}, 2 or more expected")
-    return PackedFormat(length, tokenizer.vocab_size, tokenizer.bos_id, entry.count("pad_id", MAX_ID))
 
 
 def _funnel_entry(entry: Fields) -> dict[str, Any]:

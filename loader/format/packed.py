@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import PARQUET
 
 FOLDER = "packed"
@@ -83,6 +84,23 @@ class PackedRows:
         """A structure column, or its default, UNKNOWN everywhere, where the files do not have it."""
         found = self.structure.get(name)
         return np.full(self.input_ids.shape, UNKNOWN, STRUCTURE[name]) if found is None else found
+
+
+def describe_format(layout: PackedFormat) -> dict[str, Any]:
+    """What the manifest says of a corpus' packed rows, beside its tokenizer; `parse_format` is the inverse."""
+    return {"length": layout.length, "pad_id": layout.pad_id, "structure": list(layout.structure)}
+
+
+def parse_format(entry: Fields, vocab_size: int, bos_id: int | None) -> PackedFormat:
+    """The format that a manifest describes. Raises FormatError."""
+    if bos_id is None:
+        raise FormatError(f"{entry.where}: packed rows found, a tokenizer with bos_id expected")
+    length, structure = entry.count("length", MAX_LENGTH), entry.value.get("structure")
+    if length < 2:
+        raise FormatError(f"{entry.where}: length is {length}, 2 or more expected")
+    if not isinstance(structure, list) or [name for name in STRUCTURE if name in structure] != structure:
+        raise FormatError(f"{entry.where}: structure is {structure!r:.80}, some of {list(STRUCTURE)} in order expected")
+    return PackedFormat(length, vocab_size, bos_id, entry.count("pad_id"), tuple(structure))
 
 
 def packed_schema(layout: PackedFormat) -> pa.Schema:

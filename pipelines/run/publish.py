@@ -19,6 +19,7 @@ from refinery.loader.format.manifest import (
     seal,
 )
 from refinery.loader.format.packed import FOLDER as PACKED
+from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.full_disk import scratch_folder
@@ -103,7 +104,7 @@ def publish_corpus(
         "versions": dict(versions),
     }
     if layout := packed_rows(recipe, tokenizer):
-        payload["packed"] = {"length": layout.length, "pad_id": layout.pad_id}
+        payload["packed"] = describe_format(layout)
     data = seal(payload)
     manifest = parse_manifest(data)  # what readers will accept, before it counts
     store.create(MANIFEST, data)

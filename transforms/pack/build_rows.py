@@ -1,6 +1,6 @@
 """The arrays of packed rows: tokens copied to their places, and every other column computed from where they are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
@@ -18,13 +18,14 @@ from refinery.transforms.pack.plan_rows import RowPlan
 class PackedDocuments:
     """Documents in the corpus' order. tokens: of all, one behind the other, each with its BOS; an array or a memory
     map. lengths: int64 [documents]. ids: binary(16), sources: string [documents]. structure: by name, one value for
-    each token."""
+    each token. borders: document -> where it is best cut if it is longer than a row, see split_documents."""
 
     tokens: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
     ids: pa.Array
     sources: pa.Array
     structure: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    borders: Mapping[int, Sequence[int]] = field(default_factory=dict)
 
 
 def build_rows(

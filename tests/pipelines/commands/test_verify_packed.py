@@ -117,6 +117,11 @@ def count(name: str) -> Callable[[Path], None]:
         (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=41)), ["its columns are not those"]),
         (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=1)), ["length is 1, 2 or more"]),
         (lambda root: edit_manifest(root, lambda m: m["tokenizer"].update(bos_id=None)), ["with bos_id expected"]),
+        (lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=5)), ["structure is 5, some of"]),
+        (
+            lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=["x"])),
+            ["structure is ['x'], some of"],
+        ),
         (count("rows"), ["1 rows found, 99 expected from the manifest"]),
         (count("documents"), ["documents found, 99 expected from the manifest"]),
         (count("tokens"), ["tokens found, 99 expected from the manifest"]),

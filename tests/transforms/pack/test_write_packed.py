@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +147,16 @@ def test_structure() -> None:
         int(valid) - sum(start > 0 for start in starts)
         for valid, starts in zip(rows.valid_token_count, columns["document_starts"].to_pylist(), strict=True)
     ]
+
+
+def test_borders(tmp_path: Path) -> None:
+    """A document that is too long is cut where it says it is best cut."""
+    documents, orders = make([20])
+    documents = replace(documents, borders={0: [7, 12]})
+    layout = PackedFormat(10, VOCABULARY, BOS, EOS)
+    ((path, _),) = write_packed(documents, orders, layout, tmp_path)
+    starts = [start for row in pq.read_table(path).to_pylist() for start in row["document_starts"]]
+    assert sorted(starts) == [0, 7, 12]
 
 
 @pytest.mark.parametrize(
