@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.packed.packed_stream import PackedStream
     from refinery.loader.remote.blocks import RemoteParams
     from refinery.loader.storage.fetch import FetchError, FetchParams
     from refinery.loader.storage.store import StorageError
@@ -33,6 +34,7 @@ _MODULES = {
     "MixStage": "stream.mixing",
     "NodeStream": "stream.node",
     "OrderParams": "stream.order",
+    "PackedStream": "packed.packed_stream",
     "RemoteParams": "remote.blocks",
     "RepetitionLimit": "stream.mixing",
     "StateError": "stream.state",
@@ -53,6 +55,7 @@ __all__ = [
     "MixStage",
     "NodeStream",
     "OrderParams",
+    "PackedStream",
     "RemoteParams",
     "RepetitionLimit",
     "StateError",

@@ -287,7 +287,8 @@ def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda pa
     """Seal the manifest again after `edit`, with the sizes and checksums that the files have now."""
     payload = unseal((root / MANIFEST).read_bytes(), MANIFEST)
     edit(payload)
-    for entry in [*(file for shard in payload["shards"] for file in shard["files"].values()), *payload["files"]]:
+    shards = [file for shard in payload["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
+    for entry in [*shards, *payload["files"]]:
         if (root / entry["path"]).is_file():
             entry.update(file_entry(root, entry["path"]))
             if "block_crc32c" in entry:

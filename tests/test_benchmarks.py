@@ -24,6 +24,8 @@ from benchmarks.made_copies import (
     shingle_set,
 )
 from benchmarks.made_signatures import COPY_SIMILARITY, PERMUTATIONS, Mixture, made_signatures
+from benchmarks.packing import Outcome as PackingOutcome
+from benchmarks.packing import best_fit, best_fit_crop, concatenate, in_order
 from benchmarks.pii import score
 from benchmarks.planted_duplicates import outcome
 from benchmarks.signatures import make_texts, shingles_of
@@ -196,3 +198,19 @@ def test_what_another_engine_would_gain_on_the_least_certain_pages():
     assert head.startswith("2 pages, word F1 of blocks 0.6000")
     assert rows[0] == "| 1 (50%) | 0.10 | trafilatura | 0.200 | 0.600 | 1 | 0 | +0.2000 |"
     assert rows[2].endswith("| 0.000 | 0 | 1 | -0.1000 |")
+
+
+def test_ways_to_pack():
+    """Four documents in rows of 10: what each way does to them."""
+    sizes = np.array([6, 7, 4, 3])
+    assert best_fit(sizes, 10) == PackingOutcome(rows=2, tokens=20, parts=4, cut=0, needless=0, cropped=0)
+    assert in_order(sizes, 10) == PackingOutcome(rows=3, tokens=20, parts=4, cut=0, needless=0, cropped=0)
+    assert concatenate(sizes, 10) == PackingOutcome(rows=2, tokens=20, parts=5, cut=1, needless=1, cropped=0)
+
+
+def test_cropping_keeps_rows_full():
+    """Documents of 7 in rows of 10: one whole, one cropped to 3. What is in the buffer at the end does not count."""
+    found = best_fit_crop(np.full(1000, 7), 10)
+    assert found.tokens == found.rows * 10
+    assert found.parts == 2 * found.rows
+    assert (found.cut, found.needless, found.cropped) == (found.rows, found.rows, 4 * found.rows)

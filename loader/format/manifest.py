@@ -26,6 +26,7 @@ from refinery.loader.format.indexed import (
     dtype_for,
     read_index,
 )
+from refinery.loader.format.packed import PackedFormat, parse_format
 from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.storage.store import Store
 
@@ -96,7 +97,8 @@ def shard_name(split: str, domain: str, index: int, count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file.
+    """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file, and
+    of one of packed rows, which also has `documents` (with parts of cut ones) and `tokens` (with the BOS before these).
 
     block_crc32c: of a .bin, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes it; "" for other
     files.
@@ -108,11 +110,13 @@ class FileEntry:
     sha256: str
     rows: int | None = None
     block_crc32c: str = ""
+    documents: int | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """Shard `index` of `count` of a domain in a split, with its three files."""
+    """Shard `index` of `count` of a domain in a split, with its three files. packed: its documents as packed rows."""
 
     split: str
     domain: str
@@ -123,6 +127,7 @@ class ShardEntry:
     bin: FileEntry
     idx: FileEntry
     provenance: FileEntry
+    packed: tuple[FileEntry, ...] = ()
 
     @property
     def files(self) -> tuple[FileEntry, FileEntry, FileEntry]:
@@ -153,6 +158,7 @@ class Manifest:
     """manifest.json: describes a whole corpus. totals: documents, tokens, and bytes (UTF-8 of the encoded texts).
 
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
+    packed: of its packed rows, if it has them.
     """
 
     name: str
@@ -169,12 +175,13 @@ class Manifest:
     funnel: tuple[Mapping[str, Any], ...]
     recipe: Mapping[str, Any]
     versions: Mapping[str, Any]
+    packed: PackedFormat | None = None
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
         """Every file of the corpus except the manifest."""
         for shard in self.shards:
-            yield from shard.files
+            yield from (*shard.files, *shard.packed)
         yield from self.files
 
     @property
@@ -208,6 +215,12 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         raise FormatError(
             f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, uint16 and 8 or int32 and 4 expected"
         )
+    special = TokenizerEntry(
+        tokenizer.path("path"),
+        tokenizer.count("vocab_size"),
+        tokenizer.optional_count("bos_id", MAX_ID),
+        tokenizer.optional_count("eos_id", MAX_ID),
+    )
     return Manifest(
         name=top.text("name"),
         lane=top.text("lane"),
@@ -216,18 +229,14 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         fingerprint=top.text("fingerprint"),
         dtype=top.text("dtype"),
         dtype_code=code,
-        tokenizer=TokenizerEntry(
-            tokenizer.path("path"),
-            tokenizer.count("vocab_size"),
-            tokenizer.optional_count("bos_id", MAX_ID),
-            tokenizer.optional_count("eos_id", MAX_ID),
-        ),
+        tokenizer=special,
         shards=shards,
         files=tuple(_file(entry) for entry in top.list("files")),
         totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
         funnel=tuple(_funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
+        packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
     )
 
 
@@ -290,9 +299,12 @@ def _column(entry: Fields) -> Column:
 
 
 def _file(entry: Fields) -> FileEntry:
-    rows = entry.count("rows") if "rows" in entry.value else None
     crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
-    return FileEntry(entry.path("path"), entry.count("size"), crc32c, sha256, rows)
+    rows, documents, tokens = (
+        entry.count(key) if key in entry.value else None for key in ("rows", "documents", "tokens")
+    )
+    path, size = entry.path("path"), entry.count("size")
+    return FileEntry(path, size, crc32c, sha256, rows, documents=documents, tokens=tokens)
 
 
 def _token_file(entry: Fields) -> FileEntry:
@@ -320,7 +332,14 @@ def _shard(entry: Fields) -> ShardEntry:
         bin=_token_file(files.inner("bin")),
         idx=_file(files.inner("idx")),
         provenance=_file(files.inner("provenance")),
+        packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
     )
+
+
+def _packed_file(entry: Fields) -> FileEntry:
+    for key in ("rows", "documents", "tokens"):
+        entry.count(key)
+    return _file(entry)
 
 
 def _funnel_entry(entry: Fields) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Batches from plans: the part of a stream that runs ahead of its caller (refinery.loader.stream.prefetch)."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -64,7 +65,7 @@ class BatchParams:
         return asked.ignore_cross_document or asked.ignore_eos or self.fill_in_middle is not None
 
 
-class Assembler:
+class Assembler(ABC):
     """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
 
     epochs: number of epochs, None for no end. Holds no reference to its stream.
@@ -73,21 +74,21 @@ class Assembler:
     def __init__(
         self,
         schedule: Schedule,
-        source: TokenSource,
-        documents: DocumentStarts,
         params: BatchParams,
         *,
         epochs: int | None,
         skip: int,
         workers: int,
-        lookahead: Lookahead | None,
+        lookahead: Lookahead | None = None,
     ) -> None:
-        self._schedule, self._source, self._documents, self._params = schedule, source, documents, params
+        self._schedule, self._params = schedule, params
         self._epochs, self._skip, self._workers = epochs, skip, workers
         self._lookahead = lookahead
         self._shape = schedule.batch_size, schedule.domains[0].length + 1
-        self._full = np.full(*self._shape)
-        self._padded_masks = replace(params.masks, ignore_labels=True)
+
+    @abstractmethod
+    def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
+        """The batches of these steps of a plan, in order."""
 
     def plans(self, epoch: int, position: int) -> Iterator[StepPlan]:
         """All plans from a position on. Raises RepetitionLimit if the mixture's limit is to be an error."""
@@ -137,6 +138,18 @@ class Assembler:
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+class TokenAssembler(Assembler):
+    """Batches of samples that are ranges of a domain's tokens."""
+
+    def __init__(
+        self, schedule: Schedule, source: TokenSource, documents: DocumentStarts, params: BatchParams, **how: Any
+    ) -> None:
+        super().__init__(schedule, params, **how)
+        self._source, self._documents = source, documents
+        self._full = np.full(*self._shape)
+        self._padded_masks = replace(params.masks, ignore_labels=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
         domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)

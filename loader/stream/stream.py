@@ -26,7 +26,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.arrays import Batch
-from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch
+from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.masks import MaskParams
@@ -132,8 +132,8 @@ class TokenStream:
         self.manifest, data = load_manifest(self._store)
         self.corpus = hashlib.sha256(data).hexdigest()
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
-        self.rank, self.world_size, self.order_params = rank, world_size, order or OrderParams()
-        self._shards = choose_shards(self.manifest.shards, split, shards)
+        self.rank, self.world_size = rank, world_size
+        self._shards, self.order_params = self._choose(choose_shards(self.manifest.shards, split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
         self._mixture = None
@@ -166,9 +166,7 @@ class TokenStream:
         self._prefetch, self._worker, self._workers = prefetch, worker, workers
         self._skip = worker  # steps from the position to this worker's next one
         self._counters = ReadCounters()
-        self._source = open_token_source(
-            self._store, self._shards, self.manifest.dtype, corpus=self.corpus, params=remote, counters=self._counters
-        )
+        self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
         self._telemetry = Telemetry()
         self._usage = Usage(domains)
@@ -210,18 +208,24 @@ class TokenStream:
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         return batch
 
-    def _start(self) -> Prefetcher[PreparedBatch]:
-        local = isinstance(self._source, LocalSource)
-        assembler = Assembler(
-            self._schedule,
-            self._source,
-            self._documents,
-            self._batch_params,
-            epochs=self._epochs,
-            skip=self._skip,
-            workers=self._workers,
-            lookahead=None if local else Lookahead(self._source, self._schedule),
+    def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
+        """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
+        return shards, order or OrderParams()
+
+    def _open_source(self, remote: RemoteParams | None) -> Any:
+        """Where batches come from; `close` ends it."""
+        corpus, counters = self.corpus, self._counters
+        return open_token_source(
+            self._store, self._shards, self.manifest.dtype, corpus=corpus, params=remote, counters=counters
         )
+
+    def _assembler(self, **how: Any) -> Assembler:
+        ahead = None if isinstance(self._source, LocalSource) else Lookahead(self._source, self._schedule)
+        batches = self._schedule, self._source, self._documents, self._batch_params
+        return TokenAssembler(*batches, **how, lookahead=ahead)
+
+    def _start(self) -> Prefetcher[PreparedBatch]:
+        assembler = self._assembler(epochs=self._epochs, skip=self._skip, workers=self._workers)
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:

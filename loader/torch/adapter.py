@@ -21,6 +21,7 @@ import torch
 import torch.distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from refinery.loader.packed.packed_stream import PackedStream
 from refinery.loader.stream.arrays import Batch
 from refinery.loader.stream.stream import TokenStream
 from refinery.loader.stream.telemetry import Telemetry
@@ -52,29 +53,39 @@ def as_tensors(batch: Mapping[str, Any]) -> Batch:
 class TokenDataset(IterableDataset[Batch]):
     """The batches of a TokenStream as tensors. Takes the stream's arguments, and its state.
 
+    packed: of a PackedStream instead.
     rank, world_size: by default those of this process (`default_rank`) when the data set is created. Pass it to a
     DataLoader with batch_size=None, since an item is already a batch; `build_dataloader` does. It works with
     torchdata's StatefulDataLoader: in a worker process, `state_dict` includes the worker's number, and only the worker
     with that number can load it.
     """
 
-    def __init__(self, prefix: str, *, rank: int | None = None, world_size: int | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        prefix: str,
+        *,
+        rank: int | None = None,
+        world_size: int | None = None,
+        packed: bool = False,
+        **options: Any,
+    ) -> None:
         super().__init__()
         if (rank is None) != (world_size is None):
             raise ValueError(f"rank, world_size: {rank}, {world_size} given, both or neither is allowed")
         here, count = default_rank() if rank is None or world_size is None else (rank, world_size)
         self.prefix = prefix
+        self._kind = PackedStream if packed else TokenStream
         self.options = options | {"rank": here, "world_size": count}
         self.carry_state = False  # add STATE to batches made in worker processes
         self._state: State | None = None  # in a spawned worker process: where to start
         self._of_worker: State | None = None  # in a worker: the position of its stream
-        self._stream: TokenStream | None = TokenStream(prefix, **self.options)  # invalid arguments fail immediately
+        self._stream: TokenStream | None = self._kind(prefix, **self.options)  # invalid arguments fail immediately
 
     @property
     def stream(self) -> TokenStream:
         """The stream of this process."""
         if self._stream is None:
-            self._stream = TokenStream(self.prefix, **self.options)
+            self._stream = self._kind(self.prefix, **self.options)
             if self._state is not None:
                 self._stream.load_state_dict(self._state)
         return self._stream
@@ -92,7 +103,7 @@ class TokenDataset(IterableDataset[Batch]):
 
     def _batches_of_worker(self, worker: int, workers: int) -> Iterator[Batch]:
         state = self._worker_state(worker, workers)
-        stream = TokenStream(self.prefix, **self.options, worker=state["offset"], workers=workers)
+        stream = self._kind(self.prefix, **self.options, worker=state["offset"], workers=workers)
         try:
             stream.load_state_dict(state["stream"])
             for batch in stream:
@@ -188,7 +199,7 @@ def build_dataloader(
     dataloader: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> TokenLoader:
-    """A data loader over the corpus at `prefix`. options: those of TokenStream.
+    """A data loader over the corpus at `prefix`. options: those of TokenStream, and `packed` of TokenDataset.
 
     pin_memory: by default if CUDA is available. dataloader: more arguments of torch's DataLoader (prefetch_factor,
     multiprocessing_context, timeout, ...).

@@ -26,6 +26,7 @@ from refinery.loader.format.manifest import (
     RUN,
     SUFFIXES,
     Manifest,
+    ShardEntry,
     check_funnel,
     check_version,
     dtype_for,
@@ -46,6 +47,7 @@ from refinery.pipelines.commands.verify_files import (
     check_unlisted,
     check_work,
 )
+from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
 from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_shard
 from refinery.transforms.core.document import hash64
@@ -140,7 +142,12 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
 
             def check(facts: ShardFacts) -> list[str]:
                 rows = sample_rows(manifest.fingerprint, facts.shard.bin.path, facts.shard.documents, samples)
-                return collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
+                failures = collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
+                digests, facts.digests = facts.digests, None  # not kept for the other shards
+                packed = check_packed(
+                    store, manifest, facts.shard, facts.ids, digests, domain_sources(plan, facts.shard)
+                )
+                return failures + collect(f"packed rows of {facts.shard.bin.path}", packed)
 
             every = [ShardFacts(shard) for shard in manifest.shards]
             for failures in pool.map(check, every):
@@ -180,6 +187,11 @@ def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
     texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
     good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
     return Plan(seed, float(validation), domains, bool(recipe.get("url_dup"))) if texts and good else None
+
+
+def domain_sources(plan: Plan | None, shard: ShardEntry) -> set[str] | None:
+    """Sources whose documents a shard may have."""
+    return {name for name, domain in plan.domains.items() if domain == shard.domain} if plan else None
 
 
 def _check_manifest(manifest: Manifest) -> Iterator[str]:

@@ -25,6 +25,7 @@ from refinery.loader.format.manifest import (
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
+from refinery.pipelines.commands.verify_packed import DocumentDigests
 from refinery.transforms.core.document import hash64
 
 Ids = npt.NDArray[np.uint64]
@@ -39,7 +40,8 @@ class ShardFacts:
     """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
 
     ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest. sources: tokens
-    of each, by provenance. addresses: of `row_addresses`, where the recipe keeps one document of each.
+    of each, by provenance. addresses: of `row_addresses`, where the recipe keeps one document of each. digests: of the
+    documents, where there are packed rows to compare them with.
     """
 
     shard: ShardEntry
@@ -50,6 +52,7 @@ class ShardFacts:
     decoded: int = 0
     sources: Mapping[str, int] | None = None
     addresses: Addresses | None = None
+    digests: DocumentDigests | None = None
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,16 @@ def check_shard(
     dtypes = {dtype.name: dtype for dtype in DTYPES.values()}
     dtype = index.dtype if index else dtypes.get(manifest.dtype)
     tokens = TokenCheck(manifest, dtype, index) if dtype else None
-    bin_failures = list(check_file(store, shard.bin, tokens.watch if tokens else None))
+    digests = DocumentDigests(index) if index and manifest.packed else None
+    watching = [each.watch for each in (tokens, digests) if each]
+
+    def watch(chunk: bytes) -> None:
+        for each in watching:
+            each(chunk)
+
+    bin_failures = list(check_file(store, shard.bin, watch))
     yield from bin_failures
+    facts.digests = None if bin_failures else digests
     if tokens:
         facts.tokens = tokens.position
         yield from (f"{shard.bin.path}: {failure}" for failure in tokens.faults.sentences())

@@ -3,9 +3,11 @@
 import re
 from typing import Any
 
+from refinery.loader.format.packed import PackedFormat
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.pack.write_packed import packed_format
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
 
 
@@ -17,7 +19,19 @@ def check_files(recipe: Recipe) -> TokenizerInfo:
     for phase in PHASES:
         for stage, params in recipe.active(phase):
             check_stage(stage, params)
-    return check_tokenizer(recipe.tokenizer)
+    tokenizer = check_tokenizer(recipe.tokenizer)
+    packed_rows(recipe, tokenizer)
+    return tokenizer
+
+
+def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None:
+    """The format of the packed rows, where the recipe asks for them. Raises RecipeError if the tokenizer forbids it."""
+    if recipe.packed is None:
+        return None
+    try:
+        return packed_format(recipe.packed, tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id)
+    except ValueError as error:
+        raise RecipeError(f"packed: {error}") from error
 
 
 def check_stage(stage: AnyStage, params: Any) -> None:

@@ -24,6 +24,7 @@ from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import UrlDupParams
+from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
@@ -113,6 +114,8 @@ class Recipe(Params):
     """cut text out that another document has word for word"""
     shards: ShardParams = ShardParams()
     """how the corpus is cut and ordered"""
+    packed: PackedParams | None = None
+    """write the documents a second time, as packed rows"""
     run: RunParams = RunParams()
     """how the work is cut"""
 

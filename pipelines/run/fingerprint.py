@@ -62,6 +62,8 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
         sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
+    if sections.get("packed", True) is None:  # left out where it is off, as in runs before there was such a section
+        del sections["packed"]
     if phase == "shards" and (targets := recipe.targets()):
         sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later

@@ -18,11 +18,14 @@ from refinery.loader.format.manifest import (
     parse_manifest,
     seal,
 )
+from refinery.loader.format.packed import FOLDER as PACKED
+from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase
 from refinery.transforms.core.report import RECORD_SCHEMAS
@@ -54,8 +57,9 @@ def publish_corpus(
     )
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
-    ours = {file["path"] for shard in shards for file in shard["files"].values()} | {file["path"] for file in removals}
-    found = {path for folder in (*SPLITS, REMOVALS) for path in store.list(folder)}
+    written = [file for shard in shards for file in (*shard["files"].values(), *shard.get("packed", ()))]
+    ours = {file["path"] for file in (*written, *removals)}
+    found = {path for folder in (*SPLITS, PACKED, REMOVALS) for path in store.list(folder)}
     if foreign := sorted(found - ours):
         raise CountsDisagree(
             f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
@@ -99,6 +103,8 @@ def publish_corpus(
         "recipe": recipe.deciding(),
         "versions": dict(versions),
     }
+    if layout := packed_rows(recipe, tokenizer):
+        payload["packed"] = describe_format(layout)
     data = seal(payload)
     manifest = parse_manifest(data)  # what readers will accept, before it counts
     store.create(MANIFEST, data)

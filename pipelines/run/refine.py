@@ -19,7 +19,7 @@ from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manife
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.recipe import graphs
-from refinery.pipelines.recipe.checks import check_files
+from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
@@ -295,6 +295,7 @@ class Refinement:
             columns=provenance_columns(self.recipe.LANE),
             prefix=self.prefix,
             targets=targets,
+            packed=packed_rows(self.recipe, self.tokenizer),
         )
         name = "shards/report.json"
 

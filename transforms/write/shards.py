@@ -6,6 +6,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -16,13 +17,17 @@ import pyarrow as pa
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.indexed import IndexedWriter
 from refinery.loader.format.manifest import WRITER, Column, shard_name, write_provenance
+from refinery.loader.format.packed import PackedFormat
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Writer
+from refinery.transforms.pack.build_rows import PackedDocuments
+from refinery.transforms.pack.write_packed import PACKED_MEMORY, publish_packed
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
@@ -65,11 +70,13 @@ def write_shard(
     counts: Mapping[str, int],
     dtype: str,
     columns: Sequence[Column] = (),
+    packed: PackedFormat | None = None,
 ) -> bytes:
     """Sort, write and publish one shard; returns its "shard" side-output record (documents, tokens, files with
     checksums).
 
-    dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. Memory: SHARD_MEMORY for a byte of text.
+    dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
+    rows. Memory: SHARD_MEMORY for a byte of text, and PACKED_MEMORY for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
@@ -93,6 +100,11 @@ def write_shard(
             kind = suffix.split(".")[0]
             files[kind] = {"path": f"{name}.{suffix}", "size": size, "crc32c": crc32c, "sha256": sha256}
         files["bin"]["block_crc32c"] = block_checksums(local["bin"])
+        rows = {}
+        if packed:
+            documents = documents_of(table, local["bin"], dtype, lengths)
+            orders = table["order"].to_numpy()
+            rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
     return side_output_record(
         "shard",
         split=split,
@@ -102,7 +114,15 @@ def write_shard(
         documents=len(lengths),
         tokens=sum(lengths),
         files=files,
+        **rows,
     )
+
+
+def documents_of(table: pa.Table, path: Path, dtype: str, lengths: Sequence[int]) -> PackedDocuments:
+    """A shard's documents for packing; their tokens stay in the .bin at `path`."""
+    tokens = np.memmap(path, dtype, "r") if sum(lengths) else np.empty(0, dtype)
+    ids, sources = (table[name].combine_chunks() for name in ("id", "source"))
+    return PackedDocuments(tokens, np.array(lengths, np.int64), ids.cast(pa.binary(ID_BYTES)), sources)
 
 
 @dataclass
@@ -113,6 +133,7 @@ class WriteShards(beam.PTransform):
     counts: Mapping[str, int]
     dtype: str
     columns: Sequence[Column] = ()
+    packed: PackedFormat | None = None
     cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
 
     def __post_init__(self) -> None:
@@ -125,6 +146,7 @@ class WriteShards(beam.PTransform):
             counts=dict(self.counts),
             dtype=self.dtype,
             columns=tuple(self.columns),
+            packed=self.packed,
         )
         if self.cuts is None:
             written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
@@ -147,7 +169,7 @@ def provenance_columns(lane: Lane) -> tuple[Column, ...]:
 class ShardsJob:
     """What a writer must know of a run. params: the recipe's `shards`. counts: shards of each "split/domain"
     (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to.
-    targets: source -> most tokens, of those that have a target."""
+    targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -156,21 +178,23 @@ class ShardsJob:
     columns: Sequence[Column]
     prefix: str
     targets: Mapping[str, int] = field(default_factory=dict)
+    packed: PackedFormat | None = None
 
 
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
-    """Encoded documents -> shuffled shards under the prefix."""
+    """Encoded documents -> shuffled shards under the prefix, with packed rows where the job says so."""
     batches = docs | ShuffleToShards(job.params, job.counts, job.domains)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, cuts)
-    return batches | with_memory(write, SHARD_MEMORY * job.params.target_bytes)  # side-output records
+    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts)
+    memory = SHARD_MEMORY * job.params.target_bytes + (PACKED_MEMORY if job.packed else 0)
+    return batches | with_memory(write, memory)  # side-output records
 
 
 MEGATRON = Writer(
     name=WRITER,
     version=1,
     summary="Shuffle the documents and write them as Megatron's indexed data sets, with provenance.",
-    uses=("name", "shards"),
+    uses=("name", "shards", "packed"),
     libraries=("pyarrow",),
     transform=write_megatron,
     kinds=("bin", "idx", "provenance"),

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from tests.corpus_factory import build_corpus
+from tests.packed_factory import add_packed_rows
 
 torch = pytest.importorskip("torch", reason="the extra [torch] is not installed")
 
+from refinery.loader.packed.packed_stream import PackedStream  # noqa: E402
 from refinery.loader.stream.stream import TokenStream  # noqa: E402
 from refinery.loader.stream.telemetry import Telemetry  # noqa: E402
 from refinery.loader.torch import adapter as torch_adapter  # noqa: E402 - what follows needs torch
@@ -106,6 +108,20 @@ def test_a_second_loop_continues(corpus: str, workers: int) -> None:
                 break
     assert seen == plain(corpus)
     assert list(loader) == []
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_packed_rows(tmp_path: Path, workers: int) -> None:
+    """The same of packed rows: batches, and a state from workers to none."""
+    corpus = str(add_packed_rows(build_corpus(tmp_path / "corpus"), 32))
+    want = [key(batch) for batch in PackedStream(corpus, **OPTIONS)]
+    first = build_dataloader(corpus, num_workers=workers, packed=True, **OPTIONS)
+    batches = iter(first)
+    head = [key(next(batches)) for _ in range(5)]
+    again = build_dataloader(corpus, packed=True, **OPTIONS)
+    again.load_state_dict(first.state_dict())
+    assert head + [key(batch) for batch in again] == want
+    assert head + [key(batch) for batch in batches] == want
 
 
 def test_spawned_workers_get_arguments_and_position(corpus: str) -> None:

@@ -1,0 +1,75 @@
+"""Packed rows as batches for training: TokenStream's interface and order, a row of the corpus in each row of a batch.
+
+stream = PackedStream("out/corpus", sequence_length=4096, batch_size=8, seed=1)
+for batch in stream:
+    loss = step(batch["input_ids"], batch["labels"], batch["position_ids"])
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from refinery.loader.packed.packed_batches import PackedAssembler
+from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.stream.arrays import Batch
+from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.stream import TokenStream
+
+
+class PackedStream(TokenStream):
+    """A TokenStream of packed rows: each once an epoch, in an order that only the seed decides, resumable anywhere.
+
+    Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
+    length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
+    document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
+    lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files.
+
+    Raises as TokenStream, ValueError for a corpus without packed rows, another length, fill_in_middle (rows are packed
+    as they are) and a corpus that is not in a local folder; FormatError, before the first batch, for a file with
+    missing or wrong columns, and for a wrong row before any row of its row group is delivered.
+    """
+
+    def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
+        layout = self.manifest.packed
+        if layout is None:
+            raise ValueError(f"prefix: {self._store.root} given, a corpus with packed rows is allowed")
+        if self.sequence_length != layout.length:
+            raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
+        self._layout = layout
+        self._delivered = np.zeros(3, np.int64)  # rows, documents, tokens
+        chosen = order or PACKED_ORDER
+        return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
+
+    def _open_source(self, remote: RemoteParams | None) -> PackedSource:
+        if self._batch_params.fill_in_middle is not None:
+            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
+        self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
+        return PackedSource(self._store, self._shards, self._layout)
+
+    def _assembler(self, **how: Any) -> PackedAssembler:
+        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how)
+        self._contents = made.contents
+        return made
+
+    def __next__(self) -> Batch:
+        batch = super().__next__()
+        self._delivered += np.array(self._contents.popleft())
+        return batch
+
+    @property
+    def packing(self) -> dict[str, float]:
+        """Of the rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
+        that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch."""
+        rows, documents, tokens = self._delivered.tolist()
+        return {
+            "rows": rows,
+            "utilisation": tokens / (rows * self.sequence_length) if rows else 0.0,
+            "documents_per_row": documents / rows if rows else 0.0,
+            "document_tokens": tokens / documents if documents else 0.0,
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        found = super()._identity()
+        return found | {"order": found["order"] | {"packed": True}}

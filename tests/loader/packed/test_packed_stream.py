@@ -1,0 +1,271 @@
+"""Streams of packed rows: each row once an epoch, the same order for any ranks, exact resume, wrong files refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from refinery.loader import PackedStream
+from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.manifest import read_manifest
+from refinery.loader.packed.packed_source import PackedSource, row_files
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.state import StateError
+from tests.corpus_factory import EOS, build_corpus, edit_manifest
+from tests.loader.streams import IGNORE, TEXTS, stream
+from tests.packed_factory import add_packed_rows, rewrite_packed
+
+L = 24
+WEB0 = "packed/train/web/rows-00000-of-00004-00000.parquet"
+ORDER = OrderParams(block=3, lanes=4, window=2)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return add_packed_rows(build_corpus(tmp_path_factory.mktemp("packed") / "corpus", TEXTS), L)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A corpus to be damaged."""
+    return add_packed_rows(build_corpus(tmp_path / "corpus", TEXTS), L)
+
+
+def packed(corpus: Path, **options: Any) -> PackedStream:
+    defaults: dict[str, Any] = {"sequence_length": L, "batch_size": 2, "seed": 5, "order": ORDER, "prefetch": 0}
+    return PackedStream(str(corpus), **(defaults | options))
+
+
+def stored(corpus: Path, domain: str = "*") -> list[dict[str, Any]]:
+    """All rows of the training split's files."""
+    paths = sorted((corpus / "packed/train").glob(f"{domain}/*.parquet"), key=lambda path: path.parts[-2:] < ("web",))
+    return [row for path in paths for row in pq.read_table(path).to_pylist()]
+
+
+def rows(batches: Any) -> list[tuple[list[int], list[int]]]:
+    """(inputs, labels) of all rows except empty ones."""
+    return [
+        (inputs.tolist(), labels.tolist())
+        for batch in batches
+        for inputs, labels in zip(batch["input_ids"], batch["labels"], strict=True)
+        if not (inputs == EOS).all()
+    ]
+
+
+def expected(row: dict[str, Any]) -> tuple[list[int], list[int]]:
+    labels = [target if loss else IGNORE for target, loss in zip(row["target_ids"], row["loss_mask"], strict=True)]
+    return row["input_ids"], labels
+
+
+def test_every_row_once(corpus: Path) -> None:
+    found = rows(packed(corpus, epochs=1))
+    assert len(found) > 20
+    assert sorted(found) == sorted(map(expected, stored(corpus)))
+    two = rows(packed(corpus, epochs=2))
+    assert two[: len(found)] == found
+    assert two[len(found) :] != found and sorted(two[len(found) :]) == sorted(found)
+
+
+def test_arrays(corpus: Path) -> None:
+    """Shapes are those of TokenStream; masks say what the file's columns say."""
+    known = {tuple(row["input_ids"]): row for row in stored(corpus)}
+    options = {"loss_mask": True, "position_ids": True, "doc_ids": True, "cu_seqlens": True}
+    for batch in packed(corpus, epochs=1, **options):
+        ends = batch["cu_seqlens"].tolist()
+        assert (ends[0], ends[-1]) == (0, 2 * L)
+        for name, dtype in (("input_ids", np.int64), ("labels", np.int64), ("loss_mask", np.bool_),
+                            ("position_ids", np.int32), ("doc_ids", np.int32)):  # fmt: skip
+            assert (batch[name].shape, batch[name].dtype) == ((2, L), dtype)
+        for i, inputs in enumerate(batch["input_ids"].tolist()):
+            row = known.get(tuple(inputs))
+            if row is None:
+                assert (batch["doc_ids"][i] == -1).all() and not batch["loss_mask"][i].any()
+                continue
+            assert batch["doc_ids"][i].tolist() == row["doc_ids"]
+            assert batch["loss_mask"][i].tolist() == row["loss_mask"]
+            docs = np.array(row["doc_ids"])
+            for number in range(row["num_docs"]):
+                places = batch["position_ids"][i][docs == number]
+                assert places.tolist() == list(range(len(places)))
+                assert i * L + int(np.argmax(docs == number)) in ends
+
+
+@pytest.mark.parametrize(("world", "batch"), [(1, 6), (2, 3), (3, 2), (6, 1)])
+def test_ranks(corpus: Path, world: int, batch: int) -> None:
+    """A step has the same rows, however many ranks share it."""
+    one = packed(corpus, batch_size=6)
+    ranks = [packed(corpus, batch_size=batch, rank=rank, world_size=world) for rank in range(world)]
+    for _ in range(9):
+        step = sorted(rows([next(one)]))
+        assert sorted(rows(next(rank) for rank in ranks)) == step
+
+
+def test_resume(corpus: Path) -> None:
+    """At every step, also with other ranks, in the epoch and behind it."""
+    whole = packed(corpus, epochs=2)
+    steps = list(packed(corpus, epochs=2))
+    for done in range(len(steps)):
+        again = packed(corpus, epochs=2)
+        again.load_state_dict(whole.state_dict())
+        left = [batch["input_ids"].tolist() for batch in again]
+        assert left == [batch["input_ids"].tolist() for batch in steps[done:]]
+        next(whole)
+    state = packed(corpus).state_dict()
+    ranks = [packed(corpus, batch_size=1, rank=rank, world_size=2, prefetch=1) for rank in range(2)]
+    for rank in ranks:
+        rank.load_state_dict(state)
+    assert sorted(rows(next(rank) for rank in ranks)) == sorted(rows([next(packed(corpus))]))
+
+
+def test_mixture(corpus: Path) -> None:
+    weighted = packed(corpus, weights={"web": 1, "code": 3}, epochs=1)
+    code, web = (set(map(str, map(expected, stored(corpus, name)))) for name in ("code", "web"))
+    found = rows(weighted)
+    kinds = ["code" if str(row) in code else "web" if str(row) in web else "" for row in found]
+    assert "" not in kinds and kinds.count("code") == len(code)
+    assert abs(weighted.mix["code"]["share"] - 0.75) < 0.15
+
+
+def test_states_do_not_mix(corpus: Path) -> None:
+    """The positions of packed rows and of tokens are different things."""
+    tokens = stream(corpus, sequence_length=L)
+    with pytest.raises(StateError, match="order"):
+        tokens.load_state_dict(packed(corpus).state_dict())
+    with pytest.raises(StateError, match="order"):
+        packed(corpus).load_state_dict(tokens.state_dict())
+
+
+def test_defaults(corpus: Path) -> None:
+    """Blocks of the order are row groups; files and places are counted."""
+    made = PackedStream(str(corpus), L, batch_size=2, epochs=1)
+    assert made.order_params == OrderParams(block=1024, lanes=8, window=4)
+    assert len(rows(made)) == len(stored(corpus))
+    files = made.receipt()["shards"]
+    assert sum(file["tokens"] for file in files) == L * len(stored(corpus))
+    assert {file["path"].split("/")[0] for file in files} == {"packed"}
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_packing(corpus: Path, prefetch: int) -> None:
+    """How full rows are, counted as batches are delivered, not as they are made."""
+    made = packed(corpus, epochs=1, prefetch=prefetch)
+    assert made.packing == {"rows": 0, "utilisation": 0.0, "documents_per_row": 0.0, "document_tokens": 0.0}
+    next(made)
+    assert made.packing["rows"] == 2
+    made.load_state_dict(made.state_dict())  # starts anew after the batch delivered
+    list(made)
+    known = stored(corpus)
+    rows, tokens = len(known), sum(row["valid_token_count"] for row in known)
+    documents = sum(row["num_docs"] for row in known)
+    assert made.packing == {
+        "rows": rows,
+        "utilisation": tokens / (rows * L),
+        "documents_per_row": documents / rows,
+        "document_tokens": tokens / documents,
+    }
+
+
+def test_little_memory(corpus: Path) -> None:
+    """Groups that do not fit are decoded again, with the same result."""
+    manifest = read_manifest(open_store(str(corpus)))
+    assert manifest.packed is not None
+    files = row_files([s for s in manifest.shards if s.split == "train"], manifest.packed)
+    found = []
+    for memory in (1, 1 << 20):
+        source = PackedSource(open_store(str(corpus)), files, manifest.packed, memory)
+        out = np.empty((3, L + 1), np.int64)
+        for row in (0, 1, 0):
+            source.read([0, 1, 0], [row, 0, row], out)
+            found.append(out.tolist())
+        source.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            source.read([0], [0], out[:1])
+    assert found[:3] == found[3:]
+
+
+def no_loss_in_front(table: pa.Table) -> pa.Table:
+    masks = [[False, False, *mask[2:]] for mask in table["loss_mask"].to_pylist()]
+    place = table.schema.get_field_index("loss_mask")
+    return table.set_column(place, table.schema.field(place), pa.array(masks, table.schema.field(place).type))
+
+
+def test_less_loss(own: Path) -> None:
+    """Where a row's own mask leaves more out, so do labels and mask of the batch."""
+    rewrite_packed(own, WEB0, no_loss_in_front)
+    files = {tuple(row["input_ids"]): row for row in stored(own)}
+    for batch in packed(own, epochs=1, loss_mask=True):
+        for inputs, labels, loss in zip(batch["input_ids"], batch["labels"], batch["loss_mask"], strict=True):
+            if row := files.get(tuple(inputs.tolist())):
+                assert (loss.tolist(), labels.tolist()) == (row["loss_mask"], expected(row)[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sequence_length": 16}, "sequence_length: 16 given, 24, the rows', is allowed"),
+        ({"fill_in_middle": FillInMiddleParams(1, 2, 3, 300)}, "fill_in_middle: given, rows are packed already"),
+        ({"ignore_eos": True, "split": "test"}, "split: 'test' given"),
+    ],
+)
+def test_arguments(corpus: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        packed(corpus, **options)
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="given, a corpus with packed rows is allowed"):
+        packed(build_corpus(tmp_path / "corpus"))
+
+
+def column(name: str, edit: Callable[[list[Any]], Any]) -> Callable[[pa.Table], pa.Table]:
+    """Changes a column's values in place, or replaces them."""
+
+    def change(table: pa.Table) -> pa.Table:
+        values = table[name].to_pylist()
+        values = edit(values) or values
+        return table.set_column(table.schema.get_field_index(name), name, pa.array(values))
+
+    return change
+
+
+def first(value: Any) -> Callable[[list[Any]], list[Any]]:
+    return lambda values: [value, *values[1:]]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda table: table.drop_columns(["doc_ids"]), "column doc_ids: 0 found, one expected"),
+        (lambda table: table.slice(1), r"\d+ rows found, \d+ expected"),
+        (column("input_ids", lambda rows: [["a"]] * len(rows)), "string found, integers expected"),
+        (column("input_ids", first([1])), "row 0 has 1 values, 24 expected"),
+        (column("doc_ids", lambda rows: rows[0].__setitem__(3, -1)), "row 0, place 2: doc_ids: they go back"),
+        (column("valid_token_count", first(L + 1)), "25 found, valid_token_count from 1 to 24"),
+        (column("num_docs", first(9)), "row 0: 9 found, num_docs"),
+    ],
+)
+def test_wrong_files(own: Path, edit: Callable[[pa.Table], pa.Table], message: str) -> None:
+    """Nothing is delivered of a row group that has a wrong row; whole columns are checked when the stream is made."""
+    rewrite_packed(own, WEB0, edit)
+    with pytest.raises(FormatError, match=message):
+        list(packed(own, epochs=1))
+
+
+def test_damage(own: Path) -> None:
+    data = bytearray((own / WEB0).read_bytes())
+    data[100] ^= 1
+    (own / WEB0).write_bytes(data)
+    with pytest.raises(CorruptShard, match="crc32c"):
+        list(packed(own, epochs=1))
+    (own / WEB0).write_bytes(data[:-1])
+    with pytest.raises(FormatError, match="bytes found"):
+        packed(own)
+    edit_manifest(own)
+    with pytest.raises((FormatError, pa.ArrowInvalid)):
+        packed(own)
