@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from refinery.transforms.code.chunk import Chunk, CountTokens, chunk_source
+from refinery.transforms.code.chunks import Chunk, CountTokens, chunk_source
 from refinery.transforms.code.languages import KINDS, language_of
 from refinery.transforms.core.document import Document, Scalar, document_id
 from refinery.transforms.core.params import Params

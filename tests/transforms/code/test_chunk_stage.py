@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.code.chunk import Chunk
 from refinery.transforms.code.chunk_stage import (
     CHUNK,
     ChunkParams,
@@ -16,6 +15,7 @@ from refinery.transforms.code.chunk_stage import (
     split_document,
     write_chunks,
 )
+from refinery.transforms.code.chunks import Chunk
 from refinery.transforms.code.languages import KINDS
 from refinery.transforms.core.document import Document, document_id
 from tests.beam import make_document, run_and_collect

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.code import parse as parsing
-from refinery.transforms.code.chunk import BRACES, SYNTAX, Chunk, chunk_source
+from refinery.transforms.code.chunks import BRACES, SYNTAX, Chunk, chunk_source
 from refinery.transforms.code.languages import KINDS, LANGUAGES, SELF_CONTAINED, language_of
 
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
