@@ -7,15 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from refinery.transforms.code.chunks import Chunk, CountTokens, chunk_source
-from refinery.transforms.code.languages import KINDS, language_of
+from refinery.transforms.code.languages import KINDS, LIBRARIES, language_of
 from refinery.transforms.core.document import Document, Scalar, document_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
-
-GRAMMARS = tuple(
-    f"tree-sitter-{name}" for name in ("c", "cpp", "go", "java", "javascript", "python", "rust", "typescript")
-)
 
 
 class ChunkParams(Params):
@@ -91,7 +87,7 @@ CHUNK = Stage(
     judge=split_document,
     prepare=load_counter,
     files=tokenizer_files,
-    libraries=("sentencepiece", "tokenizers", "tree-sitter", *GRAMMARS),
+    libraries=("sentencepiece", "tokenizers", *LIBRARIES),
     hint="refinery train-tokenizer learns one",
     splits=True,
     notes=(

@@ -55,12 +55,13 @@ class SourceLanguage:
     comments: frozenset[str] = field(default_factory=lambda: frozenset({"comment"}))
 
     def parser(self) -> tree_sitter.Parser:
-        """A new parser. The grammar is loaded once per process."""
-        return tree_sitter.Parser(_grammar(self.name))
+        """A new parser."""
+        return tree_sitter.Parser(load_grammar(self.name))
 
 
 @cache
-def _grammar(name: str) -> tree_sitter.Language:
+def load_grammar(name: str) -> tree_sitter.Language:
+    """The grammar of one of LANGUAGES, loaded once per process."""
     return tree_sitter.Language(LANGUAGES[name].grammar())
 
 
@@ -203,6 +204,8 @@ _ALL = (
     ),
 )
 LANGUAGES: Mapping[str, SourceLanguage] = MappingProxyType({one.name: one for one in _ALL})
+LIBRARIES = ("tree-sitter", *sorted({one.grammar.__module__.split(".")[0].replace("_", "-") for one in _ALL}))
+"""Distributions whose versions decide what a tree looks like."""
 _BY_ENDING = {ending: one.name for one in _ALL for ending in one.endings}
 
 # What C does not have. A header of C with `extern "C"` under __cplusplus stays C.
