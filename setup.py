@@ -116,6 +116,7 @@ setup(
             "datatrove[processing]==0.10.1",
             "gigatoken==0.10.0",
             "grain==0.2.18",
+            "langchain-text-splitters==1.1.3",
             "litdata==0.2.76",
             "megatron-core==0.16.1",
             "rensa==0.5.0",

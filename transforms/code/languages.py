@@ -39,8 +39,8 @@ class SourceLanguage:
 
     endings: of file names, lower case. grammar: the capsule of its tree-sitter grammar. kinds: node type -> kind.
     wrappers: node types that are what their largest child is. declarations: node types that are a FUNC_SIGNATURE where
-    a function is declared in them. leading: node types that belong to what follows them. trailing: node types that
-    belong to what stands before them. comments: node types of comments.
+    a function is declared in them. declarators: node types by which that is told. leading: node types that belong to
+    what follows them. trailing: node types that belong to what stands before them. comments: node types of comments.
     """
 
     name: str
@@ -74,7 +74,7 @@ _C_WRAPPERS = "preproc_ifdef preproc_if preproc_elif preproc_else linkage_specif
 _C_PREAMBLE = "preproc_include preproc_call"
 _C_COMMON: dict[str, Any] = {
     "declarations": _words("declaration"),
-    "declarators": _words("function_declarator"),
+    "declarators": _words("function_declarator abstract_function_declarator operator_cast"),
 }
 _JS_KINDS = {
     "FUNC_BODY": "function_declaration generator_function_declaration function_expression arrow_function",

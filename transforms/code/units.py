@@ -31,7 +31,14 @@ from refinery.transforms.code.languages import (
 SOFT = 1 << 20
 WRAPPED = 8  # wrappers around wrappers that are looked through
 MANY_LINES, BUCKET = 200_000, 32
-_HEADS = ("namespace_identifier", "nested_namespace_specifier", "identifier", "preproc_def", "string_literal")
+_HEADS = (
+    "namespace_identifier",
+    "type_identifier",
+    "nested_namespace_specifier",
+    "identifier",
+    "preproc_def",
+    "string_literal",
+)
 _BLANK_LINE = re.compile(rb"\n[ \t\r\f]*\n")
 
 
@@ -127,9 +134,9 @@ class TreeUnits:
         return _Border(line if at_line else node.start_byte, level if free else level + SOFT)
 
     def _opened(self, node: tree_sitter.Node, frame: _Frame, is_body: bool) -> _Frame:
-        kind = self.language.kinds.get(node.type, OTHER)
+        kind = kind_of(node, self.language)
         level = frame.level + 1
-        if is_body and frame.in_head:
+        if is_body:
             return _Frame(level, frame.depth, frame.scope, False)
         if kind in (FUNC_BODY, CLASS_DECL, NAMESPACE) and frame.scope != FUNC_BODY:
             scope = "" if kind == NAMESPACE else kind
@@ -164,9 +171,7 @@ class TreeUnits:
             if node.type not in language.wrappers or not node.named_child_count:
                 break
             node = max(node.named_children, key=lambda child: child.end_byte - child.start_byte)
-        kind = language.kinds.get(node.type, OTHER)
-        if node.type in language.declarations:
-            kind = _declared(node, language)
+        kind = kind_of(node, language)
         if frame.scope == CLASS_DECL and kind != CLASS_DECL:
             kind = CLASS_MEMBER
         return kind, True
@@ -177,16 +182,29 @@ def _is_head(node: tree_sitter.Node) -> bool:
     return node.type in _HEADS
 
 
-def _declared(node: tree_sitter.Node, language: SourceLanguage) -> str:
-    """What a declaration declares: a function's signature, a type with its body, or anything else."""
+def kind_of(node: tree_sitter.Node, language: SourceLanguage) -> str:
+    """What a node is by itself. C and C++: a declaration of a function is its signature, and a "function" without a
+    declarator of one is a namespace behind a macro (`ABSL_NAMESPACE_BEGIN namespace a {`), as the grammar reads it.
+    """
+    kind = language.kinds.get(node.type, OTHER)
+    if node.type in language.declarations:
+        return FUNC_SIGNATURE if _declares_function(node, language) else OTHER
+    if kind == FUNC_BODY and language.declarators and not _declares_function(node, language):
+        return NAMESPACE
+    return kind
+
+
+def _declares_function(node: tree_sitter.Node, language: SourceLanguage) -> bool:
     for _ in range(WRAPPED):
         below = node.child_by_field_name("declarator")
         if below is None:
-            break
-        if below.type in language.declarators:
-            return FUNC_SIGNATURE
+            below = node.child_by_field_name("name")  # A::operator bool() is a qualified name
+        if below is None:  # references have no such field
+            below = next((child for child in node.named_children if child.type.endswith("declarator")), None)
+        if below is None or below.type in language.declarators:
+            return below is not None
         node = below
-    return OTHER
+    return False
 
 
 def line_starts(data: bytes, begin: int, end: int) -> npt.NDArray[np.int64]:
