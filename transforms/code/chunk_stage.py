@@ -17,7 +17,7 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 class ChunkParams(Params):
     """How large chunks are, and what becomes of them."""
 
-    tokenizer: Annotated[str, Field(min_length=1)]
+    tokenizer: str = ""
     """the tokenizer whose tokens are counted: the `path` of the recipe's section `tokenizer`"""
     budget: Annotated[int, Field(ge=64)] = 4096
     """tokens that no chunk may exceed, encoded alone, without BOS and EOS"""
@@ -26,7 +26,9 @@ class ChunkParams(Params):
 
 
 def load_counter(params: ChunkParams) -> CountTokens:
-    """Counts tokens of texts. Raises ValueError as `load_tokenizer` does."""
+    """Counts tokens of texts. Raises ValueError without a tokenizer, and as `load_tokenizer` does."""
+    if not params.tokenizer:
+        raise ValueError("tokenizer: nothing given, the path of a tokenizer is needed")
     tokenizer = load_tokenizer(params.tokenizer)
     return lambda texts: [len(ids) for ids in tokenizer.encode_batch(texts)]
 
@@ -76,7 +78,7 @@ def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> It
 
 def tokenizer_files(params: ChunkParams) -> tuple[str, ...]:
     """The tokenizer: its content decides the result."""
-    return (params.tokenizer,)
+    return (params.tokenizer,) if params.tokenizer else ()
 
 
 CHUNK = Stage(

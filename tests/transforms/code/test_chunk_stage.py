@@ -76,3 +76,8 @@ def test_notes_are_read_as_they_were_written(parts: list[tuple[int, str, int, bo
 def test_other_notes_are_refused(note: str) -> None:
     with pytest.raises(ValueError):
         read_chunks(note)
+
+
+def test_without_a_tokenizer_nothing_can_be_counted() -> None:
+    with pytest.raises(ValueError, match="tokenizer: nothing given"):
+        load_counter(ChunkParams())
