@@ -62,6 +62,15 @@ PIPELINE = [
     "tldextract==5.4.0",
     "tokenizers==0.23.3",
     "trafilatura==2.3.1",
+    "tree-sitter==0.26.1",  # code lane: syntax trees; the grammars' node types are in transforms/code/languages.py
+    "tree-sitter-c==0.24.2",
+    "tree-sitter-cpp==0.23.4",
+    "tree-sitter-go==0.25.0",
+    "tree-sitter-java==0.23.5",
+    "tree-sitter-javascript==0.25.0",
+    "tree-sitter-python==0.25.0",
+    "tree-sitter-rust==0.24.2",
+    "tree-sitter-typescript==0.23.2",
     "zstandard>=0.23,<1",
 ]
 
@@ -107,6 +116,7 @@ setup(
             "datatrove[processing]==0.10.1",
             "gigatoken==0.10.0",
             "grain==0.2.18",
+            "langchain-text-splitters==1.1.3",
             "litdata==0.2.76",
             "megatron-core==0.16.1",
             "rensa==0.5.0",

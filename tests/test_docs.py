@@ -14,6 +14,9 @@ from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
+from refinery.transforms.code.chunk_stage import CHUNK
+from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
+from refinery.transforms.code.license_stage import LICENSE
 from refinery.transforms.core.params import Params, field_docs, sections_of
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.dedup.signatures import signature_table
@@ -134,7 +137,8 @@ def test_every_error_is_documented() -> None:
 
 def test_every_reason_that_the_code_gives_is_declared() -> None:
     """`Drop` checks itself at run time (UndeclaredReason); readers skip records without a declaration at hand."""
-    declared = {reason.name for stage in find_lane("web").stages for reason in stage.reasons}
+    stages = (*find_lane("web").stages, LICENSE, CODE_HEURISTICS, CHUNK)  # those of source code are in no lane
+    declared = {reason.name for stage in stages for reason in stage.reasons}
     found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if REASON.fullmatch(name)}
     assert {"too-deep", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
     assert found - declared - {"utf-8", "utf-8-sig"} == set()

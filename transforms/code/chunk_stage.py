@@ -1,0 +1,105 @@
+"""The stage of chunks: where a file may be cut under the budget, noted beside it, or documents of its chunks."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from refinery.transforms.code.chunks import Chunk, CountTokens, chunk_source
+from refinery.transforms.code.languages import KINDS, LIBRARIES, language_of
+from refinery.transforms.core.document import Document, Scalar, document_id
+from refinery.transforms.core.params import Params
+from refinery.transforms.core.stage import Note, Stage
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+
+
+class ChunkParams(Params):
+    """How large chunks are, and what becomes of them."""
+
+    tokenizer: str = ""
+    """the tokenizer whose tokens are counted: the `path` of the recipe's section `tokenizer`"""
+    budget: Annotated[int, Field(ge=64)] = 4096
+    """tokens that no chunk may exceed, encoded alone, without BOS and EOS"""
+    emit: Literal["file", "chunks"] = "file"
+    """`file` notes the borders beside the whole file, `chunks` makes a document of each chunk"""
+
+
+def load_counter(params: ChunkParams) -> CountTokens:
+    """Counts tokens of texts. Raises ValueError without a tokenizer, and as `load_tokenizer` does."""
+    if not params.tokenizer:
+        raise ValueError("tokenizer: nothing given, the path of a tokenizer is needed")
+    tokenizer = load_tokenizer(params.tokenizer)
+    return lambda texts: [len(ids) for ids in tokenizer.encode_batch(texts)]
+
+
+def write_chunks(chunks: tuple[Chunk, ...]) -> str:
+    """Chunks as the note `chunks`: "END:KIND:DEPTH" each, with a "*" behind whole ones, one space between.
+
+    >>> write_chunks((Chunk(0, 90, "FUNC_BODY", 1, True), Chunk(90, 95, "OTHER", 0, False)))
+    '90:FUNC_BODY:1* 95:OTHER:0'
+    """
+    return " ".join(f"{one.end}:{one.kind}:{one.depth}{'*' * one.whole}" for one in chunks)
+
+
+def read_chunks(note: str) -> tuple[Chunk, ...]:
+    """The chunks that `write_chunks` wrote. Raises ValueError for anything else."""
+    chunks: list[Chunk] = []
+    for word in note.split(" ") if note else ():
+        end, kind, depth = word.removesuffix("*").split(":")
+        start = chunks[-1].end if chunks else 0
+        if kind not in KINDS or int(end) <= start:
+            raise ValueError(f"chunks: {word!r} given, END:KIND:DEPTH with ascending ends is allowed")
+        chunks.append(Chunk(start, int(end), kind, int(depth), word.endswith("*")))
+    return tuple(chunks)
+
+
+def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> Iterator[Document]:
+    """The file with its notes, or a document per chunk, with the chunk's own id and its place in the file.
+
+    The language is that of the note `path`, else of the url. Raises ValueError for lone surrogates.
+    """
+    path = str(doc.meta.get("path") or doc.url)
+    found = chunk_source(doc.text, language_of(path, doc.text), count, params.budget)
+    meta: dict[str, Scalar] = dict(doc.meta) | {"chunk_borders": found.borders}
+    if params.emit == "file":
+        yield replace(doc, meta=meta | {"chunks": write_chunks(found.chunks)})
+        return
+    for number, chunk in enumerate(found.chunks):
+        text = doc.text[chunk.start : chunk.end]
+        notes: dict[str, Scalar] = {
+            "chunk_kind": chunk.kind,
+            "chunk_depth": chunk.depth,
+            "chunk_number": number,
+            "chunk_start": chunk.start,
+        }
+        yield replace(doc, text=text, id=document_id(text), meta=meta | notes)
+
+
+def tokenizer_files(params: ChunkParams) -> tuple[str, ...]:
+    """The tokenizer: its content decides the result."""
+    return (params.tokenizer,) if params.tokenizer else ()
+
+
+CHUNK = Stage(
+    name="chunk",
+    version=1,
+    summary="Cut source files at function and class borders into chunks of a number of tokens.",
+    params=ChunkParams,
+    judge=split_document,
+    prepare=load_counter,
+    files=tokenizer_files,
+    libraries=("sentencepiece", "tokenizers", *LIBRARIES),
+    hint="refinery train-tokenizer learns one",
+    splits=True,
+    notes=(
+        Note("chunks", str, "where the file may be cut: END:KIND:DEPTH each, * behind whole constructs"),
+        Note(
+            "chunk_borders", str, "`syntax`, or `braces` where the file has no grammar or does not parse", column=True
+        ),
+        Note("chunk_kind", str, "what most of the chunk is", column=True),
+        Note("chunk_depth", int, "namespaces, classes and functions around the chunk", column=True),
+        Note("chunk_number", int, "the chunk's place in its file, from 0", column=True),
+        Note("chunk_start", int, "character of its file that the chunk begins with"),
+    ),
+)

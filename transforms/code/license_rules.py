@@ -1,0 +1,112 @@
+# ruff: noqa: E501 - a rule is a line
+"""Which words say which licence, and what may be done with code under each.
+
+Names are those of SPDX; a LicenseRef is what it has none for. Phrases are compared with normalised text: small letters,
+digits and "+", everything else one space.
+"""
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+PERMISSIVE, WEAK, KERNEL, DENIED = "permissive", "weak-copyleft", "gpl-2.0-kernel", "denied"
+
+_PERMISSIVE = """
+0BSD AFL-3.0 Apache-1.1 Apache-2.0 Artistic-2.0 BSD-1-Clause BSD-2-Clause BSD-2-Clause-Patent BSD-3-Clause
+BSD-3-Clause-Clear BSD-4-Clause BSD-4-Clause-UC BSD-Source-Code BSL-1.0 Beerware CC0-1.0 CC-BY-3.0 CC-BY-4.0 curl ECL-2.0 FSFAP
+FTL HPND ICU IJG ISC Libpng libpng-2.0 libtiff LicenseRef-public-domain Linux-OpenIB MIT MIT-0 MIT-CMU MIT-Modern-Variant
+MulanPSL-2.0 NCSA NIST-PD NTP OpenSSL PHP-3.01 PostgreSQL PSF-2.0 Python-2.0 Ruby SMLNJ TCL Unicode-3.0 Unicode-DFS-2016
+Unlicense UPL-1.0 Vim W3C WTFPL X11 XFree86-1.1 Zlib zlib-acknowledgement ZPL-2.1
+"""
+_WEAK = """
+APSL-2.0 CDDL-1.0 CDDL-1.1 CPL-1.0 EPL-1.0 EPL-2.0 IPL-1.0 LGPL-2.0 LGPL-2.0-only LGPL-2.0-or-later LGPL-2.1 LGPL-2.1-only
+LGPL-2.1-or-later LGPL-3.0 LGPL-3.0-only LGPL-3.0-or-later MPL-1.0 MPL-1.1 MPL-2.0 MPL-2.0-no-copyleft-exception MS-PL
+"""
+CLASSES: Mapping[str, str] = MappingProxyType(
+    {name.lower(): PERMISSIVE for name in _PERMISSIVE.split()} | {name.lower(): WEAK for name in _WEAK.split()}
+)
+"""SPDX identifier in small letters -> PERMISSIVE or WEAK; every other one is DENIED."""
+
+KERNEL_NOTE = "linux-syscall-note"
+WEAK_EXCEPTIONS = frozenset(
+    [
+        "classpath-exception-2.0",
+        "gcc-exception-2.0",
+        "gcc-exception-3.1",
+        "autoconf-exception-2.0",
+        "autoconf-exception-3.0",
+        "bison-exception-2.2",
+        "libtool-exception",
+        "ocaml-lgpl-linking-exception",
+    ]
+)
+"""Exceptions that make weak copyleft of a GPL: what uses such code may have another licence."""
+
+_BSD = r"redistributions? (?:and|or) use in source (?:and|or) binary forms"
+
+# SPDX identifier, words without one of which the expression is not tried, expression on normalised text. All that are
+# found count; a rule does not see what one before it took.
+_RULES = (
+    ("AGPL-3.0-or-later", "affero|agpl", r"affero general public licen[sc]e|\bagpl ?v?3"),
+    ("LGPL", "lesser|library general|lgpl", r"(?:lesser|library) general public licen[sc]e|lesser public licen[sc]e|\blgpl\b|\blgpl ?v?[23]"),
+    ("GPL", "gnu public|general public|gpl", r"gnu public licen[sc]e|general public licen[sc]e|\bgnu gpl|\bgpl ?v ?[123]|\bgpl [23]|under (?:the )?gpl\b"),
+    ("SSPL-1.0", "server side public", r"server side public licen[sc]e"),
+    ("BUSL-1.1", "business source", r"business source licen[sc]e"),
+    ("Elastic-2.0", "elastic", r"\belastic licen[sc]e"),
+    ("LicenseRef-commons-clause", "commons clause", r"commons clause"),
+    ("LicenseRef-noncommercial", "commercial", r"non ?commercial use only|for non ?commercial|not for commercial use|noncommercial licen[sc]e"),
+    ("LicenseRef-proprietary", "proprietary", r"proprietary and confidential|confidential and proprietary|is proprietary (?:to|software)"),
+    ("LicenseRef-proprietary", "strictly prohibited", r"(?:copying|distribution|reproduction|use) of this (?:file|software|code|program)[\w ]{0,60}strictly prohibited"),
+    ("JSON", "for good not evil", r"the software shall be used for good not evil"),
+    ("CC-BY-NC-4.0", "by nc|noncommercial", r"creativecommons org licenses by nc|attribution noncommercial"),
+    ("CC-BY-SA-4.0", "by sa|sharealike", r"creativecommons org licenses by sa|cc by sa|attribution sharealike"),
+    ("MPL-1.1", "mozilla", r"mozilla public licen[sc]e version 1 1"),
+    ("MPL-2.0", "mozilla|mpl", r"mozilla public licen[sc]e|mozilla org mpl|\bmpl (?:v ?)?2"),
+    ("EPL-2.0", "eclipse public", r"eclipse public licen[sc]e"),
+    ("CDDL-1.0", "common development and", r"common development and distribution licen[sc]e"),
+    ("Apache-2.0", "apache", r"apache (?:software )?licen[sc]e (?:version )?v? ?2|apache 2(?: 0)? licen[sc]e|apache org licenses license 2|under (?:the )?apache 2"),
+    ("Apache-1.1", "apache", r"apache software licen[sc]e version 1 1"),
+    ("BSL-1.0", "boost", r"boost software licen[sc]e|boost org license 1 0"),
+    ("BSD-4-Clause", "use in source", _BSD + r"(?=.*all advertising materials mentioning)"),
+    ("BSD-3-Clause", "use in source", _BSD + r"(?=.*(?:neither the names?|may not be used to endorse|names? of [\w ]{1,80} may not be used))"),
+    ("BSD-2-Clause", "use in source", _BSD),
+    ("BSD-3-Clause", "bsd", r"\b(?:new|modified|3 clause|three clause) bsd licen[sc]e|bsd 3 clause|bsd style licen[sc]e|\bbsd licen[sc]e"),
+    ("BSD-2-Clause", "bsd 2|simplified|freebsd|clause bsd|two clause|2 clause", r"bsd 2 clause|(?:simplified|freebsd|2 clause|two clause) (?:bsd )?licen[sc]e"),
+    ("MIT", "permission is hereby granted", r"permission is hereby granted free of charge to any person obtaining|permission is hereby granted without written agreement"),
+    ("MIT", "mit |expat", r"\bmit (?:x11 )?licen[sc]e|opensource org licenses mit|expat licen[sc]e|\bmit licensed|licen[sc]ed? under (?:the )?mit\b"),
+    ("ISC", "permission to use|isc licen", r"permission to use copy modify and(?: or)? distribute this software for any purpose with or without fee|\bisc licen[sc]e"),
+    ("HPND", "permission to use", r"permission to use copy modify(?: and)? distribute (?:and sell )?this software and its documentation"),
+    ("Zlib", "in no event will the author|zlib licen", r"in no event will the authors? be held liable for any damages arising from the use of this software|\bzlib licen[sc]e"),
+    ("Unlicense", "unencumbered|unlicense org", r"free and unencumbered software released into the public domain|unlicense org"),
+    ("CC0-1.0", "publicdomain zero|cc0", r"creativecommons org publicdomain zero|\bcc0\b"),
+    ("WTFPL", "do what the", r"do what the fuck you want to"),
+    ("Beerware", "beer", r"the beer ?ware licen[sc]e|buy me a beer in return"),
+    ("NCSA", "university of illinois", r"university of illinois (?:ncsa )?open source licen[sc]e"),
+    ("PostgreSQL", "postgresql licen", r"\bpostgresql licen[sc]e"),
+    ("Python-2.0", "software foundation licen|psf licen", r"python software foundation licen[sc]e|psf licen[sc]e"),
+    ("OpenSSL", "openssl licen", r"\bopenssl licen[sc]e"),
+    ("Artistic-2.0", "artistic", r"artistic licen[sc]e 2"),
+    ("UPL-1.0", "universal permissive", r"universal permissive licen[sc]e"),
+    ("LicenseRef-public-domain", "public domain|copyright is claimed", r"(?:placed|released|dedicated|donated|put|is|are) (?:in ?|in ?to )(?:to )?the public domain|released to the public domain|no copyright is claimed|has been dedicated to the public domain"),
+)  # fmt: skip
+RULES = tuple((name, tuple(words.split("|")), re.compile(pattern)) for name, words, pattern in _RULES)
+
+# Whole licences that speak of others, by the title they begin with.
+TITLES = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("AGPL-3.0-only", r"gnu affero general public license"),
+        ("LGPL", r"gnu (?:lesser|library) general public license"),
+        ("GPL", r"gnu general public license"),
+        ("MPL", r"mozilla public license"),
+        ("Apache-2.0", r"apache license version 2 0"),
+        ("EPL", r"eclipse public license"),
+    )
+)
+TITLE_CHARS = 200  # of a licence file, normalised, in which a title stands
+
+# Words that offer a choice between the licences that a header names.
+CHOICE = re.compile(
+    r"dual licen[sc]ed|(?:under|terms of|using) either|either (?:of the|licen[sc]e)|licen[sc]ed under both|alternatively"
+    r"|your choice of|you may choose|\bor (?:the )?(?:apache|mit|bsd|mpl|boost)\b|(?:apache|mit|bsd|mpl) (?:licen[sc]e )?or\b"
+)
