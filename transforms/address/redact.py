@@ -13,6 +13,7 @@ import re2
 from refinery.transforms.filter.secret_types.find import find
 
 REDACTED = "REDACTED"
+PASSES = 8  # what is replaced may leave the form of an address behind: REDACTED://user@
 NOTHING_OFF: frozenset[str] = frozenset()
 
 USER = re2.compile(r"^([A-Za-z][A-Za-z0-9+.-]*:[/\\]+|mailto:|[/\\]*)[^/\\?#]*@")
@@ -32,9 +33,17 @@ def redact_address(url: str) -> str:
     >>> redact_address("https://anna:pw@example.com/a?page=2&access_token=abc&to=anna@example.com")
     'https://REDACTED@example.com/a?page=2&access_token=REDACTED&to=REDACTED'
     """
+    url = url.encode("utf-8", "replace").decode()
+    for _ in range(PASSES):
+        url, before = _redact(url), url
+        if url == before:
+            break
+    return url
+
+
+def _redact(url: str) -> str:
     if not url:
         return url
-    url = url.encode("utf-8", "replace").decode()
     url = USER.sub(rf"\1{REDACTED}@", url)
     url = PARAMETER.sub(_parameter, url)
     user, at, rest = url.partition(f"{REDACTED}@")  # which is no e-mail address: the host stays

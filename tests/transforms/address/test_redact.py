@@ -1,5 +1,7 @@
 """What is replaced in the address of a dropped document, and what is left."""
 
+import re
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -64,11 +66,12 @@ def test_redacted(url: str) -> None:
     | st.text()
 )
 @example("@" * 50)
+@example(f"{TOKEN}https://@")
 def test_redacting_twice_changes_nothing(url: str) -> None:
     """`refinery trace` looks for an address as its row has it, whether an earlier stage had redacted it or not."""
     once = redact_address(url)
     assert redact_address(once) == once
-    assert TOKEN not in once or TOKEN + "a" in once or "a" + TOKEN in once or TOKEN * 2 in once
+    assert not re.search(rf"(?<![\w+-]){TOKEN}(?![\w/+-])", once)  # in a longer word, or base64, it is no token
 
 
 def test_a_rule_that_stops_inside_a_character() -> None:
