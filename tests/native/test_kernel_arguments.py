@@ -3,14 +3,13 @@
 A wrong argument raises ValueError with a sentence that names it; an object that is no array or number, TypeError.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from refinery.loader.native import documents, masks, rows
-from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     bpe,
     clusters,
@@ -20,199 +19,11 @@ from refinery.transforms.native import (
     jaccard,
     lines,
     minhash,
-    ngram_costs,
-    ngrams,
     pieces,
     substrings,
-    textclean,
     trees,
 )
-
-Arguments = dict[str, Any]
-
-
-def u4(size: int) -> Any:
-    return np.zeros(size, np.uint32)
-
-
-def i8(*values: int) -> Any:
-    return np.array(values, np.int64)
-
-
-CLASSES = bytes(0x110000)
-
-
-# Kernel function -> arguments by name that it takes, in order.
-def page_arrays() -> Arguments:
-    _, blocks, groups, elements, _, _ = htmlblocks.parse("<p>x", 9)
-    given = {"blocks": blocks, "groups": groups, "elements": elements, "said": bytes(12)}
-    return given | {"values": u4(1), "titles": u4(1), "source": 4}
-
-
-def text_of_page() -> Arguments:
-    text, blocks, *_ = htmlblocks.parse("<p>x", 9)
-    return {"text": text, "blocks": blocks}
-
-
-def one_tree() -> Arguments:
-    return {"features": np.zeros(1, np.uint16), "edges": u4(1), "leaves": np.zeros(2, np.int32), "depth": 1}
-
-
-GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
-    bpe.Encoder: lambda: {
-        "pattern": "gpt2",
-        "byte_ids": np.arange(256, dtype=np.uint32),
-        "merges": u4(6),
-        "classes": CLASSES,
-        "whole": {b"ab": 7},
-    },
-    pieces.Encoder: lambda: {
-        "unigram": True,
-        "pieces": b" aab",
-        "ends": np.array([2, 4], np.uint32),
-        "ids": np.array([1, 2], np.uint32),
-        "values": bytes(8),
-        "whole": b"\0\0",
-        "byte_ids": b"",
-        "unknown": 0,
-        "unknown_score": -1.0,
-        "charsmap": b"",
-        "prefix": True,
-        "trim": True,
-        "merges": b"",
-    },
-    pieces.joins: lambda: {
-        "tokens": b"aabb",
-        "ends": np.array([1, 3, 4], np.uint32),
-        "ranks": np.array([0, 2, 1], np.uint32),
-    },
-    heuristics.measure: lambda: {
-        "text": "the text",
-        "stop_words": (("the",),),
-        "max_ngram": 10,
-        "short_line_chars": 3,
-        "min_line_words": 1,
-        "max_word_chars": 9,
-        "flags": 63,
-    },
-    htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
-    ngram_costs.word_keys: lambda: {"text": "the text", "table": character_table()},
-    ngram_costs.score: lambda: {
-        "text": "the text",
-        "table": character_table(),
-        "keys": np.zeros(4, np.int64),
-        "costs": np.zeros(8, np.int32),
-    },
-    ngram_costs.insert: lambda: {
-        "given": i8(3, 4),
-        "found": np.zeros(4, np.int32),
-        "keys": np.zeros(4, np.int64),
-        "costs": np.zeros(8, np.int32),
-    },
-    htmlblocks.parse: lambda: {"html": "<p>x", "most": 9},
-    htmlblocks.words: lambda: text_of_page(),
-    htmlblocks.say: lambda: text_of_page() | {"lexicon": np.zeros(256, np.int32)},
-    htmlblocks.features: lambda: page_arrays(),
-    htmlblocks.score: lambda: page_arrays() | one_tree() | {"out": np.zeros(1, np.int32)},
-    trees.score: lambda: {"rows": u4(3), "width": 3} | one_tree() | {"out": np.zeros(1, np.int32)},
-    trees.gradients: lambda: {
-        "scores": np.zeros(2, np.int32),
-        "targets": np.zeros(2, np.int32),
-        "weights": np.ones(2, np.int32),
-        "out": np.zeros(4, np.int32),
-    },
-    trees.probabilities: lambda: {"scores": np.zeros(2, np.int32), "out": np.zeros(2, np.int32)},
-    trees.grow: lambda: {
-        "bins": np.zeros(4, np.uint8),
-        "width": 2,
-        "gradients": np.ones(4, np.int32),
-        "rows": np.arange(2, dtype=np.int32),
-        "features": np.arange(2, dtype=np.int32),
-        "depth": 1,
-        "penalty": 1.0,
-        "least": 1.0,
-        "rate": 0.1,
-        "splits": np.zeros(2, np.int32),
-        "leaves": np.zeros(2, np.int32),
-    },
-    jaccard.cluster: lambda: {
-        "values": np.array([1, 2, 9], np.uint32),
-        "offsets": i8(0, 1, 3),
-        "starts": i8(0, 2),
-        "threshold": 0.5,
-        "representative": u4(2),
-        "shared": u4(2),
-    },
-    clusters.link: lambda: {
-        "sketches": np.zeros((4, 8), np.uint8),
-        "starts": i8(0, 1, 4),
-        "permutations": 16,
-        "minimum": 4,
-        "always": 64,
-        "protected": np.zeros(4, np.uint8),
-    },
-    clusters.assign: lambda: {
-        "signatures": np.zeros((4, 3), np.uint32),
-        "starts": i8(0, 4),
-        "permutations": 3,
-        "minimum": 1,
-        "certain": 2,
-        "always": 64,
-        "protected": np.zeros(4, np.bool_),
-        "representative": u4(4),
-        "matches": u4(4),
-    },
-    lines.hash_lines: lambda: {"texts": ["a", "b\nc"], "table": character_table()},
-    substrings.anchors: lambda: {"texts": ["a", "b " * 60], "table": character_table()},
-    substrings.windows: lambda: {"text": "b " * 60, "table": character_table(), "size": 50},
-    minhash.signatures: lambda: {
-        "texts": ["a", "b c"],
-        "table": character_table(),
-        "ngram": 2,
-        "characters": False,
-        "a": u4(5),
-        "b": u4(5),
-        "out": np.zeros((2, 5), np.uint32),
-    },
-    minhash.shingles: lambda: {"text": "a b", "table": character_table(), "ngram": 2, "characters": True},
-    ngrams.scan: lambda: {
-        "text": "the text",
-        "table": character_table(),
-        "salt": 1,
-        "lengths": i8(13, 26),
-        "shorter": i8(8, 9),
-        "keys": i8(1, 2, 3),
-        "filter": i8(0, 0),
-        "tails": i8(0),
-    },
-    ngrams.windows: lambda: {"text": "a b", "table": character_table(), "ngram": 13, "salt": 0},
-    textclean.clean: lambda: {"text": "a b", "inner": True},
-    textclean.collapse: lambda: {"text": "a b"},
-    documents.find: lambda: {"offsets": i8(0, 3, 9), "begins": i8(0), "stops": i8(9), "shifts": i8(1)},
-    masks.fill: lambda: {
-        "tokens": np.arange(10),
-        "starts": i8(2, 0, 3),
-        "counts": i8(1, 2),
-        "valid": i8(5, 4),
-        "options": 3,
-        "eos": 1,
-        "labels": np.zeros(8, np.int64),
-        "loss": np.zeros(8, np.bool_),
-        "positions": np.zeros(8, np.int32),
-        "documents": np.zeros(8, np.int32),
-        "bounds": np.zeros(8, np.int32),
-    },
-    rows.copy: lambda: {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.int32)], "out": np.zeros(8, np.int64)},
-}
-WRITTEN = {"splits", "representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    return str(function.__name__)
-
-
-def call(function: Callable[..., Any], changed: Mapping[str, Any]) -> Any:
-    return function(*(GOOD[function]() | changed).values())
+from tests.native.kernel_calls import GOOD, WRITTEN, Arguments, call, i8, name_of, u4
 
 
 def unaligned(array: Any) -> Any:
