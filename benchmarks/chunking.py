@@ -46,8 +46,7 @@ class Row(NamedTuple):
 
 def read_files(path: str, most: int) -> list[tuple[str, str]]:
     """(language, text) of at most so many files, evenly over a JSONL file."""
-    opened = gzip.open(path, "rt") if path.endswith(".gz") else open(path)  # noqa: SIM115 - closed below
-    with opened as lines:
+    with gzip.open(path, "rt") if path.endswith(".gz") else open(path) as lines:
         rows = [json.loads(line) for line in lines]
     files = [(language, row["content"]) for row in rows if (language := language_of(row["path"], row["content"]))]
     return files[:: max(1, len(files) // most)]

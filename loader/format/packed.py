@@ -182,12 +182,17 @@ def read_packed(source: Path | IO[bytes], layout: PackedFormat, what: str) -> It
     """
     with pq.ParquetFile(source, page_checksum_verification=True) as file:
         check_columns(file.schema_arrow, layout, what)
-        names = [name for name in (*REQUIRED, *layout.structure) if name in file.schema_arrow.names]
+        names = row_columns(file.schema_arrow)
         first = 0
         for group in range(file.num_row_groups):
             table = file.read_row_group(group, columns=names, use_threads=False)
             yield parse_rows(table, layout, what, first)
             first += len(table)
+
+
+def row_columns(schema: pa.Schema) -> list[str]:
+    """The columns of a file that `parse_rows` takes; the others describe where its documents come from."""
+    return [name for name in (*REQUIRED, *STRUCTURE) if name in schema.names]
 
 
 def check_columns(schema: pa.Schema, layout: PackedFormat, what: str) -> None:
@@ -214,7 +219,7 @@ def parse_rows(table: pa.Table, layout: PackedFormat, what: str, first: int = 0)
     """
     check_columns(table.schema, layout, what)
     arrays = {}
-    for name in (*REQUIRED, *(name for name in STRUCTURE if name in table.schema.names)):
+    for name in row_columns(table.schema):
         column = table[name].combine_chunks()
         column = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
         if name not in COUNTS:

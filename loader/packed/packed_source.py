@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
-from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows
+from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
 from refinery.loader.native import rows as kernel
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.loader.stream.arrays import I64
@@ -155,8 +155,7 @@ class PackedSource:
                 )
             self._verified[number] = True
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            names = [name for name in file.schema_arrow.names if name not in ("pack_id",) and "document_" not in name]
-            table = file.read_row_group(index, columns=names, use_threads=False)
+            table = file.read_row_group(index, columns=row_columns(file.schema_arrow), use_threads=False)
         rows = parse_rows(table, layout, url, index * layout.group_rows)
         tokens = np.full((len(rows), layout.length + 1), layout.pad_id or 0, self._dtype)
         tokens[:, :-1] = rows.input_ids

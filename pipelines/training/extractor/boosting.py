@@ -69,8 +69,16 @@ def train_trees(
     targets: in 1/1000. pages: names of the pages; the blocks of page i are starts[i] to starts[i + 1]. Cost: about
     0.3 s per tree and 400,000 blocks; memory: blocks x features x 5 bytes.
     """
+    edges = bin_edges(rows)
+    table = np.full((len(edges), trees.BINS + 1), np.inf, np.float32)
+    bins = np.empty(rows.shape, np.uint8)
+    for column, values in enumerate(edges):
+        table[column, : len(values)] = values
+        bins[:, column] = np.searchsorted(values, rows[:, column], side="left")
     seeds = range(params.seed, params.seed + params.models)
-    parts = [_train_one(rows, targets, weights, pages, starts, replace(params, seed=seed)) for seed in seeds]
+    parts = [
+        _train_one(rows, bins, table, targets, weights, pages, starts, replace(params, seed=seed)) for seed in seeds
+    ]
     return replace(
         parts[0],
         features=np.concatenate([part.features for part in parts]),
@@ -81,19 +89,16 @@ def train_trees(
 
 def _train_one(
     rows: NDArray[np.float32],
+    bins: NDArray[np.uint8],
+    table: NDArray[np.float32],
     targets: NDArray[np.int32],
     weights: NDArray[np.float64],
     pages: Sequence[str],
     starts: NDArray[np.int64],
     params: BoostingParams,
 ) -> Model:
+    """One of the models. bins: uint8, blocks x features; table: float32, the upper edge of each feature's bins."""
     count, width = rows.shape
-    edges = bin_edges(rows)
-    table = np.full((width, trees.BINS + 1), np.inf, np.float32)
-    bins = np.empty((count, width), np.uint8)
-    for column, values in enumerate(edges):
-        table[column, : len(values)] = values
-        bins[:, column] = np.searchsorted(values, rows[:, column], side="left")
     mean = min(MEAN_WEIGHT, MOST_SUM // max(count, 1))
     scale = mean * count / float(np.cumsum(weights)[-1])  # cumsum: from first to last, unlike sum
     fixed = np.minimum(np.rint(weights * scale), MOST_WEIGHT).astype(np.int32)
