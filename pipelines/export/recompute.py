@@ -181,10 +181,10 @@ def corpus_recipe(corpus: SourceCorpus, recipe_file: str) -> Recipe:
     """
     if recipe_file:
         return load_recipe(recipe_file)
-    if corpus.manifest.recipe.get("stages"):
+    if corpus.manifest.recipe.get("stages") or ":" in str(corpus.manifest.recipe.get("lane", "")):
         raise RefineError(
-            f"{corpus.root}: its tokens do not decode to its text, and its recipe has stages of its own; name the file "
-            "with --recipe"
+            f"{corpus.root}: its tokens do not decode to its text, and its recipe has stages or a lane of its own; "
+            "name the file with --recipe"
         )
     return parse_recipe(dict(corpus.manifest.recipe))
 

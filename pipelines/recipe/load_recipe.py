@@ -8,9 +8,10 @@ from typing import Any
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recipe_class
-from refinery.pipelines.recipe.user_stages import UserCode, load_stage, merge_code
+from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import below, given
+from refinery.transforms.read.params import SourceParams
 from refinery.transforms.write.targets import TARGET
 
 PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `paths`: what a source reads
@@ -44,16 +45,31 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
     """
     if not isinstance(data, dict):
         return parse(Recipe, data)
-    name = data.get("lane", "web")
+    folder = (folder or Path()).resolve()
+    name = data.get("lane", Recipe.model_fields["lane"].default)
     try:
-        lane = find_lane(name if isinstance(name, str) else given(name))
+        lane, own = choose_lane(name if isinstance(name, str) else given(name), folder)
     except ValueError as error:
         raise RecipeError(str(error)) from None
-    lane, data, code = _place_stages(lane, data, (folder or Path()).resolve())
+    lane, data, code = _place_stages(lane, data, folder)
+    code = merge_code((own, code))
     cls = recipe_class(with_target(lane) if has_target(data.get("sources")) else lane)
     if code.files:  # the class of this recipe alone: files may change before the next one is read
         cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
     return parse(cls, data)
+
+
+def choose_lane(name: str, folder: Path) -> tuple[Lane, UserCode]:
+    """The lane that a recipe in that folder names, and the code that it is made of, where it is one of the user's own.
+
+    Raises ValueError for a lane that is not there, or whose sources are of another class than `SourceParams`.
+    """
+    if ":" not in name:
+        return find_lane(name), NO_CODE
+    lane, code = load_declaration("lane", name, folder, Lane)
+    if lane.source is not None and not issubclass(lane.source, SourceParams):
+        raise ValueError(f"lane: {name!r} given, its sources need a parameter class derived from SourceParams")
+    return replace(lane, module=name), code
 
 
 def has_target(sources: Any) -> bool:

@@ -17,19 +17,35 @@ from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.dedup.cut_lines import LineParams
-from refinery.transforms.dedup.cut_substrings import SubstringParams
+from refinery.transforms.dedup.cut_lines import LINES, LineParams
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
-from refinery.transforms.dedup.stages import UrlDupParams
+from refinery.transforms.dedup.stages import (
+    EXACT_DUPLICATES,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+    URL_DUPLICATES,
+    UrlDupParams,
+)
 from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
+
+# What every lane's recipe may say, of a stage that not every lane has: the section, and what switches it off.
+SHARED: Mapping[AnyStage, tuple[str, Any]] = {
+    URL_DUPLICATES: ("url_dup", None),
+    EXACT_DUPLICATES: ("exact_dup", False),
+    NEAR_DUPLICATES_IN_SOURCE: ("near_dup_in_source", {}),
+    NEAR_DUPLICATES: ("near_dup", None),
+    LINES: ("line_dup", None),
+    SUBSTRINGS: ("substring_dup", None),
+}
 
 # Sections that decide nothing: they may change between two commands of one run.
 UNDECIDING = ("failures", "run")
@@ -81,7 +97,7 @@ class Recipe(Params):
     name: Annotated[str, Field(min_length=1)]
     """label of the corpus in its manifest"""
     lane: str = "web"
-    """which stages there are, and in which order"""
+    """which stages there are, and in which order: a lane's name, or `module:NAME` of one of your own"""
     sources: Annotated[tuple[SourceParams, ...], Field(min_length=1)]
     """what is read: at least one source, each with a name of its own"""
     stages: tuple[UsedStage, ...] = ()
@@ -150,6 +166,9 @@ class Recipe(Params):
         lane = getattr(type(self), "LANE", None)
         if lane is None:
             return self
+        for name, off in absent_sections(lane).items():
+            if getattr(self, name) != off:
+                raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
         own = {note.name for note in lane.notes}
         for index, source in enumerate(self.sources):
             if source.format != "auto" and source.format not in lane.readers:
@@ -170,9 +189,11 @@ class Recipe(Params):
 
     def active(self, phase: str) -> Iterator[tuple[AnyStage, Any]]:
         """(stage, its parameters) of the stages of a phase that are on, in order; None for a stage without a
-        section."""
+        section. Parameters are complete: with what other sections say."""
         for stage in self.LANE.phase(phase):
             params = getattr(self, stage.key) if stage.key else None
+            if params is not None and stage.complete is not None:
+                params = stage.complete(params, {name: getattr(self, name) for name in stage.uses})
             if params is not None or not stage.key:
                 yield stage, params
 
@@ -197,11 +218,20 @@ class Recipe(Params):
         return {name: value for name, value in self.plain().items() if name not in UNDECIDING}
 
 
+def absent_sections(lane: Lane) -> dict[str, Any]:
+    """Keys of every recipe that ask for what this lane does not have -> what they must be in it."""
+    absent = dict(section for stage, section in SHARED.items() if stage not in lane.stages)
+    return absent if "packed" in lane.writer.uses else {**absent, "packed": None}
+
+
 @cache
 def recipe_class(lane: Lane) -> type[Recipe]:
     """The recipe of a lane: `Recipe` and a section for each stage that it does not have already. One class a lane, so
     that equal recipes are equal."""
     fields: dict[str, Any] = {}
+    if lane.source is not None:
+        kept = Recipe.model_fields["sources"]
+        fields["sources"] = (Annotated[tuple[lane.source, ...], *kept.metadata], ...)
     for stage in lane.stages:
         if stage.params is None or stage.key in Recipe.model_fields:
             continue
@@ -209,6 +239,8 @@ def recipe_class(lane: Lane) -> type[Recipe]:
             fields[stage.key] = (stage.params, stage.params())
         else:
             fields[stage.key] = (stage.params | None, stage.params() if stage.on else None)
+    for name, default in {**lane.defaults, **absent_sections(lane)}.items():
+        fields[name] = (fields[name][0] if name in fields else Recipe.model_fields[name].annotation, default)
     made = create_model(f"{lane.name.capitalize()}Recipe", __base__=Recipe, __module__=__name__, **fields)
     made.LANE = lane
     return made
@@ -221,8 +253,8 @@ def lane_names() -> tuple[str, ...]:
 
 
 def find_lane(name: str) -> Lane:
-    """The lane of that name. Raises ValueError, naming all, if there is none."""
+    """The project's lane of that name. Raises ValueError, naming all, if there is none."""
     if name not in lane_names():
-        raise ValueError(f"lane: {name!r} given, {' or '.join(lane_names())} is allowed")
+        raise ValueError(f"lane: {name!r} given, {', '.join(lane_names())} or module:NAME is allowed")
     found: Lane = importlib.import_module(f"{lanes.__name__}.{name}").LANE
     return found

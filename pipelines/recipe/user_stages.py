@@ -1,4 +1,4 @@
-"""Stages from elsewhere: declarations in a module beside the recipe, in an installed package, behind an entry point.
+"""Stages and lanes from elsewhere: declared in a module beside the recipe, an installed package, or an entry point.
 
 Their code decides results, so it is part of the fingerprint, and it travels to the workers: by its folder to processes
 of this machine, inside the worker package to others.
@@ -16,9 +16,11 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from refinery.transforms.core.stage import Stage
+
+T = TypeVar("T")
 
 GROUP = "refinery.stages"
 REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -26,7 +28,7 @@ REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class UserCode:
-    """Source files that stages from elsewhere are made of: path as workers import it -> where it is here.
+    """Source files that stages and lanes from elsewhere are made of: path as workers import it -> where it is here.
 
     folder: to be put on the path of processes on this machine; "" for installed packages.
     """
@@ -56,33 +58,43 @@ def merge_code(parts: Sequence[UserCode]) -> UserCode:
 
 
 def load_stage(use: str, folder: Path) -> tuple[Stage[Any], UserCode]:
-    """The declaration that `use` names, and the code that it is made of.
-
-    use: "module:NAME", in a module beside the recipe or an installed package, or the name of an entry point in the
-    group refinery.stages. Importing the module runs its code, as a recipe's own. Raises ValueError, one line, for
-    whatever is not there or is no declaration.
-    """
+    """The stage that `use` names, and the code that it is made of. Raises ValueError as `load_declaration` does, and
+    for a stage that does not judge single documents."""
     if not REFERENCE.fullmatch(use):
         points = {point.name: point.value for point in entry_points(group=GROUP)}
         if use not in points:
             known = f"module:NAME or one of {', '.join(sorted(points))}" if points else "module:NAME"
             raise ValueError(f"use: {use!r} given, {known} is allowed")
         use = points[use]
-    name, _, attribute = use.partition(":")
-    module, local = _import(name, folder)
-    stage = getattr(module, attribute, None)
-    if not isinstance(stage, Stage):
-        found = sorted(key for key, value in vars(module).items() if isinstance(value, Stage))
-        near = difflib.get_close_matches(attribute, found, 1)
-        hint = f"did you mean {near[0]}?" if near else f"{', '.join(found) or 'none'} found there"
-        raise ValueError(f"use: {use!r} given, the module has no declaration of a stage by that name; {hint}")
+    stage, code = load_declaration("use", use, folder, Stage)
     if stage.judge is None or stage.params is None:
         raise ValueError(f"use: {use!r} given, a stage that judges single documents is allowed")
+    return replace(stage, module=use), code
+
+
+def load_declaration(key: str, name: str, folder: Path, kind: type[T]) -> tuple[T, UserCode]:
+    """The stage or lane that `name` stands for, and the code that it is made of.
+
+    key: of the recipe, for messages. name: "module:NAME", in a module beside the recipe or an installed package.
+    Importing the module runs its code, as a recipe's own. Raises ValueError, one line, for whatever is not there or is
+    no declaration of that kind.
+    """
+    if not REFERENCE.fullmatch(name):
+        raise ValueError(f"{key}: {name!r} given, module:NAME is allowed")
+    path, _, attribute = name.partition(":")
+    module, local = _import(key, path, folder)
+    declaration = getattr(module, attribute, None)
+    if not isinstance(declaration, kind):
+        found = sorted(known for known, value in vars(module).items() if isinstance(value, kind))
+        near = difflib.get_close_matches(attribute, found, 1)
+        hint = f"did you mean {near[0]}?" if near else f"{', '.join(found) or 'none'} found there"
+        what = kind.__name__.lower()
+        raise ValueError(f"{key}: {name!r} given, the module has no declaration of a {what} by that name; {hint}")
     files = dict(_local_files(Path(str(module.__file__)), folder) if local else _package_files(module))
-    return replace(stage, module=use), UserCode(files, str(folder) if local else "")
+    return declaration, UserCode(files, str(folder) if local else "")
 
 
-def _import(name: str, folder: Path) -> tuple[ModuleType, bool]:
+def _import(key: str, name: str, folder: Path) -> tuple[ModuleType, bool]:
     """The module, and whether it is one beside the recipe. Such a module must be importable by its name everywhere."""
     top = name.partition(".")[0]
     beside = [path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()]
@@ -93,14 +105,14 @@ def _import(name: str, folder: Path) -> tuple[ModuleType, bool]:
         module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
-            raise ValueError(f"use: module {name!r} found neither in {folder} nor installed") from None
-        raise ValueError(f"use: module {name!r} cannot be imported: {error}") from error
+            raise ValueError(f"{key}: module {name!r} found neither in {folder} nor installed") from None
+        raise ValueError(f"{key}: module {name!r} cannot be imported: {error}") from error
     except Exception as error:
-        raise ValueError(f"use: module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{key}: module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
     if beside and Path(str(module.__file__)).resolve().is_relative_to(folder.resolve()):
         return module, True
     if beside:
-        raise ValueError(f"use: {beside[0]} has the name of another module, {module.__file__}: rename it")
+        raise ValueError(f"{key}: {beside[0]} has the name of another module, {module.__file__}: rename it")
     return module, False
 
 

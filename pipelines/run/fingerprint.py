@@ -62,6 +62,8 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
         sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
+    if recipe.LANE.module:  # a lane of the user's own: which stages there are is said by its code, too
+        sections["lane"] = {"name": recipe.LANE.module, "code": recipe.CODE.digest()}
     if sections.get("packed", True) is None:  # left out where it is off, as in runs before there was such a section
         del sections["packed"]
     if phase == "shards" and (targets := recipe.targets()):

@@ -1,8 +1,8 @@
 """The stage of chunks: where a file may be cut under the budget, noted beside it, or documents of its chunks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -18,11 +18,16 @@ class ChunkParams(Params):
     """How large chunks are, and what becomes of them."""
 
     tokenizer: str = ""
-    """the tokenizer whose tokens are counted: the `path` of the recipe's section `tokenizer`"""
+    """the tokenizer whose tokens are counted; in a recipe that of its section `tokenizer`, unless another one is named"""
     budget: Annotated[int, Field(ge=64)] = 4096
     """tokens that no chunk may exceed, encoded alone, without BOS and EOS"""
     emit: Literal["file", "chunks"] = "file"
     """`file` notes the borders beside the whole file, `chunks` makes a document of each chunk"""
+
+
+def with_tokenizer(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkParams:
+    """The parameters with the tokenizer of the recipe, where they name none."""
+    return params if params.tokenizer else params.replace(tokenizer=sections["tokenizer"].path)
 
 
 def load_counter(params: ChunkParams) -> CountTokens:
@@ -89,6 +94,8 @@ CHUNK = Stage(
     judge=split_document,
     prepare=load_counter,
     files=tokenizer_files,
+    uses=("tokenizer",),
+    complete=with_tokenizer,
     libraries=("sentencepiece", "tokenizers", *LIBRARIES),
     hint="refinery train-tokenizer learns one",
     splits=True,

@@ -4,11 +4,12 @@ Everything that has to know the stages derives it from here: the recipe's class,
 checks before a run, provenance columns, pages, the JSON schema.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Sink, Stage, Writer
 
 AnyStage = Stage[Any]
@@ -18,7 +19,9 @@ PHASES = ("clean", "dedup", "shards")
 
 @dataclass(frozen=True, kw_only=True)
 class Lane:
-    """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS.
+    """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS. source: the
+    parameter class of its sources where their fields have other defaults than in `SourceParams`, a subclass of it.
+    defaults: sections of the recipe whose defaults are other than those of their parameter class.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
     the encoder (and, where sources have targets, TARGET behind it); `writer` ends it.
@@ -32,6 +35,9 @@ class Lane:
     dedup: tuple[AnyStage, ...]
     shards: tuple[AnyStage, ...]
     writer: Writer
+    source: type[Params] | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
     def __post_init__(self) -> None:
         for what, names in (

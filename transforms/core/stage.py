@@ -17,7 +17,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -95,6 +95,8 @@ class Stage(Generic[P]):
     what loads is right). files: paths whose content decides the result, from the parameters. libraries: distributions
     whose version decides the result. schemes: names of kernel schemes that decide it.
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
+    complete: called with the parameters and the sections of `uses` by name; returns the parameters with what other
+    sections say filled in, so that a recipe says it once.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
     it emits.
@@ -114,6 +116,7 @@ class Stage(Generic[P]):
     reasons: tuple[Reason, ...] = ()
     section: str = ""
     uses: tuple[str, ...] = ()
+    complete: Callable[[P, Mapping[str, Any]], P] | None = None
     optional: bool = True
     on: bool = True
     splits: bool = False

@@ -7,6 +7,7 @@ and owns every n-th block from the k-th on, which balances without an index. Par
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from refinery.transforms.read.plan import LimitParams, ReadTask
 BLOCK = 1 << 20
 HASHED = 1 << 16  # bytes of a damaged line that make its hash
 BOM = b"\xef\xbb\xbf"
+FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
 MAX_DEPTH = 64  # levels of lists and objects in a record
 
 
@@ -109,7 +111,7 @@ def document_of(
     if not isinstance(text, str | bytes):
         return Damaged("BadField", origin, raw)
     fields = fields_of(record, task)
-    url = clean(scalar_of(field_of(record, fields.url)))
+    url = address_of(record, fields.url)
     text = clean(text) if isinstance(text, str) else text
     size = len(text) if isinstance(text, bytes) else text_bytes(text)
     if size > limits.max_record_bytes:
@@ -124,6 +126,26 @@ def document_of(
     if meta_bytes(url, meta) > limits.max_meta_bytes:
         return Skipped("meta-too-large", origin, size)
     return RawDocument(text, task.content == "html", "", url, task.source, origin, task.position(offset), meta)
+
+
+def address_of(record: Mapping[str, Any], form: str) -> str:
+    """The record's address: the field `form`, or where fields stand in braces in it, `form` with them put in; "" where
+    one is missing.
+
+    >>> address_of({"repo": "madler/zlib", "path": "zlib.h"}, "{repo}/{path}")
+    'madler/zlib/zlib.h'
+    """
+    names = FIELD.findall(form)
+    if not names:
+        return clean(scalar_of(field_of(record, form)))
+    values = {name: clean(scalar_of(field_of(record, name))) for name in names}
+    return FIELD.sub(lambda found: values[found[1]], form) if all(values.values()) else ""
+
+
+def named_fields(task: ReadTask) -> list[str]:
+    """Fields of a record that the source names, that of the text first; paths with dots as they are."""
+    address = FIELD.findall(task.url_field) or [task.url_field]
+    return [task.text_field, *address, task.date_field, task.id_field, *task.meta_fields]
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class SourceParams(Params):
     text_field: Annotated[str, Field(min_length=1)] = "text"
     """field that holds the text; `a.b` is field b of object a, unless there is a field `a.b`"""
     url_field: str = "url"
-    """field that holds the address"""
+    """field that holds the address, or how it is put together of several: `"{repo}@{commit}/{path}"`, which gives none
+    where one of them is missing"""
     date_field: str = "date"
     """field that becomes meta `date`, which `rank.prefer: newest` reads"""
     id_field: str = ""

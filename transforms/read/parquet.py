@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
-from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, parse_json, scalar_of
+from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.remote.files import is_remote
 
@@ -57,7 +57,7 @@ def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
     present = set(schema.names)
     if task.format == "documents":
         return list(DOCUMENT_COLUMNS) if present.issuperset(DOCUMENT_COLUMNS) else None
-    names = [task.text_field, task.url_field, task.date_field, task.id_field, *task.meta_fields]
+    names = named_fields(task)
     found = [name if name in present else name.partition(".")[0] for name in names]
     return sorted(present.intersection(found)) if found[0] in present else None
 

@@ -77,23 +77,35 @@ class ReadTask:
 
 
 def plan_sources(
-    sources: Sequence[SourceParams], split_bytes: int = 64 << 20, notes: Sequence[Note] = ()
+    sources: Sequence[SourceParams],
+    split_bytes: int = 64 << 20,
+    notes: Sequence[Note] = (),
+    readers: Sequence[str] = (),
 ) -> list[ReadTask]:
     """The tasks that read `sources`, in order of source, file and part. Runs where the job is launched.
 
     Uncompressed JSONL and Parquet are cut into parts of about `split_bytes` bytes, compressed JSONL into at most 8
     parts of a quarter of that; other files, and files of a source with a cap, are read whole. Lists the files (one
     request per pattern, of https:// one per file) and opens large Parquet files for their number of row groups, but
-    those of hubs, S3 and the web. notes: what the stages of the run note in meta.
+    those of hubs, S3 and the web. notes: what the stages of the run note in meta. readers: the formats that the run's
+    lane reads; all without any.
 
-    Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown.
+    Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown
+    or none of `readers`.
     """
     names = [source.name for source in sources]
     if len(set(names)) < len(names):
         raise ValueError(f"sources: names {names} given, each name is allowed once")
     if not any(source.enabled for source in sources):
         raise ValueError(f"sources: {names} given, all of them off; at least one that is `enabled` is needed")
-    return [task for source in sources if source.enabled for task in plan_source(source, split_bytes, notes)]
+    tasks = [task for source in sources if source.enabled for task in plan_source(source, split_bytes, notes)]
+    foreign = next((task for task in tasks if readers and task.format not in readers), None)
+    if foreign is not None:
+        raise ValueError(
+            f"source {foreign.source}: format: {foreign.path} is {foreign.format}, {', '.join(readers)} is allowed in "
+            "this lane"
+        )
+    return tasks
 
 
 def plan_source(source: SourceParams, split_bytes: int, notes: Sequence[Note] = ()) -> list[ReadTask]:

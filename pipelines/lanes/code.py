@@ -1,0 +1,43 @@
+"""The lane of source code: files of repositories to shards and packed rows. Each stage is the file of its name in
+`transforms/`; docs/code-lane.md has them in a table."""
+
+from refinery.transforms.code.chunk_stage import CHUNK
+from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
+from refinery.transforms.code.license_stage import LICENSE
+from refinery.transforms.code.source_text import SOURCE_TEXT, SourceFilesParams
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
+from refinery.transforms.filter.decontaminate import DECONTAMINATE
+from refinery.transforms.filter.pii import PII
+from refinery.transforms.filter.secrets_stage import SECRETS
+from refinery.transforms.read.sources import READ
+from refinery.transforms.tokenize.encode import ENCODE
+from refinery.transforms.write.documents import PARTS
+from refinery.transforms.write.shards import MEGATRON
+
+LANE = Lane(
+    name="code",
+    summary="Files of source repositories to Megatron shards and packed rows.",
+    readers=("jsonl", "parquet", "csv", "tsv", "documents"),
+    source=SourceFilesParams,  # a record is a file: repo, commit, path, content
+    clean=(
+        READ,  # files -> RawDocument
+        SOURCE_TEXT,  # RawDocument -> Document
+        SECRETS,  # before any stage that may put an excerpt into rejects/
+        LICENSE,
+        CODE_HEURISTICS,
+    ),
+    parts=PARTS,  # Document -> documents/ and signatures/
+    dedup=(
+        EXACT_DUPLICATES,
+        NEAR_DUPLICATES_IN_SOURCE,
+        NEAR_DUPLICATES,
+    ),
+    shards=(
+        DECONTAMINATE,  # before PII, which changes words of the items
+        PII,
+        CHUNK,  # behind everything that changes text
+        ENCODE,  # Document -> EncodedDocument
+    ),
+    writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet, and packed rows
+)
