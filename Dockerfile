@@ -38,7 +38,7 @@ COPY --from=build /build/worker /tmp/worker
 RUN pip install --no-cache-dir --no-index --no-deps /tmp/wheels/*.whl /tmp/worker/*.whl \
     && rm -rf /tmp/wheels /tmp/worker \
     && pip check \
-    && cd / && python -c "import refinery.pipelines.lanes.web, refinery.pipelines.runners.same_code; refinery.pipelines.runners.same_code.own_state()"
+    && cd / && python -c "import refinery.pipelines.runners.same_code; refinery.pipelines.runners.same_code.own_state()"
 # Nothing is installed at start, so the processes need no environment of their own.
 ENV RUN_PYTHON_SDK_IN_DEFAULT_ENVIRONMENT=1
 # Dataflow mounts folders of its own as root and expects the container to write there, so there is no USER here; nothing

@@ -37,6 +37,7 @@ from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
 from tests.beam import run_and_collect
+from tests.transforms.code.source_files import source_files
 from tests.transforms.dedup_oracle import SOURCES
 from tests.transforms.dedup_parts import decide
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentencepiece_model, write
@@ -90,6 +91,20 @@ def documents() -> tuple[Document, ...]:
         Document(document_id(text), text, url, SOURCES[i % len(SOURCES)], f"file@{i}", i, {"language": "en"})
         for i, (text, url) in enumerate(texts)
     )
+
+
+def source_text_outputs(stage: Stage[Any]) -> Iterator[Answer]:
+    """Texts and undecoded bytes, with both kinds of line ends, and what is no text."""
+    contents = [text.replace("\n", "\r\n").encode(("utf-8", "utf-16")[i % 2]) for i, text in enumerate(ODD)]
+    contents += [*ODD, b"\x89PNG\0\0", "a\0b", "\ufeffint a;\rint b;\r\n"]
+    raw = [RawDocument(content, False, "", "u", "s", f"f@{i}", i) for i, content in enumerate(contents)]
+    return judged(stage, raw, stage.params(), stage.params(line_feeds=False))
+
+
+def chunk_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    tokenizer = write(folder / "tokenizer.json", byte_level_spec(all_pairs("abcde rst")))
+    variants = ({}, {"budget": 64}, {"budget": 256, "emit": "chunks"})
+    return judged(stage, source_files(), *(stage.params(tokenizer=tokenizer, **each) for each in variants))
 
 
 def raw_documents() -> Iterator[RawDocument]:
@@ -321,6 +336,10 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "heuristics": heuristics_outputs,
         "url": url_outputs,
         "lines": lines_outputs,
+        "source-text": source_text_outputs,
+        "chunk": lambda stage: chunk_outputs(stage, folder),
+        "code-heuristics": lambda stage: judged(stage, source_files(), stage.params()),
+        "license": lambda stage: judged(stage, source_files(), stage.params(), stage.params(weak_copyleft=False)),
         "decontaminate": lambda stage: decontaminate_outputs(stage, folder),
         "substrings": substrings_outputs,
         **{stage.name: lambda stage: dedup_outputs(stage, folder) for stage in lane.dedup},
@@ -342,7 +361,7 @@ def parts() -> dict[str, tuple[Lane, Stage[Any] | Sink]]:
 def inputs() -> str:
     """A digest of the fixed inputs: where they change, every digest may."""
     raw = [[doc.content if isinstance(doc.content, str) else doc.content.hex(), doc.origin] for doc in raw_documents()]
-    return digest([*documents(), *raw])
+    return digest([*documents(), *raw, *source_files()])
 
 
 def golden(name: str) -> dict[str, Any]:

@@ -14,9 +14,6 @@ from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
-from refinery.transforms.code.chunk_stage import CHUNK
-from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
-from refinery.transforms.code.license_stage import LICENSE
 from refinery.transforms.core.params import Params, field_docs, sections_of
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.dedup.signatures import signature_table
@@ -66,28 +63,31 @@ def test_tables_are_those_of_the_declarations(path: Path) -> None:
 
 def test_every_section_reason_and_note_is_on_a_page() -> None:
     """The marks of the pages name everything that there is."""
-    lane = find_lane("web")
     marks = set(re.findall(r"<!-- keys: ([\w.]+) -->", "".join(path.read_text() for path in PAGES)))
-    cls = recipe_class(lane)
-    assert {name for name, field in cls.model_fields.items() if sections_of(field.annotation)} <= marks
     assert {f"heuristics.{name}" for name in HeuristicsParams.model_fields} <= marks
     text = page("reasons.md")
-    assert all(f"`{reason.name}`" in text for stage in lane.stages for reason in stage.reasons)
-    assert all(f"`{note.name}`" in text for note in lane.notes)
+    for lane in map(find_lane, lane_names()):
+        fields = recipe_class(lane).model_fields.items()
+        assert {name for name, field in fields if sections_of(field.annotation)} <= marks
+        assert all(f"`{reason.name}`" in text for stage in lane.stages for reason in stage.reasons)
+        assert all(f"`{note.name}`" in text for note in lane.notes)
     for name in lane_names():
         assert (ROOT / "recipes" / f"{name}.schema.json").read_text() == schema_text(recipe_class(find_lane(name)))
 
 
-def test_every_parameter_has_a_description() -> None:
+@pytest.mark.parametrize("name", lane_names())
+def test_every_parameter_has_a_description(name: str) -> None:
+    lane = find_lane(name)
+
     def missing(cls: type[Params], path: str = "") -> list[str]:
         docs = field_docs(cls)
-        stages = {stage.key for stage in find_lane("web").stages} if not path else set()
+        stages = {stage.key for stage in lane.stages} if not path else set()
         found = [f"{path}{name}" for name in cls.model_fields if not docs.get(name) and name not in stages]
         for name, field in cls.model_fields.items():
             found += [entry for inner in sections_of(field.annotation) for entry in missing(inner, f"{path}{name}.")]
         return found
 
-    assert missing(recipe_class(find_lane("web"))) == []
+    assert missing(recipe_class(lane)) == []
 
 
 def recipe_blocks() -> list[Any]:
@@ -137,8 +137,7 @@ def test_every_error_is_documented() -> None:
 
 def test_every_reason_that_the_code_gives_is_declared() -> None:
     """`Drop` checks itself at run time (UndeclaredReason); readers skip records without a declaration at hand."""
-    stages = (*find_lane("web").stages, LICENSE, CODE_HEURISTICS, CHUNK)  # those of source code are in no lane
-    declared = {reason.name for stage in stages for reason in stage.reasons}
+    declared = {r.name for name in lane_names() for stage in find_lane(name).stages for r in stage.reasons}
     found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if REASON.fullmatch(name)}
     assert {"too-deep", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
     assert found - declared - {"utf-8", "utf-8-sig"} == set()

@@ -50,7 +50,7 @@ exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command
 
 
 STAGES_EXAMPLES = """examples:
-  refinery stages                          all stages of the web lane
+  refinery stages                          all stages of the web lane (--lane code: of the lane of source code)
   refinery stages language                 one of them
   refinery stages new too-many-digits      writes too_many_digits.py, a stage of your own, and its test
   refinery stages --recipe my.yaml         with the stages of your own that the recipe uses
@@ -128,7 +128,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.add_argument(
         "--recipe", default="", metavar="FILE", help="with the stages of your own that this recipe uses"
     )
-    stages.add_argument("--lane", default="web", help="of this lane (default: web)")
+    stages.add_argument("--lane", default="", help="of this lane (default: that of recipes which name none)")
     stages.add_argument("--folder", default=".", metavar="DIR", help="where `new` writes (default: here)")
     stages.add_argument("--markdown", action="store_true", help="as a page with tables")
     stages.add_argument("--schema", action="store_true", help="print the JSON schema of the lane's recipes instead")
@@ -228,7 +228,7 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     from refinery.pipelines.commands.pages import stage_page
     from refinery.pipelines.commands.stages import list_stages, new_stage
     from refinery.pipelines.recipe.load_recipe import load_recipe, with_target
-    from refinery.pipelines.recipe.recipe import find_lane, recipe_class
+    from refinery.pipelines.recipe.recipe import DEFAULT_LANE, find_lane, recipe_class
     from refinery.pipelines.recipe.schema import schema_text
 
     refuse_flags(flags)
@@ -237,7 +237,7 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
             raise ValueError("stages new: one name is needed, such as `refinery stages new too-many-digits`")
         lines = new_stage(args.words[1], args.folder)
     else:
-        lane = load_recipe(args.recipe).LANE if args.recipe else with_target(find_lane(args.lane))
+        lane = load_recipe(args.recipe).LANE if args.recipe else with_target(find_lane(args.lane or DEFAULT_LANE))
         if len(args.words) > 1:
             raise ValueError(f"stages: {' '.join(args.words)} given, one name is allowed")
         listed = list(list_stages(lane, *args.words))

@@ -1,22 +1,25 @@
 """Tables of the pages, from the declarations: `python -m refinery.pipelines.commands.pages` writes them anew.
 
-A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A test holds the pages
-equal to what this module makes of them.
+A page says where a table goes: `<!-- keys: near_dup -->`, then the table, then `<!-- end -->`. A table about a lane
+names it (`<!-- stages: code -->`); keys, reasons and rules are those of the first lane that has the section or stage. A
+test holds the pages equal to what this module makes of them.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from refinery.pipelines.commands.stages import show_default
+from refinery.pipelines.commands.stages import parameters, show_default, shown_fields
 from refinery.pipelines.recipe.load_recipe import with_target
-from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.recipe import DEFAULT_LANE, UNDECIDING, Recipe, find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
-from refinery.transforms.core.lane import PHASES, Lane
+from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
+from refinery.transforms.read.params import SourceParams
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
 )
 
 
@@ -30,12 +33,12 @@ def table(head: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
 
 def stage_page(lane: Lane, name: str = "") -> str:
     """A page of its own about all stages of a lane, or one: what each does, its keys, its reasons."""
-    text = "" if name else f"# Stages of the lane {lane.name}\n\n{stages(lane, '')}\n"
+    text = "" if name else f"# Stages of the lane {lane.name}\n\n{stages(lane)}\n"
     for stage in lane.stages:
         if name in ("", stage.name):
             text += f"## {stage.name}\n\n{stage.summary} Phase {lane.phase_of(stage)}, version {stage.version}.\n\n"
             text += f"{keys(lane, stage.key)}\n" if stage.params else ""
-            text += f"{reasons(lane, stage.name)}\n" if stage.reasons else ""
+            text += f"{reasons([stage], stage.name)}\n" if stage.reasons else ""
     return text.rstrip("\n")
 
 
@@ -55,15 +58,15 @@ def keys(lane: Lane, section: str) -> str:
             else allowed(field.annotation, field.metadata),
             docs.get(name) or summaries.get(name, ""),
         )
-        for name, field in cls.model_fields.items()
+        for name, field in shown_fields(cls).items()
     )
     return table(("key", "default", "allowed", "meaning"), rows)
 
 
-def reasons(lane: Lane, name: str) -> str:
-    """Every reason of a stage, or of all stages with a heading each."""
+def reasons(among: Iterable[AnyStage], name: str) -> str:
+    """Every reason of the stage of that name, or of all stages with a heading each."""
     text = ""
-    for stage in lane.stages:
+    for stage in among:
         if stage.reasons and name in ("", stage.name):
             text += "" if name else f"### {stage.name}\n\n{stage.summary}\n\n"
             rows = ((f"`{r.name}`", r.meaning, r.advice, r.source) for r in stage.reasons)
@@ -94,7 +97,7 @@ def rules(lane: Lane, section: str) -> str:
     return table(("reason", "key", "default", "dropped when", "source"), rows())
 
 
-def stages(lane: Lane, _: str) -> str:
+def stages(lane: Lane) -> str:
     """The funnel: every stage with its phase, version and section."""
     rows = (
         (stage.name, lane.phase_of(stage), str(stage.version), f"`{stage.key}`" if stage.key else "", stage.summary)
@@ -103,36 +106,66 @@ def stages(lane: Lane, _: str) -> str:
     return table(("stage", "phase", "version", "section", "what it does"), rows)
 
 
-def notes(lane: Lane, _: str) -> str:
+def notes(among: Iterable[AnyStage]) -> str:
     """What stages note about a document."""
     rows = (
         (f"`{note.name}`", note.type.__name__, stage.name, "column" if note.column else "in `meta`", note.meaning)
-        for stage in lane.stages
+        for stage in among
         for note in stage.notes
     )
     return table(("name", "type", "stage", "in provenance", "meaning"), rows)
 
 
-def phases(lane: Lane, _: str) -> str:
+def phases(lane: Lane) -> str:
     """Which sections decide which phase."""
     rows = [(phase, ", ".join(f"`{name}`" for name in lane.sections(phase))) for phase in PHASES]
     return table(("phase", "sections"), iter([*rows, ("none", ", ".join(f"`{name}`" for name in UNDECIDING))]))
 
 
-MAKERS: dict[str, Callable[[Lane, str], str]] = {
-    "keys": keys,
-    "reasons": reasons,
-    "rules": rules,
-    "stages": stages,
-    "notes": notes,
-    "phases": phases,
-}
+def defaults(lane: Lane) -> str:
+    """What the recipes of a lane have where they say nothing, and those of other lanes have otherwise."""
+    usual = recipe_class(replace(lane, source=None, defaults={}))
+    classes = ("sources.", SourceParams, lane.source or SourceParams), ("", usual, recipe_class(lane))
+
+    def rows() -> Iterator[Sequence[str]]:
+        for prefix, others, own in classes:
+            before = {key: default for key, default, _ in parameters(others)}
+            for key, default, _ in parameters(own):
+                if key not in before or default != before[key]:
+                    yield f"`{prefix}{key}`", f"`{default}`", f"`{before[key]}`" if key in before else ""
+
+    return table(("key", "in this lane", "elsewhere"), rows())
+
+
+def lanes() -> list[Lane]:
+    """All lanes, that of recipes which name none first; each with the stage of targets, which a recipe may add."""
+    names = sorted(lane_names(), key=lambda name: (name != DEFAULT_LANE, name))
+    return [with_target(find_lane(name)) for name in names]
+
+
+def all_stages() -> list[AnyStage]:
+    """The stages of all lanes, each once."""
+    return list(dict.fromkeys(stage for lane in lanes() for stage in lane.stages))
+
+
+def make(kind: str, name: str) -> str:
+    """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
+    if kind == "reasons":
+        return reasons(all_stages(), name)
+    if kind == "notes":
+        return notes(all_stages())
+    if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
+        return whole(with_target(find_lane(name)) if name else lanes()[0])
+    section = name.partition(".")[0]
+    having = [lane for lane in lanes() if not section or section in shown_fields(recipe_class(lane))]
+    if not having:
+        raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
+    return {"keys": keys, "rules": rules}[kind](having[0], name)
 
 
 def render(text: str) -> str:
     """A page with its tables made anew."""
-    lane = with_target(find_lane("web"))
-    return BLOCK.sub(lambda found: f"{found[1]}{MAKERS[found[2]](lane, found[3] or '')}{found[5]}", text)
+    return BLOCK.sub(lambda found: f"{found[1]}{make(found[2], found[3] or '')}{found[5]}", text)
 
 
 def main() -> None:

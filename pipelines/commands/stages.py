@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from refinery.pipelines.recipe.recipe import Recipe, recipe_class
+from refinery.pipelines.recipe.recipe import Recipe, absent_sections, recipe_class
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
 from refinery.transforms.core.stage import KEBAB
+
+REQUIRED = "required"  # stands for the default that a field does not have
 
 STAGE = '''"""Documents that are mostly digits: tables, logs, price lists."""
 
@@ -94,35 +96,53 @@ def describe_stage(stage: AnyStage, recipe: type[Recipe]) -> Iterator[str]:
         field = recipe.model_fields[stage.key]
         state = "required" if field.is_required() else "on" if field.default is not None else "off"
         yield f"{stage.key}: ({state} by default{', can be off' if stage.optional else ''})"
-        yield from (f"  {key}: {default}  # {meaning}" for key, default, meaning in parameters(stage.params))
+        shown = parameters(stage.params, default=field.default)
+        yield from (f"  {key}: {default}  # {meaning}" for key, default, meaning in shown)
     for reason in stage.reasons:
         yield f"- {reason.name}: {reason.meaning}{f' [{reason.source}]' if reason.source else ''}"
     for note in stage.notes:
         yield f"= {note.name} ({note.type.__name__}{', a provenance column' if note.column else ''}): {note.meaning}"
 
 
-def parameters(cls: type[Params], prefix: str = "") -> Iterator[tuple[str, str, str]]:
-    """(key, default, what it allows and means) of every parameter; nested sections by dotted keys."""
+def shown_fields(cls: type[Params]) -> dict[str, Any]:
+    """Fields of a section; of a recipe without those that ask for what its lane does not have."""
+    absent = absent_sections(cls.LANE) if issubclass(cls, Recipe) and hasattr(cls, "LANE") else {}
+    return {name: field for name, field in cls.model_fields.items() if name not in absent}
+
+
+def parameters(cls: type[Params], prefix: str = "", default: Any = None) -> Iterator[tuple[str, str, str]]:
+    """(key, default, what it allows and means) of every parameter; nested sections by dotted keys.
+
+    default: the section where nothing is given, if it is on then.
+    """
     docs = field_docs(cls)
-    for name, field in cls.model_fields.items():
+    for name, field in shown_fields(cls).items():
+        value = getattr(default, name) if isinstance(default, Params) else default_of(field)
         inner = sections_of(field.annotation)
-        if inner and not field.is_required() and isinstance(field.default, Params):
-            yield from parameters(inner[0], f"{prefix}{name}.")
+        if inner and isinstance(value, Params):
+            yield from parameters(inner[0], f"{prefix}{name}.", value)
             continue
         meaning = f"{allowed(field.annotation, field.metadata)}; {docs.get(name, '')}".rstrip("; ")
-        yield f"{prefix}{name}", show_default(field), meaning
+        yield f"{prefix}{name}", show(value), meaning
 
 
-def show_default(field: Any, most: int = 60) -> str:
-    """A default as a recipe would spell it; "required" for none, the number of entries for a long list."""
-    if field.is_required():
-        return "required"
-    value = field.get_default(call_default_factory=True)
+def default_of(field: Any) -> Any:
+    """A field's default, REQUIRED for none."""
+    return REQUIRED if field.is_required() else field.get_default(call_default_factory=True)
+
+
+def show_default(field: Any) -> str:
+    """A default as a recipe would spell it."""
+    return show(default_of(field))
+
+
+def show(value: Any, most: int = 60) -> str:
+    """A value as a recipe would spell it; the number of entries of a long list."""
     if isinstance(value, Params):
         return "on"
     if isinstance(value, (tuple, list)) and len(json.dumps(value)) > most:
         return f"built-in ({len(value)} entries)"
-    return spell(value)
+    return str(value) if value is REQUIRED else spell(value)
 
 
 def spell(value: Any) -> str:
@@ -137,6 +157,8 @@ def spell(value: Any) -> str:
         return f"[{', '.join(map(spell, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {spell(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Params):
+        return spell(value.plain())
     return str(value)
 
 

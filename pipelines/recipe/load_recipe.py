@@ -7,7 +7,7 @@ from typing import Any
 
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
-from refinery.pipelines.recipe.recipe import Recipe, UsedStage, find_lane, recipe_class
+from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, find_lane, recipe_class
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, load_stage, merge_code
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import below, given
@@ -46,7 +46,7 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
     if not isinstance(data, dict):
         return parse(Recipe, data)
     folder = (folder or Path()).resolve()
-    name = data.get("lane", Recipe.model_fields["lane"].default)
+    name = data.get("lane", DEFAULT_LANE)
     try:
         lane, own = choose_lane(name if isinstance(name, str) else given(name), folder)
     except ValueError as error:

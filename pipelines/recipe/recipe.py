@@ -7,6 +7,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
+from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, create_model, model_validator
@@ -36,6 +37,8 @@ from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.shuffle import ShardParams
 from refinery.transforms.write.targets import TARGET
+
+DEFAULT_LANE = "web"
 
 # What every lane's recipe may say, of a stage that not every lane has: the section, and what switches it off.
 SHARED: Mapping[AnyStage, tuple[str, Any]] = {
@@ -96,7 +99,7 @@ class Recipe(Params):
 
     name: Annotated[str, Field(min_length=1)]
     """label of the corpus in its manifest"""
-    lane: str = "web"
+    lane: str = DEFAULT_LANE
     """which stages there are, and in which order: a lane's name, or `module:NAME` of one of your own"""
     sources: Annotated[tuple[SourceParams, ...], Field(min_length=1)]
     """what is read: at least one source, each with a name of its own"""
@@ -220,7 +223,7 @@ class Recipe(Params):
 
 def absent_sections(lane: Lane) -> dict[str, Any]:
     """Keys of every recipe that ask for what this lane does not have -> what they must be in it."""
-    absent = dict(section for stage, section in SHARED.items() if stage not in lane.stages)
+    absent = dict(section for stage, section in SHARED.items() if stage.name not in lane.funnel)
     return absent if "packed" in lane.writer.uses else {**absent, "packed": None}
 
 
@@ -230,8 +233,7 @@ def recipe_class(lane: Lane) -> type[Recipe]:
     that equal recipes are equal."""
     fields: dict[str, Any] = {}
     if lane.source is not None:
-        kept = Recipe.model_fields["sources"]
-        fields["sources"] = (Annotated[tuple[lane.source, ...], *kept.metadata], ...)
+        fields["sources"] = (GenericAlias(tuple, (lane.source, ...)), Recipe.model_fields["sources"])
     for stage in lane.stages:
         if stage.params is None or stage.key in Recipe.model_fields:
             continue

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.recipe.recipe import Recipe, absent_sections
 from refinery.transforms.core.params import Params, field_docs, is_optional, sections_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -19,6 +19,11 @@ def recipe_schema(recipe: type[Recipe]) -> dict[str, Any]:
             _complete(part, models[name])
     # Further keys of an element are the parameters of the stage that it uses.
     schema["$defs"]["UsedStage"]["additionalProperties"] = True
+    lane = recipe.LANE.module or recipe.LANE.name
+    if lane != schema["properties"]["lane"]["default"]:  # then recipes must say it
+        del schema["properties"]["lane"]["default"]
+        schema["properties"]["lane"]["const"] = lane
+        schema["required"].append("lane")
     return {**schema, "$schema": DRAFT, "title": f"A recipe of the lane {recipe.LANE.name}"}
 
 
@@ -36,7 +41,11 @@ def _complete(part: dict[str, Any], cls: type[Params]) -> None:
     """Descriptions, and the switches that every section takes."""
     docs = field_docs(cls)
     stages = {stage.key: stage for stage in cls.LANE.stages} if issubclass(cls, Recipe) else {}
+    for name in absent_sections(cls.LANE) if issubclass(cls, Recipe) else ():
+        del part["properties"][name]
     for name, field in cls.model_fields.items():
+        if name not in part["properties"]:
+            continue
         entry = part["properties"][name]
         text = docs.get(name) or (stages[name].summary if name in stages else "")
         if text:

@@ -167,9 +167,7 @@ class Refinement:
 
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        self.tasks = plan_sources(
-            self.recipe.sources, notes=self.recipe.LANE.notes, readers=self.recipe.LANE.readers
-        )
+        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes, readers=self.recipe.LANE.readers)
         if probe:
             self._probe()
         self.inputs = describe_inputs(self.tasks)

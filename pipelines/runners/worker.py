@@ -17,8 +17,8 @@ from typing import Any
 
 from apache_beam.runners.worker import sdk_worker
 
-import refinery.pipelines.lanes.web
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
+from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.transforms.core.counters import LIVE
 
 REPORT_SECONDS = 0.1
@@ -66,6 +66,8 @@ def main() -> None:
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=report, args=(out,), daemon=True).start()
+    for name in lane_names():  # loaded before the first job, which is of one of them
+        find_lane(name)
     for line in sys.stdin:
         command = json.loads(line)
         sys.path += [folder for folder in command["folders"] if folder not in sys.path]

@@ -18,7 +18,7 @@ class ChunkParams(Params):
     """How large chunks are, and what becomes of them."""
 
     tokenizer: str = ""
-    """the tokenizer whose tokens are counted; in a recipe that of its section `tokenizer`, unless another one is named"""
+    """whose tokens are counted; empty in a recipe: the tokenizer of its section `tokenizer`"""
     budget: Annotated[int, Field(ge=64)] = 4096
     """tokens that no chunk may exceed, encoded alone, without BOS and EOS"""
     emit: Literal["file", "chunks"] = "file"

@@ -36,7 +36,7 @@ def read_source_text(raw: RawDocument, params: SourceTextParams) -> Document | D
     """The file's text with its id: decoded, without a byte order mark, lines ended alike, nothing else changed.
 
     Bytes are decoded as `decode_page` does it: by a byte order mark, as UTF-8, as declared, or as detected. A NUL makes
-    a file binary, as it does to git (buffer_is_binary in its xdiff-interface.c). HTML stays as it is: it is source, too.
+    a file binary, as it does to git (buffer_is_binary in its xdiff-interface.c). HTML stays as it is: it is source.
     Linear; the size of a record is limited where it is read.
     """
     content = raw.content
