@@ -1,5 +1,5 @@
-# Everything a newcomer needs: `make demo`, `make test`, `make lint`. Each makes .venv first, from nothing but Python 3.11
-# (PYTHON=python3.12 or python3.13: another) and a C compiler.
+# Everything a newcomer needs: `make demo`, `make demo-code`, `make test`, `make lint`. Each makes .venv first, from
+# nothing but Python 3.11 (PYTHON=python3.12 or python3.13: another) and a C compiler.
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
@@ -13,6 +13,8 @@ WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/te
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml
+CODE_OUT := out/demo-code
+CODE_RECIPE := recipes/demo-code.yaml
 INPUT ?=
 # With INPUT='some/pages.warc.gz' the demo's recipe reads these files instead of the crawl that it makes itself.
 FROM := $(if $(INPUT),--input '$(INPUT)',)
@@ -26,8 +28,8 @@ define same_demo
 	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
-.PHONY: demo demo-steps wheel test-wheel test-python test-versions test test-all test-torch audit terraform-test \
-    sanitize lint clean
+.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch audit \
+    terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -99,6 +101,15 @@ demo-steps:
 	$(BIN)/refinery refine $(RECIPE) $(FROM) --output $(OUT)/corpus
 	$(BIN)/refinery verify $(OUT)/corpus
 
+# The lane of source code on this project's own sources.
+demo-code: $(VENV)/.installed
+	rm -rf $(CODE_OUT)
+	$(BIN)/python recipes/demo_code.py $(CODE_OUT)/input
+	$(BIN)/refinery train-tokenizer $(CODE_RECIPE) --output $(CODE_OUT)/tokenizer.json --vocab-size 4000 \
+	    --special-token '<s>'
+	$(BIN)/refinery refine $(CODE_RECIPE) --output $(CODE_OUT)/corpus
+	$(BIN)/refinery verify $(CODE_OUT)/corpus
+
 # dist/: the source archive, and the wheel that is built from it, for this machine and this Python.
 wheel: $(VENV)/.installed
 	rm -rf dist
@@ -127,4 +138,4 @@ test-versions:
 	$(MAKE) test-python VERSION=3.13
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info loader/native/*.so transforms/native/*.so $(OUT) out/wheel out/python3.*
+	rm -rf $(VENV) build dist *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*

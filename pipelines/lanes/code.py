@@ -6,6 +6,8 @@ from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
 from refinery.transforms.code.license_stage import LICENSE
 from refinery.transforms.code.source_text import SOURCE_TEXT, SourceFilesParams
 from refinery.transforms.core.lane import Lane
+from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
+from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.pii import PII
@@ -40,4 +42,8 @@ LANE = Lane(
         ENCODE,  # Document -> EncodedDocument
     ),
     writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet, and packed rows
+    defaults={
+        "signature": SignatureParams(permutations=128),
+        "near_dup_in_source": {ANY_SOURCE: NearParams(threshold=0.7, bands=None, rows=None)},
+    },
 )
