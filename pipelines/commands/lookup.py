@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -21,10 +22,6 @@ from refinery.transforms.core.document import hash64
 
 Row = dict[str, Any]
 
-PROVENANCE = (
-    *("id", "url", "source", "origin", "language", "language_score", "quality", "copies", "sources"),
-    *("text_bytes", "token_offset", "token_count"),
-)
 DOCUMENTS = ("id", "url", "source", "origin")
 
 
@@ -110,6 +107,7 @@ def _bytes(value: Any) -> bytes:
 def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tuple[ShardEntry, int, Row]]:
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
     plan = read_plan(manifest.recipe)
+    columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     places: dict[bytes, tuple[str, int]] = {}
     if plan:
         for id_ in wanted.id:
@@ -124,7 +122,7 @@ def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tupl
         )
         chosen = Wanted(wanted.url, here, wanted.origin)
         if here or wanted.url or wanted.origin:
-            for number, row in find_rows(store, shard.provenance.path, chosen, PROVENANCE):
+            for number, row in find_rows(store, shard.provenance.path, chosen, columns):
                 yield shard, number, row
 
 

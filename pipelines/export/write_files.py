@@ -20,7 +20,7 @@ from refinery.loader.format.provenance import PARQUET
 
 GROUP_BYTES = 32 << 20  # of rows in one row group of Parquet, before compression
 GZIP_LEVEL, ZSTD_LEVEL = 6, 3
-DICTIONARIES = ("source", "domain", "language")  # columns of few values
+OWN_TEXTS = ("id", "url", "origin", "meta", "text")  # columns of as many texts as rows; of others they repeat
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def write_jsonl(path: Path, batches: Iterable[pa.RecordBatch], compression: str)
 
 def write_parquet(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Parquet with row groups of about 32 MiB, zstd, and checksums of pages. Memory: a row group."""
-    dictionaries = [name for name in schema.names if name in DICTIONARIES]
+    dictionaries = [f.name for f in schema if pa.types.is_string(f.type) and f.name not in OWN_TEXTS]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=dictionaries) as writer:
         held: list[pa.RecordBatch] = []
         for batch in batches:
