@@ -20,12 +20,15 @@ FOLDERS = ("loader", "transforms", "pipelines", "examples")
 ENDINGS = {".c", ".h", ".py"}
 Record = dict[str, str]
 
-BODY = "".join(f"int level_{i}(int water)\n{{\n    return water > {i * 37} ? water - {i} : {i};\n}}\n\n" for i in range(24))
+BODY = "".join(
+    f"int level_{i}(int water)\n{{\n    return water > {i * 37} ? water - {i} : {i};\n}}\n\n" for i in range(24)
+)
 # Name of a file -> what it begins with. Each is BODY under that, in a repository without a licence file.
 HEADS = {
     "tagged.c": "/* SPDX-License-Identifier: MIT */\n",
-    "header.c": "/* Licensed under the Apache License, Version 2.0 (the \"License\"); you may not use this file except in\n"
-    " * compliance with the License. */\n",
+    "header.c": """/* Licensed under the Apache License, Version 2.0 (the "License");
+ * you may not use this file except in compliance with the License. */
+""",
     "kernel.c": "/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */\n",
     "copyleft.c": "/* SPDX-License-Identifier: GPL-3.0-or-later */\n",
     "unknown.c": "/* All rights to the gauges of the lower mill. */\n",
@@ -38,7 +41,7 @@ ODD = {
     "third_party/gauge.c": BODY.replace("level", "borrowed"),
     "src/tide.c": TABLE,
     "src/notes.h": COMMENTS + "int gauge;\n",
-    "src/wide.c": BODY.replace("level", "wide") + f"char *line = \"{'ab ' * 500}\";\n",
+    "src/wide.c": BODY.replace("level", "wide") + f'char *line = "{"ab " * 500}";\n',
     "src/same.c": "gauge(1);\n" * 60,
     "src/tiny.c": "int gauge;\n",
     "src/river.dat.c": "int a;\0int b;\n" + BODY,

@@ -12,8 +12,8 @@ import yaml
 from tests.corpus_factory import tokenizer_json
 from tests.transforms.code.source_files import code_files
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
-TOKEN = "ghp_" + "q7ZbXw91LmPaKs83HdYtq7ZbXw91LmPaKs83"
+COMMIT = "0123abcd" * 5
+LEAKED = "ghp_" + "q7ZbXw91LmPaKs83HdYtq7ZbXw91LmPaKs83"
 LENGTH = 512
 
 
@@ -25,7 +25,7 @@ def records() -> list[dict[str, Any]]:
     ]
     body = "".join(f"static int g{i}(int b)\n{{\n    return b * {i * i};\n}}\n\n" for i in range(30))
     near = body.replace("static int g7", "static  /* once */ int g7")
-    login = f'/* anna.berg@mail.example.org */\nstatic const char *token = "{TOKEN}";\n' + body.replace("b", "login")
+    login = f'/* anna.berg@mail.example.org */\nstatic const char *token = "{LEAKED}";\n' + body.replace("b", "login")
     for repo, path, text in (
         ("some/0", "lib/body.c", body),
         ("some/1", "lib/copy.c", body),

@@ -6,6 +6,7 @@ import pytest
 
 from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
 from refinery.pipelines.recipe.params import fingerprint
+from refinery.transforms.core.lane import PHASES
 
 RECIPES = sorted((Path(__file__).parents[3] / "recipes").glob("*.yaml"))
 
@@ -23,3 +24,11 @@ def test_the_demo_has_every_stage_on() -> None:
     recipe = load_recipe(str(RECIPES[0].parent / "demo.yaml"))
     assert all((recipe.url, recipe.language, recipe.heuristics, recipe.near_dup, recipe.exact_dup))
     assert all((recipe.quality, recipe.toxicity, recipe.pii))
+
+
+def test_recipes_for_source_code_have_all_on_that_needs_no_file() -> None:
+    for name in ("code", "demo-code"):
+        recipe = load_recipe(str(RECIPES[0].parent / f"{name}.yaml"))
+        on = [stage.name for phase in PHASES for stage, _ in recipe.active(phase)]
+        assert on == [name for name in recipe.LANE.funnel if name != "decontaminate"]  # which names benchmarks
+        assert recipe.packed and recipe.near_dup_in_source and recipe.near_dup

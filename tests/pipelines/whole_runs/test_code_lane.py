@@ -15,7 +15,7 @@ from refinery.loader.packed.packed_stream import PackedStream
 from refinery.pipelines.commands.verify import verify
 from refinery.transforms.code.chunk_stage import read_chunks
 from tests.fork_server import ForkServer
-from tests.pipelines.code_runs import COMMIT, LENGTH, TOKEN, make_code_inputs, records, write_records
+from tests.pipelines.code_runs import COMMIT, LEAKED, LENGTH, make_code_inputs, records, write_records
 from tests.pipelines.inputs import corpus_bytes, refine, run
 from tests.shared import shared
 
@@ -73,7 +73,7 @@ def test_nothing_secret_is_left(corpus: Path) -> None:
     texts = export_texts(corpus)
     login = texts[f"some/2@{COMMIT}/lib/login.c"]
     assert "return login * 841;" in login
-    assert not any(TOKEN in text or "anna.berg" in text for text in texts.values())
+    assert not any(LEAKED in text or "anna.berg" in text for text in texts.values())
 
 
 def export_texts(corpus: Path) -> dict[str, str]:
