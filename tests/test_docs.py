@@ -140,7 +140,7 @@ def test_every_reason_that_the_code_gives_is_declared() -> None:
     stages = (*find_lane("web").stages, LICENSE, CODE_HEURISTICS, CHUNK)  # those of source code are in no lane
     declared = {reason.name for stage in stages for reason in stage.reasons}
     found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if REASON.fullmatch(name)}
-    assert {"too-deep", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
+    assert {"too-large", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
     assert found - declared - {"utf-8", "utf-8-sig"} == set()
 
 
