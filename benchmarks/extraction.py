@@ -5,7 +5,7 @@
 GOLD as for `refinery train-extractor`. Every engine gets the same pages in one process, in turns page by page; time is
 processor time of the whole stage, decoding of the page's bytes included. The shipped weights may have been trained on
 the pages that are given: with --folds the engine `blocks` is trained anew without a page's domain before it sees it.
-resiliparse-plain and trafilatura-standard are the libraries without this project's settings.
+resiliparse and trafilatura-standard are the libraries without settings of this project.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def held_out_weights(pages: Sequence[GoldPage], folds: int, folder: Path) -> lis
     return [str(folder / f"{number}.npy") for number in fold]
 
 
-def plain_resiliparse(html: str) -> str:
+def resiliparse_text(html: str) -> str:
     """resiliparse's main content as its documentation shows it."""
     from resiliparse.extract.html2text import extract_plain_text
 
@@ -69,8 +69,7 @@ def compare(pages: Sequence[GoldPage], weights: Sequence[str | None], slow_every
         raw = RawDocument(page.html.encode(), True, "utf-8", page.url, "", "", 0, {})
         engines: dict[str, Callable[[], str]] = {
             "blocks": lambda raw=raw, own=own: text_of(raw, ExtractParams(weights=own)),  # type: ignore[misc]
-            "resiliparse": lambda raw=raw: text_of(raw, ExtractParams(engine="resiliparse")),  # type: ignore[misc]
-            "resiliparse-plain": lambda page=page: plain_resiliparse(page.html),  # type: ignore[misc]
+            "resiliparse": lambda page=page: resiliparse_text(page.html),  # type: ignore[misc]
         }
         if number % slow_every == 0:
             for mode in ("fast", "standard"):

@@ -8,14 +8,14 @@ certainty: word F1 of each engine there, and what the mean over all pages would 
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from benchmarks.extraction import held_out_weights, text_of
+from benchmarks.extraction import held_out_weights, resiliparse_text, text_of
 from refinery.pipelines.training.extractor.gold import GoldPage, read_gold
 from refinery.pipelines.training.extractor.scoring import word_f1, words_of
 from refinery.transforms.core.document import RawDocument, hash64
@@ -24,10 +24,11 @@ from refinery.transforms.extract.blocks.model import load_model, score_blocks
 from refinery.transforms.extract.blocks.page import Column, parse_page
 from refinery.transforms.extract.extract import ExtractParams
 
-OTHERS = {
-    "trafilatura": ExtractParams(engine="trafilatura", seconds=60),
-    "trafilatura, recall": ExtractParams(engine="trafilatura", mode="recall", seconds=60),
-    "resiliparse": ExtractParams(engine="resiliparse"),
+TRAFILATURA = ExtractParams(engine="trafilatura", seconds=60)
+OTHERS: dict[str, Callable[[RawDocument, GoldPage], str]] = {
+    "trafilatura": lambda raw, _: text_of(raw, TRAFILATURA),
+    "trafilatura, recall": lambda raw, _: text_of(raw, TRAFILATURA.model_copy(update={"mode": "recall"})),
+    "resiliparse": lambda _, page: resiliparse_text(page.html),
 }
 
 
@@ -53,7 +54,7 @@ def judge(page: GoldPage, weights: str | None) -> Judged:
     """All engines on one page with a full gold text."""
     raw = RawDocument(page.html.encode(), True, "utf-8", page.url, "", "", 0, {})
     gold = words_of(page.text or "")
-    texts = [text_of(raw, params) for params in (ExtractParams(weights=weights), *OTHERS.values())]
+    texts = [text_of(raw, ExtractParams(weights=weights)), *(extract(raw, page) for extract in OTHERS.values())]
     blocks, *others = (word_f1(words_of(text), gold)[2] for text in texts)
     return Judged(certainty(page, weights), blocks, tuple(others))
 

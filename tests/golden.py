@@ -190,9 +190,6 @@ def extract_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     raw = list(raw_documents())
     yield from judged(stage, raw, stage.params())
     yield from judged(stage, raw, stage.params(output="markdown", list_bullets=False))
-    yield from judged(stage, raw, stage.params(engine="resiliparse"))
-    others = {"link_density": None, "comments": True, "list_bullets": False}
-    yield from judged(stage, raw, stage.params(engine="resiliparse", **others))
     yield from judged(stage, raw[::10], stage.params(engine="trafilatura", seconds=60.0))
 
 

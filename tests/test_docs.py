@@ -139,7 +139,7 @@ def test_every_reason_that_the_code_gives_is_declared() -> None:
     """`Drop` checks itself at run time (UndeclaredReason); readers skip records without a declaration at hand."""
     declared = {r.name for name in lane_names() for stage in find_lane(name).stages for r in stage.reasons}
     found = {name for path in (ROOT / "transforms").rglob("*.py") for name in literals(path) if REASON.fullmatch(name)}
-    assert {"too-deep", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
+    assert {"too-large", "http-status", "blocked-host", "toxic-density"} <= found  # the search itself works
     assert found - declared - {"utf-8", "utf-8-sig"} == set()
 
 

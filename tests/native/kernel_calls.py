@@ -8,11 +8,11 @@ import numpy as np
 from refinery.loader.native import documents, masks, rows
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
+    attributes,
     bpe,
     clusters,
     heuristics,
     htmlblocks,
-    htmlscan,
     jaccard,
     lines,
     minhash,
@@ -91,7 +91,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "max_word_chars": 9,
         "flags": 63,
     },
-    htmlscan.cost: lambda: {"html": "<p>", "max_depth": 1, "max_elements": 1},
+    attributes.most: lambda: {"html": "<p>"},
     ngram_costs.word_keys: lambda: {"text": "the text", "table": character_table()},
     ngram_costs.score: lambda: {
         "text": "the text",

@@ -86,7 +86,7 @@ def test_the_watch_sees_what_must_not_happen(watch: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("engine", "workers"), sampled("engines without a network", [("resiliparse", 1), ("trafilatura", 0)], 1)
+    ("engine", "workers"), sampled("engines without a network", [("blocks", 1), ("trafilatura", 0)], 1)
 )
 def test_documents_reach_nothing(watch: Path, tmp_path: Path, engine: str, workers: int) -> None:
     pages = [template.replace("TEXT", f"{PROSE} {name} {i}") for i, (name, template) in enumerate(HOSTILE.items())]

@@ -1,3 +1,0 @@
-MOST_PROBES: int  # slots that a look-up of any name passes over at most, for tests
-
-def cost(html: str, max_depth: int, max_elements: int) -> tuple[int, int, int, float]: ...
