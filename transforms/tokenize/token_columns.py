@@ -19,9 +19,10 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 HEADER = struct.Struct("<BBBBI")  # BOS and EOS tokens, bytes of a width, bytes of a gap (0: all are 0), chunks
 KINDS = {kind: code for code, kind in enumerate(CHUNK_KINDS)}
-# Why a document with chunks has no columns; findings of the encoder, in the funnel.
-LOST = "columns-lost"
-TEXT_CHANGED, NOT_ALIGNED, UNREADABLE = f"{LOST}/text-changed", f"{LOST}/not-aligned", f"{LOST}/unreadable-note"
+# Why a document with chunks has no columns: findings of the encoder, whose groups the funnel counts.
+TEXT_CHANGED, NOT_ALIGNED, UNREADABLE = (
+    f"no-columns-{why}/{CHUNKS}" for why in ("text-changed", "not-aligned", "unreadable-note")
+)
 
 
 class Lost(ValueError):

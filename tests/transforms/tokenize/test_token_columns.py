@@ -50,7 +50,7 @@ def test_columns(name: str, made: tuple[str, list[Chunk]], head: int, tail: int)
     ids = tokenizer.encode(text)
     spans = pairs(tokenizer.spans(text, ids)) if len(ids) else None
     if spans is None:
-        with pytest.raises(Lost, match="columns-lost/not-aligned"):
+        with pytest.raises(Lost, match="no-columns-not-aligned"):
             token_columns(text, ids, notes(text, chunks), tokenizer, (head, tail))
         return
     columns = token_columns(text, ids, notes(text, chunks), tokenizer, (head, tail))
@@ -131,7 +131,7 @@ def test_columns_are_right_or_lost(params: TokenizerParams, text: str, meta: dic
     plain = encoded(make_document(text), params)
     found = encoded(doc, params)
     if lost:
-        assert isinstance(found, Finding) and found.found == (f"columns-lost/{lost}",)
+        assert isinstance(found, Finding) and found.found == (f"no-columns-{lost}/chunks",)
         found = found.answer
         assert found.columns == b""
     else:
