@@ -1,11 +1,15 @@
 """Columns of tokens in a whole run: packed rows of files with chunks, cut at chunks first, and what verify says."""
 
 import json
+import re
+import shutil
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -20,6 +24,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.tokenize.chunk_notes import read_chunks
 from refinery.transforms.tokenize.encode import check_tokenizer
 from tests.corpus_factory import tokenizer_json
+from tests.packed_factory import rewrite_packed
 from tests.pipelines.small_runs import OFF
 
 LENGTH, BUDGET = 256, 200
@@ -116,6 +121,45 @@ def test_verified_and_the_same_by_other_workers(corpus: Path, data: dict[str, An
     again = refine(data, tmp_path / "again", workers=2)
     for path in (corpus / "packed").rglob("*.parquet"):
         assert path.read_bytes() == (again / path.relative_to(corpus)).read_bytes()
+
+
+def pieces_of(table: pa.Table, number: int, edit: Callable[[str, np.ndarray], Any]) -> pa.Table:
+    """Changes the columns of every document's pieces from the number-th of a row's tokens on, where they are known."""
+    docs, starts = np.array(table["doc_ids"].to_pylist()), table["document_starts"].to_pylist()
+    behind = np.array([[doc >= 0 and starts[row][doc] > 0 for doc in docs[row]] for row in range(len(docs))])
+    chosen = behind if number else docs >= 0
+    for name in STRUCTURE:
+        values = np.array(table[name].to_pylist())
+        values[chosen & (values >= 0)] = edit(name, values)[chosen & (values >= 0)]
+        field = table.schema.field(name)
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, field, pa.array(values.tolist(), field.type))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("number", "edit", "message"),
+    [
+        (0, lambda name, v: v + name.startswith("char"), r"char_start: 1 found at token 1, 0 expected from its text"),
+        (
+            0,
+            lambda name, v: np.minimum(v + (name == "nesting_depth"), 90),
+            r"nesting_depth: 1 found at token 1, 0 expe",
+        ),
+        (0, lambda name, v: v + 9_000 * name.startswith("char"), r"char_end: beyond the end of the text"),
+        (0, lambda name, v: v * 0 - 1, r"chunk_kind: -1 found at token 1, \d expected from its text"),
+        (1, lambda name, v: v * 0 - 1, r"some of its pieces have columns, others none"),
+        (1, lambda name, v: v * 0, r"char_start: it goes back from piece to piece"),
+    ],
+)
+def test_lies(corpus: Path, tmp_path: Path, number: int, edit: Any, message: str) -> None:
+    """Rows that are right each by itself, with every checksum: verify compares them with the text."""
+    root = tmp_path / "out"
+    shutil.copytree(corpus, root, ignore=shutil.ignore_patterns("work"))
+    path = "packed/train/files/rows-00000-of-00001-00000.parquet"
+    rewrite_packed(root, path, lambda table: pieces_of(table, number, edit))
+    failures = verify(str(root), samples=50).failures
+    assert re.search(rf"packed rows of document [0-9a-f]{{32}}: {message}", "\n".join(failures)), failures
 
 
 def test_the_stream_has_them(corpus: Path) -> None:
