@@ -30,8 +30,8 @@ from refinery.transforms.pack.build_rows import PackedDocuments, build_rows
 from refinery.transforms.pack.plan_rows import plan_rows
 
 # Bytes a place of a row group while it is built and written: 69 measured, for rows of 4,096 and of 65,536; with columns
-# of tokens @@.
-PLACE_MEMORY, PLACE_MEMORY_WITH_COLUMNS = 72, 160
+# of tokens 103.
+PLACE_MEMORY, PLACE_MEMORY_WITH_COLUMNS = 72, 112
 
 
 class PackedParams(Params):

@@ -35,6 +35,7 @@ from refinery.transforms.write.targets import FindCuts, write_within_targets
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
 SHARD_MEMORY = 4
+COLUMN_MEMORY = 1  # more, where tokens have columns: a byte of each token, twice while they are sorted
 
 
 def sort_batches(batches: Iterable[bytes]) -> pa.Table:
@@ -77,7 +78,8 @@ def write_shard(
     checksums).
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. Memory: SHARD_MEMORY for a byte of text, and `packed_memory` for packed rows.
+    rows. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens
+    have columns, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
@@ -196,7 +198,8 @@ def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     batches = docs | ShuffleToShards(job.params, job.counts, job.domains, columns)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
     write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts)
-    memory = SHARD_MEMORY * job.params.target_bytes + (packed_memory(job.packed) if job.packed else 0)
+    memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
+    memory += packed_memory(job.packed) if job.packed else 0
     return batches | with_memory(write, memory)  # side-output records
 
 
