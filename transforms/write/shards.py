@@ -78,8 +78,8 @@ def write_shard(
     checksums).
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens
-    have columns, and `packed_memory` for packed rows.
+    rows. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for
+    packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
