@@ -76,6 +76,11 @@ class SentencePieceTokenizer:
         return [self.encode(text) for text in texts]
 
     @cached_property
+    def _is_byte(self) -> npt.NDArray[np.bool_]:
+        """Whether each piece is a byte of a character, [pieces]."""
+        return np.array([self._model.is_byte(id_) for id_ in range(self.vocab_size)], np.bool_)
+
+    @cached_property
     def _spelling(self) -> Spelling:
         """The bytes of each piece, with spaces for U+2581; made when they are first asked for."""
         model = self._model
@@ -83,7 +88,7 @@ class SentencePieceTokenizer:
         return Spelling(
             [
                 bytes.fromhex(name[3:5])
-                if model.is_byte(id_)
+                if self._is_byte[id_]
                 else b""
                 if model.is_control(id_) or model.is_unknown(id_) or model.is_unused(id_)
                 else name.replace(SPACE, " ").encode()
@@ -102,8 +107,7 @@ class SentencePieceTokenizer:
         if found is None:
             return None
         last = np.arange(len(ids))
-        is_byte = np.array([self._model.is_byte(id_) for id_ in ids.tolist()], np.bool_)
-        last[is_byte & (found.starts == found.ends)] = len(ids) - 1
+        last[self._is_byte[ids] & (found.starts == found.ends)] = len(ids) - 1
         last = np.minimum.accumulate(last[::-1])[::-1]
         return Spans(found.starts, found.ends[last])
 
