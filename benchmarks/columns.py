@@ -56,7 +56,8 @@ def encode_all(docs: Sequence[Document], encoder: Encoder, params: TokenizerPara
 
 def shuffle_bytes(docs: Sequence[Any], columns: bool) -> int:
     """Bytes of all batches."""
-    total, rows, size = 0, [], 0
+    rows: list[dict[str, Any]] = []
+    total = size = 0
     for number, doc in enumerate([*docs, None]):
         if rows and (doc is None or size >= BATCH_BYTES):
             total += len(serialize_batch(pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)))

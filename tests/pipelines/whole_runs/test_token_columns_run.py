@@ -177,8 +177,6 @@ def test_the_stream_has_them(corpus: Path) -> None:
             found += tuple(ids) in known
         assert all((batch[name].shape, batch[name].dtype) == ((4, LENGTH), STRUCTURE[name]) for name in names)
     assert found == len(known)
-    with pytest.raises(ValueError, match="columns: 'kind' given, a list of chunk_kind, nesting_depth"):
-        PackedStream(str(corpus), sequence_length=LENGTH, columns=("kind",))
 
 
 def test_what_changes_the_text_behind_them_costs_the_columns(corpus: Path) -> None:
