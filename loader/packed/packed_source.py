@@ -5,7 +5,7 @@ given to decoded groups is decoded once.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,14 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
-from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
+from refinery.loader.format.packed import (
+    STRUCTURE,
+    UNKNOWN,
+    PackedFormat,
+    check_columns,
+    parse_rows,
+    row_columns,
+)
 from refinery.loader.native import rows as kernel
 from refinery.loader.storage.store import Store, size_and_crc32c
 from refinery.loader.stream.arrays import I64
@@ -44,17 +51,18 @@ def row_files(shards: Sequence[ShardEntry], layout: PackedFormat) -> list[RowFil
 @dataclass(frozen=True, slots=True)
 class _Group:
     """A decoded row group: tokens [n, S + 1], documents' starts, row by row, from starts[bounds[i]] to bounds[i + 1],
-    valid tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None."""
+    valid tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None; columns: [n, S] by name."""
 
     tokens: npt.NDArray[Any]
     starts: I64
     bounds: I64
     valid: I64
     loss: npt.NDArray[np.bool_] | None
+    columns: Mapping[str, npt.NDArray[Any]]
 
     @property
     def size(self) -> int:
-        arrays = (self.tokens, self.starts, self.bounds, self.valid)
+        arrays = (self.tokens, self.starts, self.bounds, self.valid, *self.columns.values())
         return sum(array.nbytes for array in arrays) + (0 if self.loss is None else self.loss.nbytes)
 
 
@@ -64,11 +72,19 @@ class PackedSource:
     Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read,
     each row by the contract when it is decoded, before any of its group is delivered. Raises FormatError, CorruptShard
     for a wrong checksum; ValueError for a store that is not a local folder. Memory: `memory` bytes of decoded groups
-    and one more.
+    and one more. columns: names of structure columns that `read_columns` gives.
     """
 
-    def __init__(self, store: Store, files: Sequence[RowFile], layout: PackedFormat, memory: int = MEMORY) -> None:
+    def __init__(
+        self,
+        store: Store,
+        files: Sequence[RowFile],
+        layout: PackedFormat,
+        memory: int = MEMORY,
+        columns: Sequence[str] = (),
+    ) -> None:
         self._store, self._files, self._layout, self._memory = store, list(files), layout, memory
+        self._columns = tuple(columns)
         self._dtype = dtype_for(layout.vocab_size)
         self._groups: OrderedDict[tuple[int, int], _Group] = OrderedDict()
         self._held = 0
@@ -125,6 +141,17 @@ class PackedSource:
                 out[i] = view
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
+    def read_columns(self, files: Sequence[int], rows: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
+        """The structure columns of the rows that `read` takes, [B, S] each; UNKNOWN where a file does not have one and
+        in rows of file -1."""
+        shape, per_group = (len(files), self._layout.length), self._layout.group_rows
+        found = {name: np.full(shape, UNKNOWN, STRUCTURE[name]) for name in self._columns}
+        for i, (number, row) in enumerate(zip(files, rows, strict=True)):
+            if number >= 0 and found:
+                for name, values in self._group(number, row // per_group).columns.items():
+                    found[name][i] = values[row % per_group]
+        return found
+
     def close(self) -> None:
         """Free the decoded groups. Later reads raise RuntimeError."""
         self._closed = True
@@ -165,4 +192,5 @@ class PackedSource:
         bounds = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
         valid = rows.valid_token_count.astype(np.int64)
         is_full = (rows.loss_mask.sum(axis=1) == valid - rows.num_docs).all()  # all but each document's last token
-        return _Group(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask)
+        columns = {name: rows.structure[name] for name in self._columns if name in rows.structure}
+        return _Group(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask, columns)

@@ -5,11 +5,13 @@ for batch in stream:
     loss = step(batch["input_ids"], batch["labels"], batch["position_ids"])
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
@@ -21,15 +23,25 @@ from refinery.loader.stream.stream import TokenStream
 class PackedStream(TokenStream):
     """A TokenStream of packed rows: each once an epoch, in an order that only the seed decides, resumable anywhere.
 
+    columns: names of structure columns (loader/format/packed.py, STRUCTURE) that every batch has under their names,
+    [batch_size, sequence_length] of the contract's types; -1 where a token or a whole file has none.
+
     Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
     length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
     lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files.
 
     Raises as TokenStream, ValueError for a corpus without packed rows, another length, fill_in_middle (rows are packed
-    as they are) and a corpus that is not in a local folder; FormatError, before the first batch, for a file with
-    missing or wrong columns, and for a wrong row before any row of its row group is delivered.
+    as they are), an unknown column and a corpus that is not in a local folder; FormatError, before the first batch, for
+    a file with missing or wrong columns, and for a wrong row before any row of its row group is delivered.
     """
+
+    def __init__(self, *arguments: Any, columns: Sequence[str] = (), **options: Any) -> None:
+        self._columns = tuple(columns)
+        if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
+            given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
+            raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
+        super().__init__(*arguments, **options)
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
@@ -46,7 +58,7 @@ class PackedStream(TokenStream):
         if self._batch_params.fill_in_middle is not None:
             raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
-        return PackedSource(self._store, self._shards, self._layout)
+        return PackedSource(self._store, self._shards, self._layout, columns=self._columns)
 
     def _assembler(self, **how: Any) -> PackedAssembler:
         made = PackedAssembler(self._schedule, self._source, self._batch_params, **how)
