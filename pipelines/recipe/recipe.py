@@ -131,7 +131,7 @@ class Recipe(Params):
         for section, params in {**layouts, "near_dup": self.near_dup}.items():
             try:
                 if params:
-                    params.layout(self.signature.permutations)
+                    params.layout(params.compared(self.signature.permutations))
             except ValueError as error:
                 raise ValueError(f"{section}.{error}") from error
         for name in self.near_dup_in_source:

@@ -168,7 +168,7 @@ class Deduplicate(beam.PTransform):
             raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
         for near in (*self.params.in_source.values(), self.params.near):
             if near is not None:
-                near.layout(self.signature.permutations)
+                near.layout(near.compared(self.signature.permutations))
         for name in self.params.in_source:
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
@@ -275,7 +275,8 @@ class RemoveNear(beam.PTransform):
         super().__init__(self.step)
 
     def expand(self, decided: Any) -> beam.PCollection:
-        stage, near, permutations = STAGES[self.scope.reason], self.near, self.signature.permutations
+        stage, near = STAGES[self.scope.reason], self.near
+        permutations = near.compared(self.signature.permutations)
         values: dict[str, Any] = {"permutations": permutations}
         spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
         make_hashes = partial(hash_batches, params=near, scope=self.scope, names=self.sources, **spread)
