@@ -17,6 +17,7 @@ from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.rejects import RejectParams
+from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
@@ -141,6 +142,8 @@ class Recipe(Params):
         for name in () if isinstance(allowed, bool) else allowed:
             if name not in names:
                 raise ValueError(f"failures.allow_empty: {name!r} given, on or names of sources are allowed")
+        if self.substring_dup is not None and self.chunk_copies() is not None:
+            raise ValueError("chunk_dup: given with substring_dup, which cuts the same text; one of both is allowed")
         if self.reference_corpora and not self.exact_dup:
             raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
         return self
@@ -175,6 +178,11 @@ class Recipe(Params):
             params = getattr(self, stage.key) if stage.key else None
             if params is not None or not stage.key:
                 yield stage, params
+
+    def chunk_copies(self) -> ChunkCopyParams | None:
+        """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""
+        params: ChunkCopyParams | None = getattr(self, CHUNK_COPIES.key, None)
+        return params
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""

@@ -118,12 +118,14 @@ def signature_table(
     anchors: pa.ListArray | None = None,
     addresses: Sequence[bytes] | None = None,
     dates: Sequence[int] | None = None,
+    constructs: pa.ListArray | None = None,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
     text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
-    (`line_hashes.hash_lines`) and anchors (`substring_hashes.hash_anchors`); where addresses and dates are, address
+    (`line_hashes.hash_lines`), anchors (`substring_hashes.hash_anchors`) and constructs
+    (`chunk_copies.hashes.hash_constructs`); where addresses and dates are, address
     binary(16) (`address_hash`) and date int64 (`seconds_of_date`).
     """
     count, permutations = signatures.shape
@@ -139,7 +141,7 @@ def signature_table(
             "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
         }
     )
-    for name, lists in (("lines", lines), ("anchors", anchors)):
+    for name, lists in (("lines", lines), ("anchors", anchors), ("constructs", constructs)):
         table = table if lists is None else table.append_column(name, lists)
     if addresses is not None and dates is not None:
         table = table.append_column("address", pa.array(addresses, pa.binary(ADDRESS_BYTES)))
