@@ -3,6 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -10,6 +11,7 @@ import apache_beam as beam
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import TaskList
+from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.write.documents import WriteDocuments
@@ -35,7 +37,8 @@ def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) ->
 def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks)  # Document
-    hashed = (section is not None for section in (recipe.line_dup, recipe.substring_dup, recipe.url_dup))
+    cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
+    hashed = (section is not None for section in cutting)
     docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
     pipeline | WriteReport(work, report, facts)
 
@@ -59,9 +62,11 @@ def dedup(
         recipe.substring_dup,
         recipe.url_dup,
     )
+    chunks = recipe.chunk_copies()
+    finders = () if chunks is None else (partial(FindChunkCopies, chunks),)
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
-    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method)
+    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, finders)
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts)

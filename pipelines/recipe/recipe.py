@@ -18,6 +18,7 @@ from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Count, Params, Positive, Share
 from refinery.transforms.core.rejects import RejectParams
+from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
@@ -150,7 +151,7 @@ class Recipe(Params):
         for section, params in {**layouts, "near_dup": self.near_dup}.items():
             try:
                 if params:
-                    params.layout(self.signature.permutations)
+                    params.layout(params.compared(self.signature.permutations))
             except ValueError as error:
                 raise ValueError(f"{section}.{error}") from error
         for name in self.near_dup_in_source:
@@ -160,6 +161,8 @@ class Recipe(Params):
         for name in () if isinstance(allowed, bool) else allowed:
             if name not in names:
                 raise ValueError(f"failures.allow_empty: {name!r} given, on or names of sources are allowed")
+        if self.substring_dup is not None and self.chunk_copies() is not None:
+            raise ValueError("chunk_dup: given with substring_dup, which cuts the same text; one of both is allowed")
         if self.reference_corpora and not self.exact_dup:
             raise ValueError("reference_corpora: published corpora given with exact_dup off, they need it on")
         return self
@@ -199,6 +202,11 @@ class Recipe(Params):
                 params = stage.complete(params, {name: getattr(self, name) for name in stage.uses})
             if params is not None or not stage.key:
                 yield stage, params
+
+    def chunk_copies(self) -> ChunkCopyParams | None:
+        """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""
+        params: ChunkCopyParams | None = getattr(self, CHUNK_COPIES.key, None)
+        return params
 
     def source_facts(self) -> dict[str, SourceFacts]:
         """Source name -> its priority and domain."""

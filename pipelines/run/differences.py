@@ -26,7 +26,9 @@ def phase_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], phase:
     """What differs in one phase. sections: of the recipe, as far as they decide its result."""
     inputs = input_differences(theirs.get("inputs"), ours["inputs"]) if phase == "clean" else []
     before, after = _mapping(theirs.get("stages")).get(phase), ours["stages"][phase]
-    hashed = ("line_dup", "substring_dup", "url_dup") if phase == "clean" else ()  # phase 1 makes their hashes or not
+    hashed = (
+        ("line_dup", "substring_dup", "url_dup", "chunk_dup") if phase == "clean" else ()
+    )  # phase 1 makes their hashes or not
     for section in hashed:
         there, here = (bool(_mapping(run.get("recipe")).get(section)) for run in (theirs, ours))
         if there != here:

@@ -25,6 +25,7 @@ from refinery.transforms.address.normalise import ADDRESS_SCHEME
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.core.stage import Sink, Stage
+from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
 from refinery.transforms.read.sources import ReadTask
 
 # A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.
@@ -74,6 +75,10 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
             sections["hash_anchors"] = True
         if recipe.url_dup is not None:
             sections["hash_addresses"] = ADDRESS_SCHEME
+        if recipe.chunk_copies() is not None:
+            sections["hash_constructs"] = CHUNK_SCHEME
+    if phase == "dedup" and (chunks := recipe.chunk_copies()) is not None:
+        sections["chunk_dup"] = chunks.plain()
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
     return {
         "stages": list(describe_stages(recipe, phase)),

@@ -231,6 +231,7 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (minhash.signatures, {"table": u4(3)}, "table"),
     (minhash.signatures, {"ngram": 0}, "ngram: 0 given, 1 to 256"),
     (minhash.signatures, {"ngram": 257}, "ngram"),
+    (minhash.signatures, {"unit": 3}, "unit: 3 given, 0 to 2"),
     (minhash.signatures, {"a": u4(0), "b": u4(0), "out": u4(0)}, "a, b and out"),
     (minhash.signatures, {"b": u4(4)}, "a, b and out"),
     (minhash.signatures, {"out": u4(9)}, "a, b and out"),

@@ -182,15 +182,16 @@ def near_pairs(
     """(removed, representative, similarity) among documents in rank order; those whose origin is in `always_stay`
     stay.
     """
-    rows = compute_signatures([d.text for d in ranked], SIGNATURE)
+    used = near.compared(SIGNATURE.permutations)
+    rows = compute_signatures([d.text for d in ranked], SIGNATURE)[:, :used]
     sketch = sketches(rows)
     nibbles = np.concatenate([sketch & 15, sketch >> 4], axis=1)
-    bands, size = near.layout(SIGNATURE.permutations)
+    bands, size = near.layout(used)
     banded = rows[:, : bands * size].reshape(len(rows), bands, size)
     labels = list(range(len(ranked)))
     for i in range(len(ranked)):
         candidates = (banded[:i] == banded[i]).all(axis=2).any(axis=1)
-        alike = (nibbles[:i] == nibbles[i]).sum(axis=1) >= near.minimum(112)
+        alike = (nibbles[:i] == nibbles[i]).sum(axis=1) >= near.minimum(used)
         for j in np.flatnonzero(candidates & alike).tolist():
             low, high = sorted((labels[i], labels[j]))
             labels = [low if label == high else label for label in labels]

@@ -14,11 +14,11 @@ from refinery.transforms.code.code_rules import (
     GENERATED_CHARS,
     MINIFIED,
     REASONS,
-    VENDORED,
     CodeHeuristicsParams,
 )
 from refinery.transforms.code.languages import LANGUAGES, LIBRARIES, language_of, load_grammar
 from refinery.transforms.code.parse import parse
+from refinery.transforms.code.paths import VENDORED
 from refinery.transforms.core.document import Document, Drop, text_bytes
 from refinery.transforms.core.stage import Note, Stage
 

@@ -22,13 +22,6 @@ GENERATED = re.compile(
 )
 """GitHub linguist's generated.rb, in words."""
 
-VENDORED = re.compile(
-    r"(?:^|/)(?:vendors?|vendored|third[-_]?party|3rd[-_]?party|extern(?:al)?s?|deps|bundled|node_modules|bower_components"
-    r"|jspm_packages|godeps|pods|site-packages|dist-packages)/",
-    re.IGNORECASE,
-)
-"""GitHub linguist's vendor.yml, what of it is not for one library."""
-
 MINIFIED = re.compile(r"[.-]min\.[a-z]+$", re.IGNORECASE)
 
 DATA = re.compile(r"(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*[\s,{}]+|[A-Za-z0-9+/=]{60,}|(?:\\x[0-9a-fA-F]{2}|\\[0-7]{3})+")

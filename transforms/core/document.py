@@ -61,6 +61,13 @@ class Drop:
     reason: str
 
 
+class FailClosed(Exception):
+    """What a stage must not let through: it ends the run, where any other exception costs one document.
+
+    The message names the document and the kind of what was found, never the value.
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A stage's answer (what it emits, or a Drop) with what it found in the document: "group/name" each, no name twice.

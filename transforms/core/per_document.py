@@ -19,7 +19,16 @@ from apache_beam.metrics import Metrics
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.counters import LIVE, Counters
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, hash64, text_bytes
+from refinery.transforms.core.document import (
+    Document,
+    Drop,
+    FailClosed,
+    Finding,
+    RawDocument,
+    Scored,
+    hash64,
+    text_bytes,
+)
 from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
@@ -169,6 +178,8 @@ class _JudgeDocument(_Routing):
                 raise NoDocument(
                     f"{self.stage}: {type(result).__name__} returned, {self.output_type.__name__} declared"
                 )
+        except FailClosed:
+            raise
         except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
             self.counters.seconds += time.perf_counter() - start
             data = content_bytes(doc)
@@ -265,7 +276,7 @@ class PerDocument(beam.PTransform):
     process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
     that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
-    whether rejects/ may quote what it drops. An exception makes a dead letter.
+    whether rejects/ may quote what it drops. An exception makes a dead letter; FailClosed alone ends the run.
     """
 
     stage: str

@@ -10,7 +10,7 @@ alone: not on the runner, the bundles, the order of elements, or how documents a
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -144,13 +144,17 @@ def _listing(line: bytes) -> KeyedBatch:
     return 0, line
 
 
+Finder = Callable[[Parts, int], beam.PTransform]
+
+
 @dataclass
 class Deduplicate(beam.PTransform):
     """Decide which documents of these signatures/ parts are kept: -> (number of the part, serialized verdicts).
 
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
     bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
-    null chooses by the number of documents; the answer is the same.
+    null chooses by the number of documents; the answer is the same. finders: what else looks for text to cut in kept
+    documents: parts and partitions -> a transform as `FindSubstrings` is, which may not be on beside it.
     Raises ValueError when the bands do not fit the signatures, for parameters of an unknown source, and for
     reference corpora without exact removal.
     """
@@ -161,6 +165,7 @@ class Deduplicate(beam.PTransform):
     lists: PartLists
     partitions: int = 1
     components: Method | None = None
+    finders: tuple[Finder, ...] = ()
 
     def __post_init__(self) -> None:
         super().__init__("deduplicate")
@@ -168,7 +173,7 @@ class Deduplicate(beam.PTransform):
             raise ValueError(f"partitions: {self.partitions} given, 1 or more is allowed")
         for near in (*self.params.in_source.values(), self.params.near):
             if near is not None:
-                near.layout(self.signature.permutations)
+                near.layout(near.compared(self.signature.permutations))
         for name in self.params.in_source:
             if name not in (*self.sources, ANY_SOURCE):
                 raise ValueError(f"in_source: {name!r} given, one of {sorted(self.sources)} or '*' is allowed")
@@ -206,6 +211,7 @@ class Deduplicate(beam.PTransform):
             decided.append(before | CountLines(self.params.lines, sources, numbered, self.partitions))
         if self.params.substrings is not None:
             decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions))
+        decided += [before | find(numbered, self.partitions) for find in self.finders]
         grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts, spans)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
         return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)
@@ -275,7 +281,8 @@ class RemoveNear(beam.PTransform):
         super().__init__(self.step)
 
     def expand(self, decided: Any) -> beam.PCollection:
-        stage, near, permutations = STAGES[self.scope.reason], self.near, self.signature.permutations
+        stage, near = STAGES[self.scope.reason], self.near
+        permutations = near.compared(self.signature.permutations)
         values: dict[str, Any] = {"permutations": permutations}
         spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
         make_hashes = partial(hash_batches, params=near, scope=self.scope, names=self.sources, **spread)

@@ -346,7 +346,7 @@ class VerifyExactly(beam.PTransform):
     def expand(self, inputs: Any) -> beam.PCollection:
         *decided, members = inputs
         common: dict[str, Any] = {"params": self.params, "scope": self.scope, "parts": self.parts}
-        propose = partial(propose_batches, permutations=self.signature.permutations, **common)
+        propose = partial(propose_batches, permutations=self.params.compared(self.signature.permutations), **common)
         make_sets = partial(shingle_batches, signature=self.signature)
         settle = partial(settle_batches, **common)
         proposed = members | MapRecordBatches(

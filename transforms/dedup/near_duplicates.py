@@ -40,7 +40,7 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
+from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
 from refinery.transforms.native import clusters
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
@@ -61,13 +61,23 @@ class NearParams(Params):
     bands: Positive | None = 14  # 14 x 8: FineWeb, Penedo et al. 2024, section 3.4
     """bands that candidates are found by; null derives them from the threshold and the number of permutations"""
     rows: Positive | None = 8
-    """values in a band; null likewise. `bands` × `rows` is at most `signature.permutations`"""
+    """values in a band; null likewise. `bands` × `rows` is at most the number of permutations"""
+    permutations: Positive | None = None
+    """how many of the values of a signature are compared, the first ones; null: all of `signature.permutations`"""
     verify: Literal["signature", "exact"] = "signature"
     """what decides a removal: the estimate of the `signature`, or the `exact` similarity of the two texts, which are
     then read again"""
 
+    def compared(self, permutations: int) -> int:
+        """How many values of signatures of that many are compared; raises ValueError when there are too few."""
+        if self.permutations is not None and self.permutations > permutations:
+            raise ValueError(
+                f"permutations: {self.permutations} given, at most {permutations} (signature.permutations) is allowed"
+            )
+        return self.permutations or permutations
+
     def layout(self, permutations: int) -> tuple[int, int]:
-        """(bands, rows) for signatures of that many permutations; raises ValueError when they do not fit.
+        """(bands, rows) for that many values of a signature; raises ValueError when they do not fit.
 
         With both null: as many rows as leave RECALL_AT_THRESHOLD, since longer bands mean fewer false candidates.
         """
@@ -177,7 +187,7 @@ def hash_batches(
         if by_source:
             source = name_codes(table["source"], names)
             chosen = chosen & takes_part[source]
-        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
+        signatures = signature_values(table["signature"], permutations)
         places = np.flatnonzero(chosen)
         for start in range(0, len(places), BATCH_ROWS):
             batch = places[start : start + BATCH_ROWS]
@@ -227,7 +237,7 @@ def band_batches(
     wanted = row_of(found["locator"])
     for first, table in read_signature_part(url, rows, ("id", "rank", "signature"), wanted):
         ids, ranks = fixed_width(table["id"], ID_BYTES), fixed_width(table["rank"], RANK_BYTES)
-        signatures = fixed_width(table["signature"], 4 * permutations).view("<u4")
+        signatures = signature_values(table["signature"], permutations)
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         for start in range(begin, end, BATCH_ROWS):
             batch = found[start : min(end, start + BATCH_ROWS)]

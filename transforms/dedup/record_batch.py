@@ -42,6 +42,7 @@ LINES, CUTS = range(16, 18)  # line_duplicates.py
 REFERENCE_IDS = 18
 ANCHORS, WINDOWS, REPEATS, SPANS = range(19, 23)  # substring_duplicates.py
 CAPTURES, CHOSEN = range(23, 25)  # exact_duplicates.py, of addresses
+HOLDERS = 25  # chunk_copies/find.py
 
 ID = [("id_high", "<u8"), ("id_low", "<u8")]
 ADDRESS = [("address_high", "<u8"), ("address_low", "<u8")]

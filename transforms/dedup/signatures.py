@@ -5,7 +5,10 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
 1. Characters. A word is a run of letters and digits (`str.isalnum`) with the combining marks that follow them,
    lower-cased one by one. In scripts written without spaces (native/include/scripts.h) every character, with its
    marks, is a word. Everything else is a separator. With unit "character" every such character is a unit, and any
-   separators between two of them count as one space.
+   separators between two of them count as one space. With unit "code" a word may have underscores and keeps its case,
+   and every other ASCII character that is printed is a unit. Comments and strings are read like all else, but not the
+   comments that a text begins with (lines from // or #, blocks from /*) unless there is nothing else: a licence makes
+   small files alike that have nothing else in common.
 2. Word hash, 64 bits: h = SEED; per character h = (h ^ code point) * PRIME mod 2^64; then fmix64 of MurmurHash3.
 3. Shingle of n units: S = sum of word hash[i] * ROLL^(n-1-i) mod 2^64; its hash is the upper half of fmix64(S).
    Fewer than n units make one shingle of them all; a text without any unit makes one of its characters as they are.
@@ -40,6 +43,7 @@ SIGNATURE_SCHEME = "affine32/words-2"
 
 SPACELESS = scripts.unspaced()
 BORDER, LETTER, SOLITARY, MARK = range(4)
+UNITS = ("word", "character", "code")  # by the numbers that the kernel knows
 # Code points that may be letters or marks; everything else is a separator.
 ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))
 
@@ -51,8 +55,8 @@ class SignatureParams(Params):
     """values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
     ngram: Annotated[int, Field(ge=1, le=256)] = 5
     """units in a shingle"""
-    unit: Literal["word", "character"] = "word"
-    """what a shingle is made of"""
+    unit: Literal["word", "character", "code"] = "word"
+    """what a shingle is made of; `code`: identifiers, numbers and every sign, as source code has them"""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """chooses the permutations, as in datasketch"""
 
@@ -65,13 +69,13 @@ def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray
     a, b = permutation_parameters(params.permutations, params.seed)
     out = np.empty((len(texts), params.permutations), np.uint32)
     if len(texts):
-        minhash.signatures(texts, character_table(), params.ngram, params.unit == "character", a, b, out)
+        minhash.signatures(texts, character_table(), params.ngram, UNITS.index(params.unit), a, b, out)
     return out
 
 
 def shingle_hashes(text: str, params: SignatureParams) -> NDArray[np.uint32]:
     """The 32-bit shingle hashes that the signature is the minimum over, in text order, repeats included."""
-    found = minhash.shingles(text, character_table(), params.ngram, params.unit == "character")
+    found = minhash.shingles(text, character_table(), params.ngram, UNITS.index(params.unit))
     return np.frombuffer(found, np.uint32)
 
 
@@ -114,12 +118,14 @@ def signature_table(
     anchors: pa.ListArray | None = None,
     addresses: Sequence[bytes] | None = None,
     dates: Sequence[int] | None = None,
+    constructs: pa.ListArray | None = None,
 ) -> pa.Table:
     """Rows of a signatures/ part, aligned with the documents/ part of the same name. Write it uncompressed.
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
     text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
-    (`line_hashes.hash_lines`) and anchors (`substring_hashes.hash_anchors`); where addresses and dates are, address
+    (`line_hashes.hash_lines`), anchors (`substring_hashes.hash_anchors`) and constructs
+    (`chunk_copies.hashes.hash_constructs`); where addresses and dates are, address
     binary(16) (`address_hash`) and date int64 (`seconds_of_date`).
     """
     count, permutations = signatures.shape
@@ -135,7 +141,7 @@ def signature_table(
             "signature": pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), count, [None, pa.py_buffer(packed)]),
         }
     )
-    for name, lists in (("lines", lines), ("anchors", anchors)):
+    for name, lists in (("lines", lines), ("anchors", anchors), ("constructs", constructs)):
         table = table if lists is None else table.append_column(name, lists)
     if addresses is not None and dates is not None:
         table = table.append_column("address", pa.array(addresses, pa.binary(ADDRESS_BYTES)))
@@ -178,6 +184,16 @@ def fixed_width(column: pa.ChunkedArray, width: int) -> NDArray[np.uint8]:
         if len(chunk)
     ]
     return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, width), np.uint8), *pieces])
+
+
+def signature_values(column: pa.ChunkedArray, permutations: int) -> NDArray[np.uint32]:
+    """The first values of the signatures of a column, uint32 of shape (rows, permutations), without a copy.
+
+    Raises ValueError for signatures of fewer values, and for nulls.
+    """
+    width = column.type.byte_width if pa.types.is_fixed_size_binary(column.type) else 0
+    values = fixed_width(column, max(width, 4 * permutations)).view("<u4")
+    return values[:, :permutations]
 
 
 def name_codes(column: pa.ChunkedArray, names: Sequence[str]) -> NDArray[np.uint32]:

@@ -37,7 +37,7 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
+from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
 from refinery.transforms.native import clusters
 
 # In a component each member is compared with this many representatives; with later ones only where a sub-band agrees,
@@ -82,7 +82,7 @@ def member_batches(
         if not parts.is_reference(part):  # another corpus has sources of its own
             members["source"] = name_codes(table["source"], sources)[local]
         members["bytes"] = np.minimum(table["bytes"].to_numpy()[local], 2**32 - 1)
-        members["signature"] = fixed_width(table["signature"], 4 * permutations).view("<u4")[local]
+        members["signature"] = signature_values(table["signature"], permutations)[local]
         yield from scatter(partition[chosen], MEMBERS, members)
 
     copies = gather(batches, COPIES, COPY)

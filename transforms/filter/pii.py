@@ -7,6 +7,7 @@ pii_types/, one file each; `RULES` below is the list of types, from which reason
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,10 +16,10 @@ from typing import Literal, NamedTuple
 
 from pydantic import model_validator
 
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places
+from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places, source_code
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, read_key
 from refinery.transforms.filter.pii_types.scan import RUN_HINT, Hints, number_runs
 
@@ -63,6 +64,11 @@ class PiiParams(Params):
 
     action: Literal["redact", "drop"] = "redact"
     """`redact` replaces every match, `drop` refuses the document"""
+    style: Literal["prose", "code"] = "prose"
+    """`code`, for source files: `<redacted-email>`, `<redacted-network-address>` and `<redacted-path>/` for a home
+    directory take the place of what has no replacement of its own, and what is nobody's in source code stays"""
+    remains: Literal["unchecked", "fail"] = "unchecked"
+    """`fail`: the text is searched again after redaction, and what is found even then ends the run"""
     email: bool = True
     """e-mail addresses"""
     phone: bool = True
@@ -124,10 +130,22 @@ class PiiParams(Params):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_replacements(self) -> "PiiParams":
+        for rule in RULES if self.remains == "fail" else ():
+            if find_pii(f"x {self.replacement(rule.kind)} x", self):
+                raise ValueError(
+                    f"{rule.kind}_replacement: {self.replacement(rule.kind)!r} given, with `remains: fail` a text that "
+                    "is no personal data itself is allowed"
+                )
+        return self
+
     def replacement(self, kind: Kind) -> str:
         """The text that stands for a match."""
-        text: str = getattr(self, f"{kind}_replacement")
-        return text
+        name = f"{kind}_replacement"
+        text: str = getattr(self, name)
+        own = self.style == "prose" or text != type(self).model_fields[name].default
+        return text if own else source_code.FORMS[kind]
 
 
 HINTS = Hints(
@@ -142,6 +160,7 @@ HINTS = Hints(
         "path": places.PATH_HINT,
     }
 )
+ROUNDS = 3  # of redaction, with `remains: fail`; a replacement may give context to what stands beside it
 NUMBERS: tuple[identities.NumberKind, ...] = ("imei", "card", "ssn", "national_id")
 
 
@@ -152,6 +171,8 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
     """
     data = text.encode()
     found = list(_candidates(data, params))
+    if params.style == "code":
+        found = [(at, end, kind) for at, end, kind in found if not source_code.names_nobody(kind, data, at, end)]
     if not found:
         return []
     return list(_in_characters(data, _without_overlap(found)))
@@ -182,7 +203,8 @@ def _candidates(data: bytes, params: PiiParams) -> Iterator[tuple[int, int, Kind
         if params.phone:
             yield from ((start, end, "phone") for start, end in phones.phones(data, runs))
     if params.user_path and "path" in hints:
-        yield from ((start, end, "user_path") for start, end in places.user_names(data))
+        users = source_code.homes if params.style == "code" else places.user_names
+        yield from ((start, end, "user_path") for start, end in users(data))
     if params.address:
         yield from ((start, end, "address") for start, end in places.addresses(data))
 
@@ -236,21 +258,40 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
 
     `meta["pii"]` is the number of matches, `meta["pii_types"]` how many of each type. With action drop: the reason of
     the first rule that has a match. The id stays: it names the text before redaction.
+    Raises FailClosed where `remains` is fail and something is found after ROUNDS of redaction.
     """
-    spans = find_pii(doc.text, params)
-    if not spans:
-        return doc
-    kinds = Counter(span.kind for span in spans)
+    text, kinds = doc.text, Counter[Kind]()
+    for _ in range(ROUNDS if params.remains == "fail" else 1):
+        spans = find_pii(text, params)
+        if not spans:
+            break
+        kinds.update(span.kind for span in spans)
+        if params.action == "drop":
+            break
+        text = _redacted(text, spans, pseudonyms, params)
+    else:
+        left = find_pii(text, params) if params.remains == "fail" else ()
+        if left:
+            raise FailClosed(
+                f"pii: {left[0].kind} is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
+                f"`{left[0].kind}: off` leaves the type alone"
+            )
     counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
+    if not counts:
+        return doc
     if params.action == "drop":
         return Drop(reason_of(next(iter(counts))))
+    types = " ".join(f"{kind}={count}" for kind, count in counts.items())
+    return replace(doc, text=text, meta={**doc.meta, "pii": kinds.total(), "pii_types": types})
+
+
+def _redacted(text: str, spans: list[Span], pseudonyms: Pseudonyms | None, params: PiiParams) -> str:
+    """The text with something else in place of each span."""
     parts, at = [], 0
     for start, end, kind in spans:
-        parts += [doc.text[at:start], _stand_in(doc.text[start:end], kind, pseudonyms, params)]
+        parts += [text[at:start], _stand_in(text[start:end], kind, pseudonyms, params)]
         at = end
-    parts.append(doc.text[at:])
-    types = " ".join(f"{kind}={count}" for kind, count in counts.items())
-    return replace(doc, text="".join(parts), meta={**doc.meta, "pii": len(spans), "pii_types": types})
+    return "".join([*parts, text[at:]])
 
 
 def _stand_in(match: str, kind: Kind, pseudonyms: Pseudonyms | None, params: PiiParams) -> str:
@@ -258,7 +299,9 @@ def _stand_in(match: str, kind: Kind, pseudonyms: Pseudonyms | None, params: Pii
     text = params.replacement(kind)
     if pseudonyms is None:
         return text
-    stem = text.removesuffix(">")
+    if kind == "user_path":  # the name alone, whatever of the path is replaced
+        match = re.split(r"[/\\]+", match.rstrip("/\\"))[-1]
+    stem = text.removesuffix(">/" if text.endswith(">/") else ">")
     return f"{stem}_{pseudonyms.token(kind, match)}{text[len(stem) :]}"
 
 

@@ -17,7 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
-from refinery.transforms.core.document import Document, Drop, Scalar, document_id
+from refinery.transforms.core.document import Document, Drop, FailClosed, Scalar, document_id
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.secret_types.find import RULES, Found, find
@@ -42,6 +42,8 @@ class SecretsParams(Params):
     """`redact` replaces every match, `drop` refuses the document, for the reason that has the rule's name"""
     replacement: Annotated[str, Field(min_length=1, max_length=64)] = "API_KEY_REDACTED"
     """what takes the place of a secret"""
+    remains: Literal["drop", "fail"] = "drop"
+    """what a secret does that is still found after redaction: `drop` refuses the document, `fail` ends the run"""
     off: tuple[str, ...] = ()
     """rules that are switched off: names of reasons of this stage"""
     max_secrets: Positive = 1000
@@ -119,7 +121,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
 
     `meta["secrets"]` is the number of matches, `meta["secret_rules"]` the rules with theirs. A changed text has a new
     id. With action drop: the name of the first rule that matches. Drops that no action allows: "too-many-secrets",
-    and "secret-remains" where a secret is still there after redaction.
+    and "secret-remains" where a secret is still there after redaction; with `remains: fail` that raises FailClosed.
     """
     values: set[bytes] = set()
     found: Counter[str] = Counter()
@@ -133,7 +135,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     except TooManySecrets:
         return Drop("too-many-secrets")
     except SecretRemains:
-        return Drop("secret-remains")
+        return _remaining(doc, params)
     if not found:
         return doc
     if params.action == "drop":
@@ -143,7 +145,7 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
         for secret in repeated:
             value = value.replace(secret, params.replacement)
         if any(secret in value for secret in repeated) or find(value.encode(), frozenset(params.off)):
-            return Drop("secret-remains")
+            return _remaining(doc, params)
         fields[name] = value
     meta = {key: fields.get(f"meta.{key}", value) for key, value in doc.meta.items()}
     rules = ",".join(f"{rule}:{count}" for rule, count in sorted(found.items()))
@@ -151,6 +153,16 @@ def redact_secrets(doc: Document, params: SecretsParams) -> Document | Drop:
     text = fields["text"]
     number = doc.id if text == doc.text else document_id(text)
     return replace(doc, id=number, text=text, url=fields["url"], meta=meta)
+
+
+def _remaining(doc: Document, params: SecretsParams) -> Drop:
+    """The answer for a document with a secret that redaction left in it."""
+    if params.remains == "fail":
+        raise FailClosed(
+            f"secrets: a secret is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
+            "`remains: drop` refuses such documents"
+        )
+    return Drop("secret-remains")
 
 
 SECRETS = Stage(

@@ -17,9 +17,11 @@
 #define MAX_NGRAM 256
 #define MAX_PERMUTATIONS 65536
 
+enum { UNIT_WORD = 0, UNIT_CHARACTER = 1, UNIT_CODE = 2, UNITS = 3 }; /* what a shingle is made of */
+
 typedef struct {
     const uint32_t *table; /* code point -> kind << 24 | lower-case code point */
-    int ngram, characters;
+    int ngram, unit;
     uint64_t leave; /* ROLL^ngram: weight of the word that leaves the window */
     const uint32_t *a, *b;
     uint32_t *minima; /* NULL: collect the shingle hashes instead */
@@ -165,12 +167,66 @@ INLINE void scan_characters(State *s, int kind, const void *data, Py_ssize_t len
     }
 }
 
+/* Where the comments end that source code begins with: lines from // or #, and blocks from slash and star. A # that a
+ * directive or an attribute may begin with, #include or #![, is none. */
+INLINE Py_ssize_t end_of_head(int kind, const void *data, Py_ssize_t length)
+{
+    Py_ssize_t i = 0;
+#define AT(j) ((j) < length ? code_point(kind, data, j) : '\n')
+    while (i < length) {
+        const uint32_t first = AT(i), second = AT(i + 1);
+        if (first <= ' ' || first == 0xFEFF) {
+            i++;
+        } else if (first == '/' && second == '*') {
+            for (i += 2; i < length && !(AT(i) == '*' && AT(i + 1) == '/'); i++)
+                ;
+            i += 2;
+        } else if ((first == '/' && second == '/')
+                   || (first == '#' && (second <= ' ' || second == '#' || (second == '!' && AT(i + 2) != '[')))) {
+            while (i < length && AT(i) != '\n')
+                i++;
+        } else {
+            return i;
+        }
+    }
+#undef AT
+    return length;
+}
+
+/* Tokens of source code: words in their own case, with underscores; every ASCII sign. No state but the open word, so an
+ * open quotation mark changes nothing of what follows. */
+INLINE void scan_code(State *s, int kind, const void *data, Py_ssize_t begin, Py_ssize_t length)
+{
+    uint64_t hash = WORD_SEED;
+    int inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
+    for (Py_ssize_t i = begin; i < length; i++) {
+        const uint32_t point = code_point(kind, data, i), entry = point == '_' ? LETTER << 24 : s->table[point];
+        const uint32_t type = entry >> 24;
+        if ((type == LETTER && inside == LETTER) || (type == MARK && inside)) {
+            hash = (hash ^ point) * WORD_PRIME;
+            continue;
+        }
+        if (inside)
+            put(s, hash);
+        hash = (WORD_SEED ^ point) * WORD_PRIME;
+        inside = type == LETTER || type == SOLITARY ? (int)type : 0;
+        if (type == BORDER && point > ' ' && point < 0x7F)
+            put(s, hash);
+    }
+    if (inside)
+        put(s, hash);
+}
+
 INLINE void scan(State *s, int kind, const void *data, Py_ssize_t length)
 {
-    if (s->characters)
+    if (s->unit == UNIT_CHARACTER)
         scan_characters(s, kind, data, length);
+    else if (s->unit == UNIT_CODE)
+        scan_code(s, kind, data, end_of_head(kind, data, length), length);
     else
         scan_words(s, kind, data, length);
+    if (s->unit == UNIT_CODE && s->seen == 0 && s->filled == 0) /* comments alone */
+        scan_code(s, kind, data, 0, length);
     if (s->seen == 0 && s->filled == 0) { /* no word at all: the whole text stands as one */
         uint64_t hash = WORD_SEED;
         for (Py_ssize_t i = 0; i < length; i++)
@@ -210,32 +266,32 @@ static void digest(State *s, PyObject *text)
     }
 }
 
-static int prepare(State *s, const Py_buffer *table, PyObject *given, int characters)
+static int prepare(State *s, const Py_buffer *table, PyObject *size, PyObject *made_of)
 {
-    int64_t ngram;
-    if (check_table(table) < 0 || read_integer(given, "ngram", 1, MAX_NGRAM, &ngram) < 0)
+    int64_t ngram, unit;
+    if (check_table(table) < 0 || read_integer(size, "ngram", 1, MAX_NGRAM, &ngram) < 0
+        || read_integer(made_of, "unit", 0, UNITS - 1, &unit) < 0)
         return -1;
     s->table = table->buf;
     s->ngram = (int)ngram;
-    s->characters = characters;
+    s->unit = (int)unit;
     s->leave = 1;
     for (int i = 0; i < ngram; i++)
         s->leave *= ROLL;
     return 0;
 }
 
-/* signatures(texts, table, ngram, characters, a, b, out): fills out, uint32 of shape (len(texts), len(a)). */
+/* signatures(texts, table, ngram, unit, a, b, out): fills out, uint32 of shape (len(texts), len(a)). */
 static PyObject *signatures(PyObject *module, PyObject *args)
 {
     enum { TABLE, A, B, OUT, BUFFERS };
     static const Array arrays[] = {{"table", UINT32, 0}, {"a", UINT32, 0}, {"b", UINT32, 0}, {"out", UINT32, WRITTEN}};
-    PyObject *given, *buffers[BUFFERS], *size, *texts = NULL, *result = NULL;
+    PyObject *given, *buffers[BUFFERS], *size, *unit, *texts = NULL, *result = NULL;
     Py_buffer views[BUFFERS];
-    int characters;
     uint32_t *lanes = NULL;
     State *s = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOpOOO", &given, &buffers[TABLE], &size, &characters, &buffers[A], &buffers[B],
+    if (!PyArg_ParseTuple(args, "OOOOOOO", &given, &buffers[TABLE], &size, &unit, &buffers[A], &buffers[B],
                           &buffers[OUT])
         || take_arrays(arrays, buffers, views, BUFFERS) < 0)
         return NULL;
@@ -244,7 +300,7 @@ static PyObject *signatures(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &views[TABLE], size, characters) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
+    if (prepare(s, &views[TABLE], size, unit) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
         goto done;
     const Py_ssize_t count = PyTuple_GET_SIZE(texts);
     const size_t permutations = (size_t)a->len / sizeof(uint32_t);
@@ -280,23 +336,22 @@ done:
     return result;
 }
 
-/* shingles(text, table, ngram, characters) -> bytes: the uint32 shingle hashes in text order, repeats included. */
+/* shingles(text, table, ngram, unit) -> bytes: the uint32 shingle hashes in text order, repeats included. */
 static PyObject *shingles(PyObject *module, PyObject *args)
 {
     static const Array arrays[] = {{"table", UINT32, 0}};
-    PyObject *text, *buffer, *size, *result = NULL;
+    PyObject *text, *buffer, *size, *unit, *result = NULL;
     Py_buffer table;
-    int characters;
     State *s = NULL;
     (void)module;
-    if (!PyArg_ParseTuple(args, "UOOp", &text, &buffer, &size, &characters)
+    if (!PyArg_ParseTuple(args, "UOOO", &text, &buffer, &size, &unit)
         || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
     if (!(s = calloc(1, sizeof(State)))) {
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &table, size, characters) < 0 || PyUnicode_READY(text) < 0)
+    if (prepare(s, &table, size, unit) < 0 || PyUnicode_READY(text) < 0)
         goto done;
     Py_BEGIN_ALLOW_THREADS
     digest(s, text);
@@ -315,8 +370,8 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"signatures", signatures, METH_VARARGS, "signatures(texts, table, ngram, characters, a, b, out) -> None"},
-    {"shingles", shingles, METH_VARARGS, "shingles(text, table, ngram, characters) -> bytes of uint32"},
+    {"signatures", signatures, METH_VARARGS, "signatures(texts, table, ngram, unit, a, b, out) -> None"},
+    {"shingles", shingles, METH_VARARGS, "shingles(text, table, ngram, unit) -> bytes of uint32"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,9 +7,9 @@ def signatures(
     texts: Sequence[str],
     table: NDArray[np.uint32],
     ngram: int,
-    characters: bool,
+    unit: int,
     a: NDArray[np.uint32],
     b: NDArray[np.uint32],
     out: NDArray[np.uint32],
 ) -> None: ...
-def shingles(text: str, table: NDArray[np.uint32], ngram: int, characters: bool) -> bytes: ...
+def shingles(text: str, table: NDArray[np.uint32], ngram: int, unit: int) -> bytes: ...

@@ -32,6 +32,7 @@ from refinery.transforms.core.side_outputs import (
     with_side_output,
 )
 from refinery.transforms.core.stage import Sink
+from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams, compute_signatures, signature_table
@@ -117,6 +118,7 @@ class _WriteParts(beam.DoFn):
         lines: bool,
         anchors: bool,
         addresses: bool,
+        constructs: bool,
     ) -> None:
         self.location = location
         self.signature = signature
@@ -126,6 +128,7 @@ class _WriteParts(beam.DoFn):
         self.lines = lines
         self.anchors = anchors
         self.addresses = addresses
+        self.constructs = constructs
 
     def start_bundle(self) -> None:
         self.part: _Part | None = None
@@ -162,6 +165,7 @@ class _WriteParts(beam.DoFn):
         values = compute_signatures(texts, self.signature)
         lines = hash_lines(texts) if self.lines else None
         anchors = hash_anchors(texts) if self.anchors else None
+        constructs = hash_constructs(docs) if self.constructs else None
         self.seconds["signatures"] += time.perf_counter() - start
         start = time.perf_counter()
         part.write("documents", documents_table(docs), "zstd", compression_level=1, use_dictionary=["source"])
@@ -177,6 +181,7 @@ class _WriteParts(beam.DoFn):
             anchors=anchors,
             addresses=[address_hash(doc.url) for doc in docs] if self.addresses else None,
             dates=[seconds_of_date(doc.meta.get("date", "")) for doc in docs] if self.addresses else None,
+            constructs=constructs,
         )
         part.write("signatures", signatures, "none", use_dictionary=["source", "domain"])
         part.rows += len(docs)
@@ -195,7 +200,8 @@ class WriteDocuments(beam.PTransform):
 
     lines: whether the signatures hold a hash of every line as well, which line_duplicates.py needs; anchors: whether
     they hold anchors of runs of words, for substring_duplicates.py; addresses: whether they hold hashes of addresses
-    and dates, for exact_duplicates.py.
+    and dates, for exact_duplicates.py; constructs: whether they hold hashes and places of self-contained constructs of
+    source files, for chunk_copies/find.py.
     Memory: about 3 × BATCH_BYTES per worker, whatever the corpus' size.
     """
 
@@ -207,12 +213,13 @@ class WriteDocuments(beam.PTransform):
     lines: bool = False
     anchors: bool = False
     addresses: bool = False
+    constructs: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("write-documents")
 
     def expand(self, docs: beam.PCollection[Document]) -> beam.PCollection:
-        more = self.lines, self.anchors, self.addresses
+        more = self.lines, self.anchors, self.addresses, self.constructs
         dofn = _WriteParts(self.location, self.signature, self.rank, self.sources, self.part_bytes, *more)
         outputs = with_side_output(docs, "parts", beam.ParDo(dofn), main="none")
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])

@@ -27,12 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PyObject *text = answer(text_of(data + 1, size - 1));
     PyObject *view = PyMemoryView_FromMemory((char *)signature, sizeof signature, PyBUF_WRITE);
     PyObject *out = PyObject_CallMethod(view, "cast", "s", "I");
-    const int ngram = 1 + data[0] / 2, characters = data[0] % 2;
+    const int ngram = 1 + data[0] / 3, unit = data[0] % 3;
     PyObject *found = NULL, *none = NULL;
     if (text) {
-        found = answer(PyObject_CallMethod(kernel, "shingles", "OOii", text, table, ngram, characters));
+        found = answer(PyObject_CallMethod(kernel, "shingles", "OOii", text, table, ngram, unit));
         none = answer(
-            PyObject_CallMethod(kernel, "signatures", "(O)OiiOOO", text, table, ngram, characters, a, b, out));
+            PyObject_CallMethod(kernel, "signatures", "(O)OiiOOO", text, table, ngram, unit, a, b, out));
     }
     if (found && none) {
         uint32_t least = UINT32_MAX, hash;

@@ -26,7 +26,10 @@ from tests.transforms.dedup_oracle import (
     write_parts,
 )
 
-IN_SOURCE = {"web": NearParams(threshold=0.6, bands=None, rows=None), "*": NearParams(threshold=0.7)}
+IN_SOURCE = {
+    "web": NearParams(threshold=0.6, bands=None, rows=None),
+    "*": NearParams(threshold=0.7, bands=8, permutations=64),
+}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,10 @@ def test_parameters_are_checked_before_anything_runs(tmp_path):
     nothing = list_parts(str(tmp_path), [])
     with pytest.raises(ValueError, match="at most 100 values"):
         Deduplicate(DedupParams(), SignatureParams(permutations=100), SOURCES, nothing)
+    with pytest.raises(ValueError, match=r"permutations: 113 given, at most 112 \(signature.permutations\) is allowed"):
+        Deduplicate(DedupParams(near=NearParams(permutations=113)), SIGNATURE, SOURCES, nothing)
+    with pytest.raises(ValueError, match="at most 64 values"):
+        Deduplicate(DedupParams(in_source={"*": NearParams(permutations=64)}), SIGNATURE, SOURCES, nothing)
     with pytest.raises(ValueError, match=r"in_source: 'shop' given, one of .*'forum', 'web'\] or '\*' is allowed"):
         Deduplicate(DedupParams(in_source={"shop": NearParams()}), SIGNATURE, SOURCES, nothing)
     with pytest.raises(ValueError, match="partitions: 0 given"):

@@ -11,7 +11,7 @@ def make(text: str = "text", **fields: Any) -> Document:
     return Document(document_id(text), text, **values)
 
 
-@pytest.mark.parametrize("prefer", ["longest", "newest", "first"])
+@pytest.mark.parametrize("prefer", ["longest", "newest", "first", "provenance"])
 def test_key_is_24_bytes_and_priority_comes_first(prefer):
     params = RankParams(prefer=prefer)
     better = rank_key(make("x", position=9, meta={"date": "1999-01-01"}), 1, params)
@@ -30,6 +30,12 @@ def test_key_is_24_bytes_and_priority_comes_first(prefer):
         ("newest", make(meta={"date": "20210501000000"}), make(meta={"date": "2021-04-30"})),
         ("newest", make(meta={"date": "0001-01-02"}), make()),
         ("newest", make(meta={"date": "1900-01-01"}), make(meta={"date": "yesterday"})),
+        ("provenance", make("x", meta={"path": "a/b/c/z.c"}), make("xyz", meta={"path": "third_party/z.c"})),
+        ("provenance", make("x", meta={"path": "vendor/z.c"}), make("xyz", meta={"path": "vendor/zlib/z.c"})),
+        ("provenance", make("x", meta={"path": "./src/z.c"}), make("xyz", meta={"path": "src/old/z.c"})),
+        ("provenance", make("xyz", meta={"path": "src/z.c"}), make("x", meta={"path": "lib/z.c"})),
+        ("provenance", make("x", url="a/z.c"), make("xyz", url=f"a{'/b' * 40_000}/z.c")),
+        ("provenance", make("x", url="b/" * 40_000), make("xyz", url="deps/z.c")),
     ],
 )
 def test_preference(prefer, better, worse):
@@ -66,9 +72,17 @@ def test_dates(date, seconds):
 
 
 def test_golden_key():
+    copy = make("abc", meta={"path": "third_party/a/b.c"})
+    assert rank_key(copy, 7, RankParams(prefer="provenance")).hex() == (
+        "00000000000000078002fffffffffffcb5afe4d37348cb85"
+    )
     assert rank_key(make("abc"), 7, RankParams()).hex() == "0000000000000007fffffffffffffffcb5afe4d37348cb85"
 
 
 def test_refuses_unknown_preference():
-    with pytest.raises(ValueError, match=r"^prefer: 'best' \(text\) given, one of longest, newest, first is allowed$"):
+    message = (
+        r"^prefer: 'best' \(text\) given, one of longest, newest, first, "
+        r"provenance is allowed$"
+    )
+    with pytest.raises(ValueError, match=message):
         RankParams(prefer="best")

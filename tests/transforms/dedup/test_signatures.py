@@ -1,3 +1,4 @@
+import re
 import unicodedata
 
 import numpy as np
@@ -73,11 +74,30 @@ def characters_of(text: str) -> list[str]:
     return [c or " " for i, c in enumerate(units) if c or (i and units[i - 1])]
 
 
+HEAD = re.compile(r"(?s)(?:[\0- \ufeff]|/\*.*?(?:\*/|\Z)|(?://|#(?=[\0- #]|\Z|!(?!\[)))[^\n]*)*")
+
+
+def tokens_of(text: str) -> list[str]:
+    tokens: list[str] = []
+    before = "border"
+    for character in text:
+        now = "letter" if character == "_" else kind(character)
+        if (now == "letter" and before == "letter") or (now == "mark" and before != "border"):
+            tokens[-1] += character
+            continue
+        before = "border" if now == "mark" else now
+        if before != "border" or "!" <= character <= "~":
+            tokens.append(character)
+    return tokens
+
+
 def reference_shingles(text: str, params: SignatureParams) -> list[int]:
     if not text:
         return []
     if params.unit == "word":
         units = split(text)
+    elif params.unit == "code":
+        units = tokens_of(text[len(HEAD.match(text)[0]) :]) or tokens_of(text)
     else:
         units = characters_of(text)
         units = units[:-1] if units and units[-1] == " " else units
@@ -104,18 +124,23 @@ def reference_signature(shingles: list[int], params: SignatureParams) -> list[in
     return minima
 
 
-TEXTS = st.text(
-    st.one_of(st.sampled_from("aB c,d\u0301\u0e01\u0e34日カー٣ıİΣß'😀\ufe0f\ud800\0"), st.characters()), max_size=60
+SOURCE = st.lists(st.sampled_from(["//", "/*", "*/", "#", "#!", "[", "\n", " ", "a_1", "=", "\ufeff"])).map("".join)
+TEXTS = SOURCE | st.text(
+    st.one_of(st.sampled_from("aB c_,(d\u0301\u0e01\u0e34日カー٣ıİΣß'😀\ufe0f\ud800\0"), st.characters()), max_size=60
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(TEXTS, st.sampled_from([1, 2, 5, 9]), st.sampled_from(["word", "character"]))
+@given(TEXTS, st.sampled_from([1, 2, 5, 9]), st.sampled_from(["word", "character", "code"]))
 @example("", 5, "word")
 @example("!!!", 5, "word")
 @example("one", 5, "word")
 @example("a a a a a a a a", 5, "word")
 @example("\u0301x", 1, "word")
+@example("// a\n/* b */ #! c\n# d\n#\n#include <e>", 2, "code")
+@example("/* a", 1, "code")
+@example("#", 1, "code")
+@example("-\u0301x\u0301日\u0301y_\u0301", 1, "code")
 def test_kernel_equals_plain_python(text, ngram, unit):
     params = SignatureParams(permutations=19, ngram=ngram, unit=unit, seed=3)
     expected = reference_shingles(text, params)
@@ -158,6 +183,39 @@ def test_word_borders(text, words):
     assert shingle_hashes(text, ones)[: len(words)].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("int f_1(char *p)", "int f_1 ( char * p )"),
+        ("Ab->aB+=0x1F;", "Ab - > aB + = 0x1F ;"),
+        ('s = "it\'s é…"', 's = " it \' s é "'),
+        ("/* MIT */\n// MIT\n#pragma once", "# pragma once"),
+        ("#!/bin/sh\n# MIT\nx = 1  # one", "x = 1 # one"),
+        ("#![no_std]", "# ! [ no_std ]"),
+        ("\ufeff//! docs\nfn a<'b>(){}", "fn a < ' b > ( ) { }"),
+        ("// alone\n", "/ / alone"),
+        ("/* open", "/ * open"),
+    ],
+)
+def test_tokens_of_source_code(text, tokens):
+    expected = [fmix64(hash_characters(token)) >> 32 for token in tokens.split()]
+    found = shingle_hashes(text, SignatureParams(ngram=1, unit="code")).tolist()
+    assert found[: len(expected)] == expected and len(found) <= len(expected) + 1
+
+
+def test_layout_and_licence_do_not_tell_source_files_apart():
+    """Jaccard of shingles: another layout and another licence change nothing, the same licence makes nothing alike."""
+    licence = "// " + " ".join(f"word{i}" for i in range(80)) + "\n"
+    one, other = (" ".join(f"{name}{i} = f({i});" for i in range(9)) for name in "ab")
+
+    def alike(a: str, b: str, unit: str) -> float:
+        sets = [set(shingle_hashes(text, SignatureParams(unit=unit)).tolist()) for text in (a, b)]
+        return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+    assert alike(licence + one, "/* MIT */\n" + one.replace(" ", "\n\t"), "code") == 1
+    assert alike(licence + one, licence + other, "code") < 0.2 < 0.5 < alike(licence + one, licence + other, "word")
+
+
 def test_golden_values():
     """Published signatures must stay comparable: whoever changes these changes SIGNATURE_SCHEME too."""
     assert SIGNATURE_SCHEME == "affine32/words-2"
@@ -165,6 +223,11 @@ def test_golden_values():
         ("The quick brown fox jumps over the lazy dog", "word", [21421492, 192475172, 44897976, 137247476]),
         ("日本語のテキスト", "word", [458434371, 1050929924, 692140836, 136866730]),
         ("The quick", "character", [2324591473, 233318232, 337628901, 401094238]),
+        (
+            "// Copyright\n#include <a>\nint f_1(char *p) { return p[0] == 'é'; } /* end */\n",
+            "code",
+            [49970223, 175248061, 157062155, 31731894],
+        ),
     ]
     for text, unit, values in golden:
         assert compute_signatures([text], SignatureParams(permutations=4, unit=unit))[0].tolist() == values
@@ -221,13 +284,13 @@ def test_kernel_refuses_what_it_cannot_take():
     a, b = permutation_parameters(4, 1)
     out = np.empty((1, 4), np.uint32)
     with pytest.raises(TypeError, match=r"texts\[0\]: str is needed, bytes given"):
-        minhash.signatures([b"x"], character_table(), 5, False, a, b, out)
+        minhash.signatures([b"x"], character_table(), 5, 0, a, b, out)
     with pytest.raises(ValueError, match="out of shape"):
-        minhash.signatures(["x", "y"], character_table(), 5, False, a, b, out)
+        minhash.signatures(["x", "y"], character_table(), 5, 0, a, b, out)
     with pytest.raises(ValueError, match="table"):
-        minhash.signatures(["x"], character_table()[:10], 5, False, a, b, out)
+        minhash.signatures(["x"], character_table()[:10], 5, 0, a, b, out)
     with pytest.raises(ValueError, match="ngram"):
-        minhash.shingles("x", character_table(), 0, False)
+        minhash.shingles("x", character_table(), 0, 0)
 
 
 # --- part files ------------------------------------------------------------------------------------------------------

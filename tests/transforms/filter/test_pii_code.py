@@ -1,0 +1,113 @@
+"""Personal data in source code: what takes its place, what is left alone, and a run that ends where some remains."""
+
+import apache_beam as beam
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from refinery.transforms.core.document import Document, FailClosed
+from refinery.transforms.filter import pii, secrets_stage
+from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
+from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
+from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams, find_secrets, redact_secrets
+from tests.beam import make_document, run_and_collect
+
+CODE = PiiParams(style="code", remains="fail")
+EMAIL, NETWORK, HOME = "<redacted-email>", "<redacted-network-address>", "<redacted-path>/"
+
+REDACTED = [
+    (" * @author Jane Doe <jane@doe.org>", f" * @author Jane Doe <{EMAIL}>"),
+    ("git clone ssh://jane@build.doe.org/x", f"git clone ssh://{EMAIL}/x"),
+    ("jane@doe.org(maintainer)", f"{EMAIL}(maintainer)"),
+    ('connect("81.2.69.142", 80); // 2a00:1450:4001::200e', f'connect("{NETWORK}", 80); // {NETWORK}'),
+    ("hwaddr = 00:1b:44:11:3a:b7", f"hwaddr = {NETWORK}"),
+    ('open("/home/anna/src/x.c")', f'open("{HOME}src/x.c")'),
+    ("at /Users/anna.b/x.js:3", f"at {HOME}x.js:3"),
+    ("cwd is /home/anna.", f"cwd is {HOME}."),
+    (r"C:\Users\anna\x.txt", f"{HOME}x.txt"),
+    (r'"D:\\Users\\anna\\x.txt"', f'"{HOME}x.txt"'),
+    ("cd /c/Users/anna/x; ls /mnt/d/Users/anna", f"cd {HOME}x; ls {HOME}"),
+    ("/c/Users/anna/x", f"{HOME}x"),
+    ("file:///home/anna/x file:///C:/Users/anna/x", f"file://{HOME}x file:///{HOME}x"),
+    ("/home/anna/home/eve/x", f"{HOME}home/eve/x"),
+    ("+49 30 1234567", "<redacted-phone>"),
+]
+KEPT = [
+    "git clone git@github.com:owner/name.git; hg@hg.python.org",
+    "jane@example.com a@mail.example.org b@host.test c@x.invalid d@sub.localhost",
+    "@decorator @Override @types/node actions/checkout@v4 react@18.0.0-rc.one pkg@1.2.3-next.beta",
+    "y = x@self.weight + a@b.transpose(0, 1) + u@v.cols[0]",
+    "version 10.20.30.40, v1.2.3.4, 1.2.3.4, addr = 1.2.3.4, dns 8.8.8.8 and 208.67.222.222",
+    "127.0.0.1:80 0.0.0.0 10.0.0.1 192.168.1.77 192.0.2.1 203.0.113.9 255.255.255.255 ::1 fe80::1 std::a::b",
+    "/home/user/x /home/runner/work /Users/Shared/x https://example.org/Users/anna /abc/Users/anna ~/home/zoe",
+    "0x4111111111111111 4111111111111112 crc 0x12345678 {0x77073096, 0xee0e612c}",
+]
+
+PIECES = (
+    *("jane@doe.org", "81.2.69.142", "/home/anna/", "C:\\Users\\anna\\", "+49", "30", "1234567", "00:1b:44:11:3a:b7"),
+    *("ip", "tel", "x", "@", ".", "/", ":", "(", "-"),
+)
+
+
+def redacted(text: str, params: PiiParams = CODE) -> str:
+    answer = redact_pii(make_document(text), params)
+    assert isinstance(answer, Document)
+    return answer.text
+
+
+@pytest.mark.parametrize(("text", "expected"), REDACTED)
+def test_redacted(text: str, expected: str) -> None:
+    assert redacted(text) == expected
+    assert find_secrets(expected, SecretsParams()) == []
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_what_is_nobodys_stays(text: str) -> None:
+    assert find_pii(text, CODE) == []
+
+
+def test_replacements_that_are_given_are_taken() -> None:
+    params = CODE.replace(email_replacement="nobody", phone_replacement="<PHONE>")
+    assert redacted("jane@doe.org +49 30 1234567", params) == "nobody <redacted-phone>"  # the other is the default
+    assert redacted("a@b.org /home/anna/x", PiiParams()) == "<EMAIL> /home/<USER>/x"
+
+
+def test_a_pseudonym_is_that_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pii, "load_pseudonyms", lambda params: Pseudonyms(b"x" * 16))
+    token = Pseudonyms(b"x" * 16).token("user_path", "anna")
+    assert redacted(r"/home/anna/x C:\Users\anna\x") == f"<redacted-path_{token}>/x <redacted-path_{token}>/x"
+    assert redacted("/home/anna/x", PiiParams()) == f"/home/<USER_{token}>/x"
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from([*PIECES, "version ", " ", "\n", "é", "4111 1111 1111 1111"]), max_size=12).map("".join)
+)
+@example("/home/anna//home/eve/")
+def test_nothing_is_found_after_redaction(text: str) -> None:
+    assert find_pii(redacted(text), CODE) == []
+
+
+def test_what_remains_ends_the_run_and_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pii, "find_pii", lambda text, params: [pii.Span(0, 5, "email")])
+    doc = make_document("value", "f@7")
+    with pytest.raises(FailClosed, match=rf"^pii: email is still found .* {doc.id.hex()} \(f@7\)") as caught:
+        redact_pii(doc, CODE)
+    assert "value" not in str(caught.value)
+    assert isinstance(redact_pii(doc, PiiParams()), Document)  # is not searched again
+    with pytest.raises(Exception, match="email is still found after redaction"):
+        run_and_collect(lambda p: [p | beam.Create([doc]) | PII(CODE)])
+
+    monkeypatch.setattr(secrets_stage, "find", lambda data, off: [secrets_stage.Found(0, 5, "key")] if data else [])
+    failing = SecretsParams.model_construct(**(SecretsParams.model_construct().model_dump() | {"remains": "fail"}))
+    with pytest.raises(FailClosed, match=rf"^secrets: .* {doc.id.hex()} \(f@7\)") as caught:
+        redact_secrets(doc, failing)
+    assert "value" not in str(caught.value)
+    with pytest.raises(Exception, match="a secret is still found after redaction"):
+        run_and_collect(lambda p: [p | beam.Create([doc]) | SECRETS(failing)])
+
+
+def test_a_replacement_that_is_personal_data_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^email_replacement: 'a@b.org' given, with `remains: fail` a text"):
+        PiiParams(email_replacement="a@b.org", remains="fail")
+    assert PiiParams(email_replacement="a@b.org").email_replacement == "a@b.org"
