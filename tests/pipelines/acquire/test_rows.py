@@ -24,7 +24,7 @@ GOOD = [
     row("lib/COPYING", APACHE.decode()),
     row("lib/y.c", "y\n"),
     row("src/x.c", "x of another commit\n", commit=B),
-    row("src/x.c", "x of another repository\n", repo="org/z"),
+    row("src/x.c", "x of another repository\n", repo="https://me:pass@example.org/z"),
 ]
 BAD = [
     row("../x", "x\n"),
@@ -69,7 +69,7 @@ def test_licences_are_found_and_every_row_is_taken_or_counted(tmp_path: Path, wr
         ("org/x", A, "lib/COPYING", "Apache-2.0"),
         ("org/x", A, "lib/y.c", "Apache-2.0"),
         ("org/x", B, "src/x.c", ""),
-        ("org/z", A, "src/x.c", ""),
+        ("example.org/z", A, "src/x.c", ""),
     ]
     assert found[0]["url"] == f"org/x@{A}/src/x.c"
     assert report(tmp_path / "out")["skipped"] == SKIPPED
