@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from refinery.pipelines.acquire.listing import RepositoryParams
+from refinery.pipelines.acquire.tree_files import REASONS
 from refinery.pipelines.commands.stages import parameters, show_default, shown_fields
 from refinery.pipelines.recipe.load_recipe import with_target
 from refinery.pipelines.recipe.recipe import DEFAULT_LANE, UNDECIDING, Recipe, find_lane, lane_names, recipe_class
@@ -19,7 +21,8 @@ from refinery.transforms.core.params import Params, allowed, field_docs, section
 from refinery.transforms.read.params import SourceParams
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)",
+    re.DOTALL,
 )
 
 
@@ -122,6 +125,14 @@ def phases(lane: Lane) -> str:
     return table(("phase", "sections"), iter([*rows, ("none", ", ".join(f"`{name}`" for name in UNDECIDING))]))
 
 
+def acquire(what: str) -> str:
+    """What a list of repositories says ("keys"), or why files of them are skipped ("reasons")."""
+    if what == "reasons":
+        return table(("reason", "skipped"), iter([(f"`{name}`", meaning) for name, meaning in REASONS.items()]))
+    docs = field_docs(RepositoryParams)
+    return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
+
+
 def defaults(lane: Lane) -> str:
     """What the recipes of a lane have where they say nothing, and those of other lanes have otherwise."""
     usual = recipe_class(replace(lane, source=None, defaults={}))
@@ -154,6 +165,8 @@ def make(kind: str, name: str) -> str:
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
+    if kind == "acquire":
+        return acquire(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else lanes()[0])
     section = name.partition(".")[0]
