@@ -6,12 +6,14 @@ from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
 from refinery.transforms.code.license_stage import LICENSE
 from refinery.transforms.code.source_text import SOURCE_TEXT, SourceFilesParams
 from refinery.transforms.core.lane import Lane
+from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
+from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
-from refinery.transforms.filter.pii import PII
-from refinery.transforms.filter.secrets_stage import SECRETS
+from refinery.transforms.filter.pii import PII, PiiParams
+from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
@@ -36,6 +38,7 @@ LANE = Lane(
         NEAR_DUPLICATES,
     ),
     shards=(
+        CHUNK_COPIES,
         DECONTAMINATE,  # before PII, which changes words of the items
         PII,
         CHUNK,  # behind everything that changes text
@@ -43,7 +46,11 @@ LANE = Lane(
     ),
     writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet, and packed rows
     defaults={
-        "signature": SignatureParams(permutations=128),
+        "secrets": SecretsParams(remains="fail"),
+        "pii": PiiParams(style="code", remains="fail"),
+        "signature": SignatureParams(unit="code", permutations=128),
+        "rank": RankParams(prefer="provenance"),
         "near_dup_in_source": {ANY_SOURCE: NearParams(threshold=0.7, bands=None, rows=None)},
+        "near_dup": NearParams(threshold=0.7, bands=14, rows=8, permutations=112),
     },
 )

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from refinery.transforms.code.chunks import CountTokens, chunk_source
 from refinery.transforms.code.languages import LIBRARIES, language_of
-from refinery.transforms.core.document import Document, Scalar, document_id
+from refinery.transforms.core.document import Document, Scalar, part_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
@@ -40,7 +40,7 @@ def load_counter(params: ChunkParams) -> CountTokens:
 
 
 def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> Iterator[Document]:
-    """The file with its notes, or a document per chunk, with the chunk's own id and its place in the file.
+    """The file with its notes, or a document per chunk, with an id of its own (`part_id`) and its place in the file.
 
     The language is that of the note `path`, else of the url. Raises ValueError for lone surrogates.
     """
@@ -58,7 +58,7 @@ def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> It
             "chunk_number": number,
             "chunk_start": chunk.start,
         }
-        yield replace(doc, text=text, id=document_id(text), meta=meta | notes)
+        yield replace(doc, text=text, id=part_id(doc, text, number), meta=meta | notes)
 
 
 def tokenizer_files(params: ChunkParams) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ Scalar = str | int | float
 NO_META: Mapping[str, Scalar] = MappingProxyType({})
 
 ID_BYTES = 16
+COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
 MAX_SUMMARY = 10  # findings that a summary names
 
 
@@ -103,6 +104,17 @@ def document_id(text: str) -> bytes:
     `text` must be cleaned (NFC, no lone surrogates: UnicodeEncodeError). Cost: one pass, several hundred MB/s.
     """
     return hashlib.blake2b(textclean.collapse(text), digest_size=ID_BYTES).digest()
+
+
+def part_id(doc: Document, text: str, number: int) -> bytes:
+    """The id of part `number` of a document that is split, with that text.
+
+    Before deduplication it is that of its text. Behind it the first part keeps the document's, which verdicts and
+    removals name, and the others get their own from it: 16 bytes of blake2b over the id and the number.
+    """
+    if COPIES not in doc.meta:
+        return document_id(text)
+    return hashlib.blake2b(doc.id + number.to_bytes(8, "big"), digest_size=ID_BYTES).digest() if number else doc.id
 
 
 def text_bytes(text: str) -> int:

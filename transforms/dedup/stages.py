@@ -3,6 +3,7 @@
 from typing import Literal
 
 from refinery.transforms.address.normalise import ADDRESS_SCHEME
+from refinery.transforms.core.document import COPIES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Reason, Stage
 
@@ -40,7 +41,7 @@ EXACT_DUPLICATES: Stage[Params] = Stage(
     uses=("exact_dup",),
     libraries=("numpy",),
     notes=(
-        Note("copies", int, "documents with this content, itself included"),
+        Note(COPIES, int, "documents with this content, itself included"),
         Note("copy_sources", str, "the sources that they came from, separated by commas"),
     ),
     reasons=(

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.counters import LIVE
-from refinery.transforms.core.document import Document
+from refinery.transforms.core.document import COPIES, Document
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
@@ -59,7 +59,7 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
                 if pair.verdicts and removed[row]:
                     continue
                 meta = orjson.loads(meta_json)
-                meta["copies"] = int(copies[row]) if pair.verdicts else 1
+                meta[COPIES] = int(copies[row]) if pair.verdicts else 1
                 meta["copy_sources"] = ",".join(sources[row].as_py()) if pair.verdicts else source
                 if pair.verdicts and places[row] < places[row + 1]:
                     meta[CUT_LINES] = number_list(lines[places[row] : places[row + 1]].tolist())

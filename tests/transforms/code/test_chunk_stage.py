@@ -45,6 +45,16 @@ def test_chunks_become_documents(tokenizer: str) -> None:
     assert [doc.meta["chunk_start"] for doc in done] == [0, *(TEXT.index(doc.text) for doc in done[1:])]
 
 
+def test_behind_deduplication_the_first_chunk_keeps_the_files_id(tokenizer: str) -> None:
+    """Verdicts and removals name it; the ids of all others are different, also where their texts are not."""
+    params = ChunkParams(tokenizer=tokenizer, budget=64, emit="chunks")
+    text = TEXT * 2
+    kept = Document(document_id(TEXT), text, "", "s", "o@0", 0, {"path": "a.py", "copies": 3})
+    done = list(split_document(kept, load_counter(params), params))
+    assert len({doc.id for doc in done}) == len(done) > len({doc.text for doc in done})
+    assert done[0].id == kept.id
+
+
 def test_without_a_grammar_it_says_braces(tokenizer: str) -> None:
     params = ChunkParams(tokenizer=tokenizer)
     [done] = split_document(document("notes.txt"), load_counter(params), params)
