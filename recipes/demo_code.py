@@ -24,6 +24,19 @@ HOMES = "home"  # the folder of a path that names a user
 BODY = "".join(
     f"int level_{i}(int water)\n{{\n    return water > {i * 37} ? water - {i} : {i};\n}}\n\n" for i in range(24)
 )
+# A function that two files of different repositories have: `chunk_dup` cuts it out of one.
+HELPER = """static int highest_level(const int *levels, int count, int above)
+{
+    int highest = above;
+    for (int i = 0; i < count; i++) {
+        if (levels[i] > highest && levels[i] - above < 1000) {
+            highest = levels[i];
+        }
+    }
+    return highest;
+}
+
+"""
 # Name of a file -> what it begins with. Each is BODY under that, in a repository without a licence file.
 HEADS = {
     "tagged.c": "/* SPDX-License-Identifier: MIT */\n",
@@ -78,12 +91,17 @@ def other_files(kernels: list[tuple[str, str]]) -> Iterator[tuple[str, str, str,
         yield "mill/copies", path, near_copy(text, number), "Apache-2.0"
         yield "mill/fork", path, near_copy(text, number + 1), "Apache-2.0"
     for name, head in HEADS.items():
-        yield "mill/unlicensed", name, head + BODY.replace("level", name.partition(".")[0]), ""
+        yield (
+            "mill/unlicensed",
+            name,
+            head + HELPER * (name == "tagged.c") + BODY.replace("level", name.partition(".")[0]),
+            "",
+        )
     for name, text in ODD.items():
         yield "mill/gauges", name, text, "MIT"
-    login = f"/* Written by anna.berg@mail.example.org; built in /{HOMES}/aberg/gauges. */\n"
-    login += f'static const char *token = "{secret(1)}";\nstatic const char *host = "8.8.8.8";\n'
-    yield "mill/gauges", "src/login.c", login + BODY.replace("level", "login"), "MIT"
+    login = f"/* Written by anna.berg@old-mill-gauges.net; built in /{HOMES}/aberg/gauges. */\n"
+    login += f'static const char *token = "{secret(1)}";\nstatic const char *host = "45.83.12.9";\n'
+    yield "mill/gauges", "src/login.c", login + HELPER + BODY.replace("level", "login"), "MIT"
 
 
 def record(repo: str, path: str, text: str, licence: str, commit: str) -> Record:

@@ -25,12 +25,20 @@ def records() -> list[dict[str, Any]]:
     ]
     body = "".join(f"static int g{i}(int b)\n{{\n    return b * {i * i};\n}}\n\n" for i in range(30))
     near = body.replace("static int g7", "static  /* once */ int g7")
-    login = f'/* anna.berg@mail.example.org */\nstatic const char *token = "{LEAKED}";\n' + body.replace("b", "login")
+    helper = (
+        "static int most(int *v, int n)\n{\n    int m = 0;\n"
+        + "    m = m > v[n] ? m : v[n];\n" * 5
+        + "    return m;\n}\n\n"
+    )
+    login = f'/* anna.berg@old-mill-gauges.net */\nstatic const char *token = "{LEAKED}";\n' + body.replace(
+        "b", "login"
+    )
     for repo, path, text in (
         ("some/0", "lib/body.c", body),
         ("some/1", "lib/copy.c", body),
         ("some/1", "lib/near.c", near + "int last;\n"),
-        ("some/2", "lib/login.c", login),
+        ("some/2", "lib/login.c", helper + login),
+        ("some/2", "lib/helper.c", helper + body.replace("b", "helper")),
         ("some/2", "lib/windows.c", body.replace("g", "w").replace("\n", "\r\n")),
         ("some/2", "lib/spaces.c", body.replace("b", "spaces") + "\f\n\n\n\nint  last;  \n\t// e\u0301\n"),
         ("some/2", "lib/binary.c", "int a;\0" + body),
@@ -70,6 +78,7 @@ def make_code_inputs(folder: Path) -> Path:
         ],
         "rejects": {"rate": 1.0},
         "chunk": {"budget": 256},
+        "chunk_dup": {},
         "tokenizer": {"path": str(folder / "tokenizer.json"), "bos": "<s>", "eos": "</s>"},
         "packed": {"length": LENGTH},
         "shards": {"target_bytes": 20_000, "validation": 0.1},
