@@ -25,6 +25,7 @@ from typing import Any
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import CHUNK, StorageError
+from refinery.pipelines.commands.acquire_git import GIT_EXAMPLES, add_acquire_git
 from refinery.transforms.remote.files import Found, choose_files
 
 SERVER = "https://data.commoncrawl.org"
@@ -44,13 +45,21 @@ Interrupted? Run the same command again. A larger --files keeps what is there.""
 
 def add_acquire(commands: Any) -> argparse.ArgumentParser:
     """The command's arguments."""
-    parser: argparse.ArgumentParser = commands.add_parser(
+    acquiring: argparse.ArgumentParser = commands.add_parser(
         "acquire",
-        help="download files of a public crawl, checked, to be read by a recipe",
+        help="files of a public crawl, or source files of repositories, checked, to be read by a recipe",
+        epilog=f"{ACQUIRE_EXAMPLES}\n\n{GIT_EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = acquiring.add_subparsers(dest="acquired", required=True, metavar="commoncrawl | git")
+    add_acquire_git(kinds)
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "commoncrawl",
+        help="download files of a crawl",
         epilog=ACQUIRE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("crawl", choices=["commoncrawl"], help="which crawl")
+    parser.set_defaults(acquire=acquire)
     parser.add_argument("--snapshot", required=True, metavar="NAME", help="CC-MAIN-2024-10, or CC-NEWS/2024/05")
     parser.add_argument("--files", required=True, type=int, metavar="N", help="how many, chosen by hash of their names")
     parser.add_argument("--output", required=True, metavar="FOLDER", help="a local folder")
@@ -59,7 +68,7 @@ def add_acquire(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=25.0, metavar="MB", help="megabytes a second at most (25)")
     parser.add_argument("--server", default=SERVER, metavar="URL", help=f"a mirror (default: {SERVER})")
     parser.add_argument("--check", action="store_true", help="read again what is there, and fetch what has changed")
-    return parser
+    return acquiring
 
 
 def acquire(args: argparse.Namespace, say: Callable[[str], None]) -> Iterator[str]:

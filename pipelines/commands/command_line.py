@@ -13,7 +13,7 @@ from importlib.util import find_spec
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
-from refinery.pipelines.commands.acquire import acquire, add_acquire
+from refinery.pipelines.commands.acquire import add_acquire
 from refinery.pipelines.commands.arguments import (
     add_recipe_arguments,
     check_beam_flags,
@@ -216,9 +216,9 @@ def read_lines(path: str) -> list[str]:
 
 
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Download, and say what to write into a recipe."""
+    """Download or read, and say what to write into a recipe."""
     refuse_flags(flags)
-    for line in acquire(args, say):
+    for line in args.acquire(args, say):
         say(line)
     return 0
 

@@ -6,7 +6,7 @@ Text that names no licence known here has none: unknown is never allowed.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -219,12 +219,23 @@ def licences_of_tree(files: Iterable[tuple[str, str]]) -> dict[str, str]:
     Of several in a folder, those named after a licence (LICENSE-MIT, LICENSE-APACHE) offer a choice, and COPYING.LESSER
     changes COPYING; all others hold together.
     """
+    return licences_of_folders(licence_files(files))
+
+
+def licence_files(files: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """(path, expression) of the licence files among (path, text). Memory: one text."""
+    for path, text in files:
+        if NAMES.fullmatch(path.rpartition("/")[2]) and (expression := identify_file(text)):
+            yield path, expression
+
+
+def licences_of_folders(found: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """`licences_of_tree` of what `licence_files` found."""
     folders: dict[str, dict[str, str]] = {}
-    for path, text in sorted(files):
+    for path, expression in sorted(found):
         folder, _, name = path.rpartition("/")
-        if NAMES.fullmatch(name) and (expression := identify_file(text)):
-            folders.setdefault(folder, {})[name.lower()] = expression
-    return {folder: _together(found) for folder, found in folders.items()}
+        folders.setdefault(folder, {})[name.lower()] = expression
+    return {folder: _together(named) for folder, named in folders.items()}
 
 
 _CHOICES = re.compile(r"(?:licen[sc]e|copying)[-._](?:mit|apache|bsd|mpl|zlib|isc|boost|unlicense|gpl)[\w.-]*")

@@ -1,0 +1,1 @@
+"""Source files of repositories, pinned to commits, as records that a recipe reads."""

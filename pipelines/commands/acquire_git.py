@@ -1,0 +1,58 @@
+"""`refinery acquire git`: the command's arguments, and what they mean."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MAX_FILE_BYTES = 10_000_000  # the default of a recipe's limits.max_record_bytes
+TIMEOUT = 1800.0
+SINGLE = ("url", "clone", "tarball", "files", "tag", "commit", "name")
+
+GIT_EXAMPLES = """examples:
+  refinery acquire git repositories.yaml --output code
+  refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output code
+  refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/code
+where repositories.yaml is (docs/code-lane.md has all keys):
+  repositories:
+    - {url: "https://github.com/redis/redis", tag: "7.2.4"}
+    - {clone: ../linux, commit: 0123456789abcdef0123456789abcdef01234567}
+    - {tarball: zlib-1.3.1.tar.gz, commit: 0123456789abcdef0123456789abcdef01234567}
+    - {files: "rows/*.parquet"}
+Interrupted? Run the same command again: what is there is not read again."""
+
+
+def add_acquire_git(kinds: Any) -> None:
+    """The arguments."""
+    parser: argparse.ArgumentParser = kinds.add_parser(
+        "git",
+        help="source files of repositories, each pinned by a tag or a commit",
+        epilog=GIT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("list", nargs="?", default="", metavar="LIST", help="a YAML file, or JSON Lines (*.jsonl)")
+    parser.add_argument("--output", required=True, metavar="PREFIX", help="where it goes: a folder or gs://…")
+    for name in SINGLE:
+        parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=f"instead of a list: its key `{name}`")
+    parser.add_argument(
+        "--max-file-bytes", type=int, default=MAX_FILE_BYTES, metavar="N", help="larger files are skipped (10,000,000)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for reading (1800)"
+    )
+    parser.set_defaults(acquire=acquire_git)
+
+
+def acquire_git(args: argparse.Namespace, say: Callable[[str], None]) -> Iterator[str]:
+    """Take what the list names. Raises ValueError for what cannot work, OSError for repositories that fail."""
+    from refinery.pipelines.acquire.acquisition import acquisition
+    from refinery.pipelines.acquire.listing import check_list, read_list
+
+    single = {name: value for name in SINGLE if (value := getattr(args, name))}
+    if bool(args.list) == bool(single):
+        raise ValueError("acquire git: a list, or one repository by --url, --clone, --tarball or --files, is needed")
+    if args.max_file_bytes < 1:
+        raise ValueError(f"--max-file-bytes: {args.max_file_bytes} given, 1 or more is allowed")
+    if not 0 < args.timeout < float("inf"):
+        raise ValueError(f"--timeout: {args.timeout:g} given, a number above 0 is allowed")
+    repositories = read_list(args.list) if args.list else check_list([single], "")
+    return acquisition(repositories, args.output, args.max_file_bytes, args.timeout, say).run()
