@@ -144,7 +144,7 @@ class Acquisition:
             source = scratch / "download"
             download(one.place, source, self.timeout)
         elif not source.is_file():
-            raise RepositoryError(f"{source} is no file")
+            raise RepositoryError("there is no such file")
         path, sha256 = unpacked(source, scratch)
         if one.sha256 not in ("", sha256):
             raise RepositoryError(f"its sha256 is {sha256}, {one.sha256} is expected")
@@ -152,7 +152,7 @@ class Acquisition:
         with file:
             if tree.commit not in ("", one.commit):
                 raise RepositoryError(f"it says that it was made from commit {tree.commit[:64]!a}, not {one.commit}")
-            return take_tree(tree, one.shown, one.commit, self.most, writer.add), {"sha256": sha256}
+            return take_tree(tree, one.shown, one.commit, self.most, writer.add), {"tarball_sha256": sha256}
 
     def commit_now(self, one: RepositoryParams, scratch: Path) -> str:
         """The commit at a tag, without its files. Raises RepositoryError."""

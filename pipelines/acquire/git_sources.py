@@ -20,14 +20,14 @@ def git_folder(clone: Path) -> Path:
     if found.is_file():
         line = small_file(found).partition("\n")[0]
         if not line.startswith("gitdir: "):
-            raise RepositoryError(f"{found} is no link to a repository")
+            raise RepositoryError("its .git is no link to a repository")
         found = clone / line.removeprefix("gitdir: ")
         if (found / "commondir").is_file():
             found = found / small_file(found / "commondir").strip()
     elif not found.is_dir():
         found = clone
     if not (found / "objects").is_dir():
-        raise RepositoryError(f"{clone} is no git repository")
+        raise RepositoryError("it is no git repository")
     return found
 
 
@@ -36,10 +36,10 @@ def small_file(path: Path) -> str:
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     except OSError as error:
-        raise RepositoryError(f"{path}: {os.strerror(error.errno or 0)}") from None
+        raise RepositoryError(f"{path.name}: {os.strerror(error.errno or 0)}") from None
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise RepositoryError(f"{path} is not a regular file")
+            raise RepositoryError(f"{path.name} is not a regular file")
         return stream.read(MAX_REF).decode(errors="replace")
 
 

@@ -89,9 +89,9 @@ class RepositoryParams(Params):
             return self.name
         place = self.place.rstrip("/")
         if self.kind == "url":
-            return place.partition("://")[2].removesuffix(".git")
+            return re.sub(r":[0-9]+/", "/", place.partition("://")[2], count=1).removesuffix(".git")
         last = os.path.basename(os.path.realpath(place) if self.kind == "clone" else place)
-        return re.sub(r"\.git$|\.tar(\.\w+)?$|\.tgz$", "", last).replace("*", "")
+        return re.sub(r"\.git$|\.tar(\.\w+)?$|\.tgz$", "", last).lstrip("*.") or self.kind
 
 
 def check_place(kind: str, place: str) -> None:

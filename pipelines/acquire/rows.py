@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from refinery.loader.storage.fetch import without_secrets
 from refinery.pipelines.acquire.git_sources import HEX
 from refinery.pipelines.acquire.take import Add, bounded, record
 from refinery.pipelines.acquire.tree_files import Counts, RepositoryError, check_path, text_of
@@ -56,6 +57,7 @@ class Rows:
                     counts.skip(row.reason if skipped else "row-damaged")  # type: ignore[union-attr]
                     continue
                 repo, commit, raw = (str(row.meta.get(name, "")) for name in COLUMNS)
+                repo = without_secrets(repo).partition("://")[2] or repo
                 path, reason = check_path(raw.encode())
                 text, unread = text_of(row.content if isinstance(row.content, bytes) else row.content.encode())
                 if not repo or not raw or not HEX.fullmatch(commit):

@@ -25,7 +25,7 @@ from typing import Any
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import CHUNK, StorageError
-from refinery.pipelines.commands.acquire_git import GIT_EXAMPLES, add_acquire_git
+from refinery.pipelines.acquire.command import GIT_EXAMPLES, add_acquire_git
 from refinery.transforms.remote.files import Found, choose_files
 
 SERVER = "https://data.commoncrawl.org"

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from refinery.pipelines.acquire.listing import RepositoryParams
+from refinery.pipelines.acquire.tree_files import REASONS
 from refinery.pipelines.commands.stages import show_default
 from refinery.pipelines.recipe.load_recipe import with_target
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
@@ -16,7 +18,7 @@ from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|acquire)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)", re.DOTALL
 )
 
 
@@ -119,6 +121,14 @@ def phases(lane: Lane, _: str) -> str:
     return table(("phase", "sections"), iter([*rows, ("none", ", ".join(f"`{name}`" for name in UNDECIDING))]))
 
 
+def acquire(_: Lane, what: str) -> str:
+    """What a list of repositories says ("keys"), or why files of them are skipped ("reasons")."""
+    if what == "reasons":
+        return table(("reason", "skipped"), iter([(f"`{name}`", meaning) for name, meaning in REASONS.items()]))
+    docs = field_docs(RepositoryParams)
+    return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
+
+
 MAKERS: dict[str, Callable[[Lane, str], str]] = {
     "keys": keys,
     "reasons": reasons,
@@ -126,6 +136,7 @@ MAKERS: dict[str, Callable[[Lane, str], str]] = {
     "stages": stages,
     "notes": notes,
     "phases": phases,
+    "acquire": acquire,
 }
 
 

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MAX_FILE_BYTES = 10_000_000  # the default of a recipe's limits.max_record_bytes
 TIMEOUT = 1800.0
 SINGLE = ("url", "clone", "tarball", "files", "tag", "commit", "name")
 
@@ -34,7 +33,7 @@ def add_acquire_git(kinds: Any) -> None:
     for name in SINGLE:
         parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=f"instead of a list: its key `{name}`")
     parser.add_argument(
-        "--max-file-bytes", type=int, default=MAX_FILE_BYTES, metavar="N", help="larger files are skipped (10,000,000)"
+        "--max-file-bytes", type=int, metavar="N", help="larger files are skipped (a recipe's limits.max_record_bytes)"
     )
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for reading (1800)"
@@ -46,13 +45,15 @@ def acquire_git(args: argparse.Namespace, say: Callable[[str], None]) -> Iterato
     """Take what the list names. Raises ValueError for what cannot work, OSError for repositories that fail."""
     from refinery.pipelines.acquire.acquisition import acquisition
     from refinery.pipelines.acquire.listing import check_list, read_list
+    from refinery.transforms.read.params import LimitParams
 
     single = {name: value for name in SINGLE if (value := getattr(args, name))}
     if bool(args.list) == bool(single):
         raise ValueError("acquire git: a list, or one repository by --url, --clone, --tarball or --files, is needed")
-    if args.max_file_bytes < 1:
-        raise ValueError(f"--max-file-bytes: {args.max_file_bytes} given, 1 or more is allowed")
+    most = LimitParams().max_record_bytes if args.max_file_bytes is None else args.max_file_bytes
+    if most < 1:
+        raise ValueError(f"--max-file-bytes: {most} given, 1 or more is allowed")
     if not 0 < args.timeout < float("inf"):
         raise ValueError(f"--timeout: {args.timeout:g} given, a number above 0 is allowed")
     repositories = read_list(args.list) if args.list else check_list([single], "")
-    return acquisition(repositories, args.output, args.max_file_bytes, args.timeout, say).run()
+    return acquisition(repositories, args.output, most, args.timeout, say).run()
