@@ -37,7 +37,8 @@ KIND = "refinery-acquisition"
 
 @dataclass
 class Acquisition:
-    """What one command does. most: bytes of a file. timeout: seconds for each step of a repository."""
+    """What one command does. most: bytes of a file. timeout: seconds for a fetch or download, and
+    for an answer of git."""
 
     repositories: Sequence[RepositoryParams]
     store: Store

@@ -36,7 +36,7 @@ def add_acquire_git(kinds: Any) -> None:
         "--max-file-bytes", type=int, metavar="N", help="larger files are skipped (a recipe's limits.max_record_bytes)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for reading (1800)"
+        "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for git to answer (1800)"
     )
     parser.set_defaults(acquire=acquire_git)
 

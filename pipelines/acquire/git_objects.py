@@ -5,9 +5,12 @@ A repository that somebody else made is never opened: an empty one of our own bo
 because what is asked for is named by hash, and every hash is computed again, a commit's id vouches for every byte.
 """
 
+import contextlib
 import hashlib
+import math
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -48,13 +51,17 @@ def new_repository(scratch: Path, digits: int, timeout: float, borrowed: Path | 
 
 
 class GitObjects:
-    """Two `git cat-file` processes: one for kinds and sizes, one for contents. Killed after `timeout` seconds."""
+    """Two `git cat-file` processes: one for kinds and sizes, one for contents. timeout: seconds for one answer, after
+    which both are killed; an object that is a pipe would never be read.
+    """
 
     def __init__(self, repository: Path, digits: int, timeout: float) -> None:
         self.hash = hashlib.sha1 if digits == 40 else hashlib.sha256
         self.digits, self.timeout = digits, timeout
         self.log = repository.parent / "errors"
         self.late = False
+        self._due = math.inf  # when the answer that is waited for is late
+        self._closed = threading.Event()
         with self.log.open("wb") as errors:
             self._sizes, self._contents = (
                 start_git(
@@ -65,17 +72,26 @@ class GitObjects:
                 )
                 for form in ("--batch-check", "--batch")
             )
-        self._timer = threading.Timer(timeout, self._stop)
-        self._timer.daemon = True
-        self._timer.start()
+        threading.Thread(target=self._watch, daemon=True).start()
 
-    def _stop(self) -> None:
-        self.late = True
-        for process in (self._sizes, self._contents):
-            process.kill()
+    def _watch(self) -> None:
+        while not self._closed.wait(min(1.0, self.timeout / 4)):
+            if time.monotonic() > self._due:
+                self.late = True
+                for process in (self._sizes, self._contents):
+                    process.kill()
+                return
+
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        self._due = time.monotonic() + self.timeout
+        try:
+            yield
+        finally:
+            self._due = math.inf
 
     def close(self) -> None:
-        self._timer.cancel()
+        self._closed.set()
         for process in (self._sizes, self._contents):
             end_git(process)
 
@@ -100,7 +116,8 @@ class GitObjects:
         stream = self._contents.stdout
         assert stream is not None  # noqa: S101 - a pipe was asked for
         for name, (found, size) in zip(ids, self._answers(self._contents, ids), strict=True):
-            data = stream.read(size + 1)
+            with self._waiting():
+                data = stream.read(size + 1)
             if len(data) != size + 1:
                 raise self._failed()
             digest = self.hash(b"%s %d\0" % (found.encode(), size), usedforsecurity=False)
@@ -118,7 +135,8 @@ class GitObjects:
             except OSError:
                 raise self._failed() from None
             for name in batch:
-                words = process.stdout.readline(300).split()  # type: ignore[union-attr]
+                with self._waiting():
+                    words = process.stdout.readline(300).split()  # type: ignore[union-attr]
                 if words[1:] == [b"missing"]:
                     raise RepositoryError(f"object {name} is missing: the clone is partial or damaged; clone it whole")
                 if len(words) != 3 or words[0] != name.encode() or not words[2].isdigit():
@@ -127,7 +145,7 @@ class GitObjects:
 
     def _failed(self) -> RepositoryError:
         if self.late:
-            return RepositoryError(f"reading it took more than {self.timeout:g} s (--timeout)")
+            return RepositoryError(f"reading an object took more than {self.timeout:g} s (--timeout)")
         return RepositoryError(reason_of(self.log))
 
     def commit_of(self, name: str) -> str:

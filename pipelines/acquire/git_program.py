@@ -64,7 +64,12 @@ def environment(home: Path, protocols: str) -> dict[str, str]:
 
 
 def start_git(
-    arguments: Sequence[str], folder: Path, errors: int, protocols: str = "none", stdin: int = subprocess.DEVNULL
+    arguments: Sequence[str],
+    folder: Path,
+    errors: int,
+    protocols: str = "none",
+    stdin: int = subprocess.DEVNULL,
+    stdout: int = subprocess.PIPE,
 ) -> "subprocess.Popen[bytes]":
     """git in a session of its own, with `folder` as its home and place. errors: where it says what goes wrong.
 
@@ -80,7 +85,7 @@ def start_git(
         cwd=folder,
         env=environment(folder, protocols),
         stdin=stdin,
-        stdout=subprocess.PIPE,
+        stdout=stdout,
         stderr=errors,
         start_new_session=True,
     )
@@ -107,9 +112,9 @@ def run_git(arguments: Sequence[str], folder: Path, timeout: float, most: int, p
     Raises RepositoryError with git's own last words, beyond `timeout` seconds, and beyond `most` bytes.
     """
     until = time.monotonic() + timeout
-    log = folder / "errors"
-    with log.open("w+b") as errors:
-        process = start_git(arguments, folder, errors.fileno(), protocols)
+    log, answer = folder / "errors", folder / "answer"
+    with log.open("wb") as errors, answer.open("wb") as out:
+        process = start_git(arguments, folder, errors.fileno(), protocols, stdout=out.fileno())
         try:
             while process.poll() is None:
                 if time.monotonic() > until:
@@ -118,12 +123,12 @@ def run_git(arguments: Sequence[str], folder: Path, timeout: float, most: int, p
                     raise RepositoryError(f"more than {most >> 20:,} MiB arrived")
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL)
-            said = process.stdout.read(1 << 20) if process.stdout else b""
         finally:
             end_git(process)
     if process.returncode:
         raise RepositoryError(reason_of(log))
-    return said
+    with answer.open("rb") as stream:
+        return stream.read(1 << 20)
 
 
 def folder_size(folder: Path) -> int:

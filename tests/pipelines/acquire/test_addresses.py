@@ -1,10 +1,12 @@
 """Repositories and tarballs at addresses: one commit is fetched, and failures say what failed, not what is secret."""
 
 import os
+import resource
 import socket
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,32 @@ def test_servers_that_fail(tmp_path: Path, server: GitServer, monkeypatch: pytes
     monkeypatch.setattr(git_program, "POLL", 0.01)
     monkeypatch.setattr("refinery.pipelines.acquire.git_sources.MAX_TAKEN", 10)
     fails("more than 0 MiB arrived")
+
+
+@needs_git
+def test_nothing_of_the_environment_reaches_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does git have more memory than it should."""
+    made = repository_of(tmp_path / "a", {"x.c": b"x\n"})
+    for name, value in {"DIR": "/none", "CONFIG_COUNT": "x", "OBJECT_DIRECTORY": "/none", "EXEC_PATH": "/none"}.items():
+        monkeypatch.setenv(f"GIT_{name}", value)
+    seen = []
+    real = git_program.subprocess.Popen
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(real(*arguments, **options))
+        return seen[-1]
+
+    monkeypatch.setattr(git_program.subprocess, "Popen", watched)
+    limited = []
+    if hasattr(resource, "prlimit"):
+        set_limit = resource.prlimit
+        monkeypatch.setattr(resource, "prlimit", lambda *given: limited.append(given) or set_limit(*given))
+    acquire(tmp_path / "out", {"clone": str(tmp_path / "a"), "commit": made})
+    assert texts(tmp_path / "out") == {"x.c": "x\n"}
+    assert len(seen) == 3
+    assert all(process.returncode is not None for process in seen)
+    sizes = (git_program.MEMORY, git_program.MEMORY)
+    assert limited in ([], [(process.pid, resource.RLIMIT_DATA, sizes) for process in seen])
 
 
 @needs_git
