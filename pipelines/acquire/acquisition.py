@@ -91,7 +91,7 @@ class Acquisition:
         if self.store.size(path) is None:
             self.say(f"{title}: {at(one)} …")
             with scratch_folder("repository") as scratch:
-                report = self.take(name, one, scratch)
+                report = self.take(name, one, scratch, title)
             self.store.create(path, seal(report))
             self.say(f"{title}: {summary(report)}")
             return report
@@ -115,9 +115,9 @@ class Acquisition:
         self.say(f"{title}: is there")
         return report
 
-    def take(self, name: str, one: RepositoryParams, scratch: Path) -> dict[str, Any]:
+    def take(self, name: str, one: RepositoryParams, scratch: Path, title: str) -> dict[str, Any]:
         """Write a repository's files; returns its report."""
-        writer = ShardWriter(self.store, name, scratch)
+        writer = ShardWriter(self.store, name, scratch, lambda count: self.say(f"{title}: {count:,} files so far"))
         more: dict[str, Any] = {}
         try:
             if one.kind == "files":

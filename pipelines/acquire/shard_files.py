@@ -1,5 +1,6 @@
 """Records into JSON Lines, compressed, in files of limited size: the same bytes for the same records."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ FOLDER = "files"
 
 
 class ShardWriter:
-    """Files `files/NAME-00000.jsonl.zst`, …, published one by one. Memory: a line; disk: a file in `scratch`."""
+    """Files `files/NAME-00000.jsonl.zst`, …, published one by one. Memory: a line; disk: a file in `scratch`.
 
-    def __init__(self, store: Store, name: str, scratch: Path) -> None:
-        self.store, self.name = store, name
+    progress: told the number of records so far when a file is full.
+    """
+
+    def __init__(self, store: Store, name: str, scratch: Path, progress: Callable[[int], None]) -> None:
+        self.store, self.name, self.progress = store, name, progress
         self.files: list[dict[str, Any]] = []
         self._path = scratch / "shard"
         self._size = self._records = 0
@@ -27,6 +31,7 @@ class ShardWriter:
         line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)
         if self._out and self._size + len(line) > SHARD_BYTES:
             self.close()
+            self.progress(sum(file["records"] for file in self.files))
         if not self._out:
             compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
             self._out = compressor.stream_writer(self._path.open("wb"))

@@ -36,6 +36,7 @@ def test_the_same_bytes_and_a_manifest_that_adds_up(tmp_path: Path, entries: lis
     said = [acquire(tmp_path / name, *entries) for name in ("one", "two")]
     assert everything(tmp_path / "one") == everything(tmp_path / "two")
     assert said[0][:-2] == said[1][:-2]
+    assert "2 of 3: org/b: 9 files so far" in said[0]
     manifest = unseal((tmp_path / "one" / "manifest.json").read_bytes(), "manifest")
     assert manifest["totals"]["taken"]["files"] == len(records(tmp_path / "one")) == 18
     assert [entry["name"] for entry in manifest["repositories"]] == ["org/a", "org/b", "org/c"]

