@@ -37,8 +37,7 @@ KIND = "refinery-acquisition"
 
 @dataclass
 class Acquisition:
-    """What one command does. most: bytes of a file. timeout: seconds for a fetch or download, and
-    for an answer of git."""
+    """What one command does. most: bytes of a file. timeout: seconds for a fetch, and for an answer of git."""
 
     repositories: Sequence[RepositoryParams]
     store: Store

@@ -7,7 +7,7 @@ import pytest
 
 from refinery.pipelines.acquire.listing import RepositoryParams, check_list, read_list
 
-COMMIT = "01234567" * 5
+COMMIT = "abcdef01" * 5
 
 
 def test_yaml_and_json_lines_mean_the_same_and_paths_begin_at_the_list(tmp_path: Path) -> None:
