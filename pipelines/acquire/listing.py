@@ -31,7 +31,8 @@ class RepositoryParams(Params):
     tarball: str = ""
     """a `.tar`, also compressed (gzip, Zstandard, LZ4, xz, bzip2): a path, or an `https://` address"""
     files: str = ""
-    """JSON Lines or Parquet with the columns repo, commit, path and content: a path, a glob or an address"""
+    """JSON Lines or Parquet with columns repo, commit, path and content (repo_license counts where no licence file is
+    above): a path, a glob or an address"""
     tag: str = ""
     """of a `url` or `clone`; resolved, recorded, and compared with what was recorded on every later run"""
     commit: str = ""

@@ -1,6 +1,7 @@
 """Files that somebody has laid out as rows already: repo, commit, path, content, in JSON Lines or Parquet.
 
 What the rows lack is the licence of their repository. So they are read twice: for the licence files, then for all.
+Where no licence file is above a row, its own repo_license counts, if it has one.
 """
 
 from collections.abc import Iterator
@@ -9,14 +10,14 @@ from typing import Any
 
 from refinery.loader.storage.fetch import without_secrets
 from refinery.pipelines.acquire.git_sources import HEX
-from refinery.pipelines.acquire.take import Add, bounded, record
+from refinery.pipelines.acquire.take import TOO_LONG, Add, bounded, record
 from refinery.pipelines.acquire.tree_files import Counts, RepositoryError, check_path, text_of
-from refinery.transforms.code.licenses import FILE, licence_files, licences_of_folders, nearest_licence
+from refinery.transforms.code.licenses import FILE, MAX_EXPRESSION, licence_files, licences_of_folders, nearest_licence
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Skipped
 from refinery.transforms.read.sources import LimitParams, ReadTask, SourceParams, plan_sources, read_task
 
-COLUMNS = ("repo", "commit", "path")
+COLUMNS = ("repo", "commit", "path", "repo_license")
 TEXT = "content"
 
 
@@ -36,19 +37,20 @@ class Rows:
     def take(self, add: Add) -> Counts:
         """Give the records to `add` in the order of files and rows; returns where every row went."""
         expressions: dict[tuple[str, str], list[tuple[str, str]]] = {}
-        for repo, commit, path, text in self._files(Counts()):
+        for repo, commit, path, text, _ in self._files(Counts()):
             for found in licence_files([(path, text[:FILE])]):
                 expressions.setdefault((repo, commit), []).append(found)
         licences = {key: bounded(licences_of_folders(found)) for key, found in expressions.items()}
         counts = Counts()
-        for repo, commit, path, text in self._files(counts):
-            add(record(text, repo, commit, path, nearest_licence(path, licences.get((repo, commit), {}))))
+        for repo, commit, path, text, own in self._files(counts):
+            licence = nearest_licence(path, licences.get((repo, commit), {})) or own
+            add(record(text, repo, commit, path, licence))
             counts.taken += 1
             counts.taken_bytes += len(text.encode())
         return counts
 
-    def _files(self, counts: Counts) -> Iterator[tuple[str, str, str, str]]:
-        """(repo, commit, path, text) of the rows that are taken; the others are counted."""
+    def _files(self, counts: Counts) -> Iterator[tuple[str, str, str, str, str]]:
+        """(repo, commit, path, text, own licence) of the rows that are taken; the others are counted."""
         for task in self.tasks:
             for row in read_task(task, self.limits):
                 counts.entries += 1
@@ -56,7 +58,7 @@ class Rows:
                     skipped = isinstance(row, Skipped) and row.reason in ("empty", "too-large")
                     counts.skip(row.reason if skipped else "row-damaged")  # type: ignore[union-attr]
                     continue
-                repo, commit, raw = (str(row.meta.get(name, "")) for name in COLUMNS)
+                repo, commit, raw, own = (str(row.meta.get(name, "")) for name in COLUMNS)
                 repo = without_secrets(repo).partition("://")[2] or repo
                 path, reason = check_path(raw.encode())
                 text, unread = text_of(row.content if isinstance(row.content, bytes) else row.content.encode())
@@ -67,7 +69,7 @@ class Rows:
                 if reason or unread:
                     counts.skip(reason or unread)
                     continue
-                yield repo, commit, path, text
+                yield repo, commit, path, text, own if len(own) <= MAX_EXPRESSION else TOO_LONG
 
 
 def rows_of(pattern: str, most: int) -> Rows:

@@ -22,9 +22,10 @@ GOOD = [
     row("src/x.c", "x\n"),  # before the licence that it is under
     row("LICENSE", MIT.decode()),
     row("lib/COPYING", APACHE.decode()),
-    row("lib/y.c", "y\n"),
+    row("lib/y.c", "y\n") | {"repo_license": "MIT"},  # the file is nearer
     row("src/x.c", "x of another commit\n", commit=B),
     row("src/x.c", "x of another repository\n", repo="https://me:pass@example.org/z"),
+    row("a.c", "its row says\n", repo="org/own") | {"repo_license": "Zlib"},
 ]
 BAD = [
     row("../x", "x\n"),
@@ -55,7 +56,8 @@ def as_jsonl(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def as_parquet(path: Path, rows: list[dict[str, Any]]) -> None:
-    pq.write_table(pa.Table.from_pylist(rows), path)
+    names = ("repo", "commit", "path", "content", "repo_license")
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema([(name, pa.string()) for name in names])), path)
 
 
 @pytest.mark.parametrize(("write", "name"), [(as_jsonl, "a.jsonl"), (as_parquet, "a.parquet")])
@@ -70,6 +72,7 @@ def test_licences_are_found_and_every_row_is_taken_or_counted(tmp_path: Path, wr
         ("org/x", A, "lib/y.c", "Apache-2.0"),
         ("org/x", B, "src/x.c", ""),
         ("example.org/z", A, "src/x.c", ""),
+        ("org/own", A, "a.c", "Zlib"),
     ]
     assert found[0]["url"] == f"org/x@{A}/src/x.c"
     assert report(tmp_path / "out")["skipped"] == SKIPPED
