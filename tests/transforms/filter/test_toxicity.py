@@ -126,9 +126,9 @@ def test_an_empty_and_a_huge_list() -> None:
 
 def test_hostile_text_is_linear() -> None:
     phrases = tuple("a " * n + "b" for n in range(1, 40))
-    assert measure("a " * 200_000, *phrases)[0] == 0
-    assert measure("darn" * 500_000)[0] == 0
-    assert measure("ば" * 500_000)[0] == 0
+    assert measure("a " * 60_000, *phrases)[0] == 0
+    assert measure("darn" * 150_000)[0] == 0
+    assert measure("ば" * 150_000)[0] == 0
 
 
 @pytest.mark.parametrize(
