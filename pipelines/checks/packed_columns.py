@@ -82,7 +82,7 @@ class ColumnCheck:
         Only for lossless tokenizers: others do not tell what the text was. Cost: a read of two columns of the
         provenance.
         """
-        special = manifest.tokenizer
+        special, names = manifest.tokenizer, manifest.packed.structure if manifest.packed else ()
         around = int(special.bos_id is not None), int(special.eos_id is not None)
         for id_, meta in _notes(store, shard, self._kept):
             pieces = [columns for _, columns in sorted(self._kept[id_], key=lambda piece: piece[0])]
@@ -91,11 +91,11 @@ class ColumnCheck:
             expected = read_columns(
                 _derive(ids[around[0] : len(ids) - around[1]], meta, tokenizer, around, lock), len(ids)
             )
-            for name, values in expected.items():
-                if not np.array_equal(found[name], values):
-                    at = int(np.argmax(found[name] != values))
-                    yield id_, f"{name}: {found[name][at]} found at token {at}, {values[at]} expected from its text"
-                    break
+            wrong = [name for name in names if not np.array_equal(found[name], expected[name])]
+            for name in wrong[:1]:
+                at = int(np.argmax(found[name] != expected[name]))
+                values = f"{found[name][at]} found at token {at}, {expected[name][at]} expected"
+                yield id_, f"{name}: {values} from its text"
 
 
 def _derive(

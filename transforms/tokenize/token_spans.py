@@ -46,7 +46,7 @@ class Spelling:
     @cached_property
     def words(self) -> npt.NDArray[np.object_]:
         """The bytes, [ids]: numpy looks many up without a Python number for each."""
-        return np.array([*self.table, None], np.object_)[:-1]
+        return np.array(self.table, np.object_)
 
 
 def spelt_spans(text: str, ids: npt.NDArray[Any], spelling: Spelling) -> Spans | None:

@@ -86,6 +86,17 @@ def test_wide_values() -> None:
     assert found["chunk_id"].tolist() == [-1, 0, 1]
 
 
+def test_more_chunks_than_tokens() -> None:
+    """A chunk for every character: those that no token begins in are left out."""
+    text = "ab é\n" * 2000
+    ids = MADE.tiktoken.encode(text)
+    chunks = [Chunk(i, i + 1, CHUNK_KINDS[i % 9], i % 5, True) for i in range(len(text))]
+    columns = token_columns(text, ids, notes(text, chunks), MADE.tiktoken, (0, 0))
+    found = read_columns(columns, len(ids))
+    assert found["chunk_id"].tolist() == found["char_start"].tolist() and len(ids) < len(text)
+    assert chunk_borders(columns) == list(range(1, len(ids)))
+
+
 def test_columns_of_another_document_are_refused() -> None:
     text = "ab cd"
     ids = MADE.byte_level.encode(text)
