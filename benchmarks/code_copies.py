@@ -12,7 +12,7 @@ import gzip
 import json
 import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,14 @@ from typing import Any
 import numpy as np
 
 from refinery.transforms.code.languages import LANGUAGES
-from refinery.transforms.core.document import hash64
+from refinery.transforms.core.document import Document, hash64
+from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
+from refinery.transforms.dedup.chunk_copies.hashes import VALUES, hash_constructs
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_hashes
 
 THRESHOLD = 0.7
+MIN_TOKENS = ChunkCopyParams().min_tokens
 NOT_COPIES = "different_files_same_project"
 NON_WORD = re.compile("[^A-Za-z_0-9]+")  # bigcode-dataset, near_deduplication/minhash_deduplication.py
 ENDINGS = tuple(ending for language in LANGUAGES.values() for ending in language.endings)
@@ -71,6 +74,11 @@ def alike(sets: Sequence[frozenset[int]]) -> Iterator[tuple[int, int]]:
                 yield other, number
 
 
+def places_above(values: Sequence[int], least: int) -> list[int]:
+    """Where constructs of at least so many tokens stand among the values of a file."""
+    return [i for i in range(0, len(values), VALUES) if values[i + 2] >= least]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", required=True)
@@ -111,6 +119,17 @@ def main() -> None:
         start = time.perf_counter()
         compute_signatures(texts, params)
         print(f"{unit}: {megabytes / (time.perf_counter() - start):.0f} MB/s of signatures of 128 values")
+
+    docs = [Document(b"", row["content"], "", "files", row["path"], 0, {"path": row["path"]}) for row in files]
+    start = time.perf_counter()
+    lists = hash_constructs(docs).to_pylist()
+    seconds = time.perf_counter() - start
+    holders = Counter(number for values in lists for number in {values[i] for i in places_above(values, MIN_TOKENS)})
+    print(
+        f"constructs: {sum(map(len, lists)) // VALUES}, of {MIN_TOKENS} tokens or more "
+        f"{sum(len(places_above(values, MIN_TOKENS)) for values in lists)}, copies in other files "
+        f"{sum(holders.values()) - len(holders)}, {megabytes / seconds:.1f} MB/s"
+    )
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ def describe_stages(recipe: Recipe, phase: str) -> Iterator[dict[str, Any]]:
 
 def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
     """Everything but the phases before it that decides a phase's result, as plain data."""
-    plain = recipe.plain()
+    plain = recipe.told()
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
         sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]

@@ -21,7 +21,7 @@ ALONE = frozenset({FUNC_BODY, CLASS_DECL, TYPEDEF})
 BLANK_LINE = re.compile(rb"\n[ \t\r\f]*\n")
 LINE_END = re.compile(rb"[ \t]*(?:;[ \t]*)?(?:\r?\n|\Z)")
 NAMESPACE_WORD = re.compile(rb"\bnamespace\b")
-HEAD_BYTES = 400
+HEAD_BYTES = 400  # in front of a body, or of a line's first sign, that are looked at
 SEMICOLON = re.compile(rb"[ \t]*;")
 
 
@@ -74,7 +74,7 @@ def _places(data: bytes, tree: tree_sitter.Tree, language: SourceLanguage) -> li
             attached = None
         if node.type in language.comments or node.type in language.leading:
             attached = node.start_byte if attached is None else attached
-        elif node.is_named and _is_open(node, cursor.field_name, language) and cursor.goto_first_child():
+        elif node.is_named and _is_open(data, node, cursor.field_name, language) and cursor.goto_first_child():
             attached, last = None, node.start_byte
             levels.append(_Level(len(found)))
             continue
@@ -102,7 +102,7 @@ class _Level:
     lost: bool = False
 
 
-def _is_open(node: tree_sitter.Node, field: str | None, language: SourceLanguage) -> bool:
+def _is_open(data: bytes, node: tree_sitter.Node, field: str | None, language: SourceLanguage) -> bool:
     """Whether what is inside a node is looked at one by one; `field` is its part in a node that was opened."""
     if field == "body" or node.type.startswith("preproc_"):
         return True
@@ -117,8 +117,9 @@ def _is_open(node: tree_sitter.Node, field: str | None, language: SourceLanguage
         return body is not None and body.type == "declaration_list"
     if body is None or kind_of(node, language) != NAMESPACE:
         return False
-    head = (node.text or b"")[: min(body.start_byte - node.start_byte, HEAD_BYTES)]
-    return NAMESPACE_WORD.search(head) is not None  # behind a macro; a class behind one looks the same to the grammar
+    head_end = min(body.start_byte, node.start_byte + HEAD_BYTES)
+    # behind a macro; a class behind one looks the same to the grammar
+    return NAMESPACE_WORD.search(data, node.start_byte, head_end) is not None
 
 
 def _kind(node: tree_sitter.Node, language: SourceLanguage) -> str:
@@ -131,9 +132,10 @@ def _kind(node: tree_sitter.Node, language: SourceLanguage) -> str:
 
 
 def _extended(data: bytes, begin: int, start: int, end: int) -> tuple[int, int, int, int]:
-    line = data.rfind(b"\n", 0, begin) + 1
+    least = max(0, begin - HEAD_BYTES)  # more indentation than that is none
+    line = data.rfind(b"\n", least, begin) + 1 or least
     behind = LINE_END.match(data, end)
-    if behind and not data[line:begin].strip():
+    if behind and (line == 0 or data[line - 1] == 0x0A) and not data[line:begin].strip():
         return line, start, end, behind.end()
     semicolon = SEMICOLON.match(data, end)
     return begin, start, end, semicolon.end() if semicolon else end

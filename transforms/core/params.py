@@ -17,7 +17,7 @@ import textwrap
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 import annotated_types
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -50,6 +50,9 @@ class Params(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+    # Fields that runs have been made without: where they have their defaults, such runs are the same as new ones.
+    LATER: ClassVar[tuple[str, ...]] = ()
 
     if not TYPE_CHECKING:  # type checkers see the fields as keyword arguments
 
@@ -88,6 +91,26 @@ class Params(BaseModel):
     def plain(self) -> dict[str, Any]:
         """JSON-able data that makes the same parameters: every field, defaults included; tuples become lists."""
         return self.model_dump(mode="json")
+
+    def told(self) -> dict[str, Any]:
+        """`plain` without the fields in LATER that have their defaults, at any depth: what fingerprints are made of."""
+        fields = type(self).model_fields
+        return {
+            name: _told(getattr(self, name), data)
+            for name, data in self.plain().items()
+            if name not in self.LATER or getattr(self, name) != fields[name].default
+        }
+
+
+def _told(value: Any, data: Any) -> Any:
+    """The plain data of a value, of which `Params` tell themselves."""
+    if isinstance(value, Params):
+        return value.told()
+    if isinstance(value, Mapping):
+        return {name: _told(one, plain) for one, (name, plain) in zip(value.values(), data.items(), strict=True)}
+    if isinstance(value, tuple):
+        return [_told(one, plain) for one, plain in zip(value, data, strict=True)]
+    return data
 
 
 def _utf8(key: Any) -> Any:

@@ -7,7 +7,7 @@ probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ SALT = np.uint64(0x9E3779B97F4A7C15)
 
 class NearParams(Params):
     """When two documents are near duplicates."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("permutations",)
 
     threshold: Annotated[float, Field(gt=0, le=1)] = 0.75
     """estimated Jaccard similarity of their shingles from which one of them is removed"""

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import model_validator
 
@@ -61,6 +61,8 @@ RULES = (
 
 class PiiParams(Params):
     """What counts as personal data and what becomes of it."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("style", "remains")
 
     action: Literal["redact", "drop"] = "redact"
     """`redact` replaces every match, `drop` refuses the document"""

@@ -13,7 +13,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -37,6 +37,8 @@ class Span(NamedTuple):
 
 class SecretsParams(Params):
     """What counts as a credential and what becomes of it."""
+
+    LATER: ClassVar[tuple[str, ...]] = ("remains",)
 
     action: Literal["redact", "drop"] = "redact"
     """`redact` replaces every match, `drop` refuses the document, for the reason that has the rule's name"""

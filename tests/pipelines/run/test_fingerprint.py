@@ -44,6 +44,20 @@ def test_each_phase_depends_on_its_sections_and_on_the_phases_before(recipe: Rec
     assert changed(recipe, recipe.replace(run=recipe.run.replace(wave_files=1))) == []
 
 
+def test_a_field_that_came_later_counts_where_it_is_set(recipe: Recipe) -> None:
+    """Runs that were made before there was such a field are reused."""
+    near, pii, secrets = recipe.near_dup, recipe.pii, recipe.secrets
+    told = recipe.told()
+    assert "permutations" not in told["near_dup"] and "style" not in told["pii"] and "remains" not in told["secrets"]
+    assert recipe.plain()["pii"] == told["pii"] | {"style": "prose", "remains": "unchecked"}
+    assert changed(recipe, recipe.replace(pii=pii.replace(style="code"))) == ["shards"]
+    assert changed(recipe, recipe.replace(secrets=secrets.replace(remains="fail"))) == ["clean", "dedup", "shards"]
+    assert changed(recipe, recipe.replace(near_dup=near.replace(permutations=112))) == ["dedup", "shards"]
+    by_source = [recipe.replace(near_dup_in_source={"s": near.replace(permutations=n)}) for n in (None, 112)]
+    assert changed(*by_source) == ["dedup", "shards"]
+    assert by_source[0].told()["near_dup_in_source"]["s"] == told["near_dup"]
+
+
 def test_every_section_is_in_exactly_one_phase_or_decides_nothing(recipe: Recipe) -> None:
     sections = [name for phase in PHASES for name in recipe.LANE.sections(phase)]
     # lane and stages count through the stages that they name

@@ -103,3 +103,6 @@ def test_constructs_of_any_text_ascend_inside_it(text: str, language: str) -> No
 def test_deep_nesting_and_many_siblings_cost_one_parse() -> None:
     assert whole_constructs("namespace a {" * 3000 + "}" * 3000, "cpp") == []
     assert len(whole_constructs("int f() { return 1; }\n" * 3000, "c")) == 3000
+    line = whole_constructs("int f() { return 1; } " * 3000, "c")
+    assert len(line) == 3000 and line[1].begin == line[1].start
+    assert whole_constructs("\n" + " " * 1000 + "int f() { return 1; }\n", "c")[0].begin == 1001
