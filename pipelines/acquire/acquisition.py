@@ -204,8 +204,8 @@ class Acquisition:
         manifest = {"kind": KIND, "version": VERSION, "repositories": entries, "totals": totals}
         self.store.create(MANIFEST, seal(manifest))
         yield f"{len(reports)} repositories are in {self.store.root}: {summary(totals)}"
-        columns = "meta_fields: [path, repo, commit, repo_license]"
-        yield f"in a recipe:   sources: [{{name: code, paths: ['{self.store.url(FOLDER)}/*.jsonl.zst'], {columns}}}]"
+        paths = f"{self.store.url(FOLDER)}/*.jsonl.zst"
+        yield f"in a recipe:   lane: code, sources: [{{name: code, paths: ['{paths}']}}]"
 
 
 def place_of(one: RepositoryParams) -> str:

@@ -41,9 +41,8 @@ def take_tree(tree: Tree, repo: str, commit: str, most: int, add: Add) -> Counts
 
 
 def record(text: str, repo: str, commit: str, path: str, licence: str) -> dict[str, Any]:
-    """One line of the output."""
-    place = {"repo": repo, "commit": commit, "path": path, "repo_license": licence}
-    return {"text": text, "url": f"{repo}@{commit}/{path}"} | place
+    """One line of the output, as the lane of source code reads it (transforms/code/source_text.py)."""
+    return {"repo": repo, "commit": commit, "path": path, "repo_license": licence, "content": text}
 
 
 def choose(tree: Tree, most: int, counts: Counts) -> dict[str, Found]:

@@ -94,7 +94,7 @@ def records(output: Path) -> list[dict[str, Any]]:
 
 
 def texts(output: Path) -> dict[str, str]:
-    return {record["path"]: record["text"] for record in records(output)}
+    return {record["path"]: record["content"] for record in records(output)}
 
 
 def report(output: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import random
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from refinery.loader.storage.store import LocalStore
 from refinery.pipelines.acquire import shard_files
 from refinery.pipelines.acquire.tree_files import RepositoryError
 from refinery.pipelines.commands.command_line import execute
+from refinery.transforms.code.source_text import SourceFilesParams
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.sources import SourceParams, plan_sources, read_task
+from refinery.transforms.read.sources import plan_sources, read_task
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.acquire.repositories import MIT, acquire, everything, git, needs_git, records, repository_of, texts
 from tests.pipelines.acquire.test_tarballs import member, save, tar_of
@@ -36,7 +38,7 @@ def test_the_same_bytes_and_a_manifest_that_adds_up(tmp_path: Path, entries: lis
     said = [acquire(tmp_path / name, *entries) for name in ("one", "two")]
     assert everything(tmp_path / "one") == everything(tmp_path / "two")
     assert said[0][:-2] == said[1][:-2]
-    assert "2 of 3: org/b: 9 files so far" in said[0]
+    assert "2 of 3: org/b: 5 files so far" in said[0]
     manifest = unseal((tmp_path / "one" / "manifest.json").read_bytes(), "manifest")
     assert manifest["totals"]["taken"]["files"] == len(records(tmp_path / "one")) == 18
     assert [entry["name"] for entry in manifest["repositories"]] == ["org/a", "org/b", "org/c"]
@@ -98,13 +100,16 @@ def test_outputs_that_are_something_else(tmp_path: Path, entries: list[dict[str,
 
 def test_readers_take_the_records_without_change(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
     said = acquire(tmp_path / "out", *entries)
-    assert "meta_fields: [path, repo, commit, repo_license]" in said[-1]
-    fields = ("path", "repo", "commit", "repo_license")
-    source = SourceParams(name="code", paths=(f"{tmp_path}/out/files/*.jsonl.zst",), meta_fields=fields)
+    paths = f"{tmp_path}/out/files/*.jsonl.zst"
+    assert said[-1] == f"in a recipe:   lane: code, sources: [{{name: code, paths: ['{paths}']}}]"
+    source = SourceFilesParams(name="code", paths=(paths,))
     found = [record for task in plan_sources([source]) for record in read_task(task)]
     assert all(isinstance(record, RawDocument) for record in found)
-    read = [{"text": r.content, "url": r.url, **r.meta} for r in found if isinstance(r, RawDocument)]
-    assert sorted(read, key=json.dumps) == sorted(records(tmp_path / "out"), key=json.dumps)
+    read = [{"content": r.content, **r.meta} for r in found if isinstance(r, RawDocument)]
+    urls = ["{repo}@{commit}/{path}".format_map(r.meta) for r in found if isinstance(r, RawDocument)]
+    assert urls == [r.url for r in found if isinstance(r, RawDocument)]
+    key = itemgetter("repo", "path")
+    assert sorted(read, key=key) == sorted(records(tmp_path / "out"), key=key)
 
 
 @needs_git

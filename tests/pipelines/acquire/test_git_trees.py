@@ -48,8 +48,7 @@ def test_records_have_text_place_and_the_nearest_licence(tmp_path: Path) -> None
     found = records(tmp_path / "out")
     assert [record["path"] for record in found] == ["LICENSE", "lib/COPYING", "lib/deep/x.c", "src/main.c"]
     assert found[2] == {
-        "text": "int x;\n",
-        "url": f"org/a@{made}/lib/deep/x.c",
+        "content": "int x;\n",
         "repo": "org/a",
         "commit": made,
         "path": "lib/deep/x.c",

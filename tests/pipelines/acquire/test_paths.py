@@ -75,11 +75,11 @@ def test_any_tree_is_taken_or_counted_in_order_of_paths(files: list[tuple[bytes,
     counts = take_tree(DrawnTree(files), "org/x", "c" * 40, 50, found.append).plain()
     paths = [record["path"] for record in found]
     assert counts["entries"] == len(files)
-    assert counts["taken"] == {"files": len(found), "bytes": sum(len(record["text"]) for record in found)}
+    assert counts["taken"] == {"files": len(found), "bytes": sum(len(record["content"]) for record in found)}
     assert set(counts["skipped"]) <= set(REASONS)
     assert paths == sorted(set(paths), key=str.encode)
     assert all(check_path(path.encode()) == (path, "") for path in paths)
-    assert all(record["url"] == f"org/x@{'c' * 40}/{record['path']}" for record in found)
+    assert all((record["repo"], record["commit"]) == ("org/x", "c" * 40) for record in found)
 
 
 NAME = st.binary(min_size=1, max_size=20).filter(lambda name: b"\0" not in name)
