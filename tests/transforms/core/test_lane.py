@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from refinery.pipelines.lanes.web import LANE as WEB
+from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.core.params import Params
@@ -118,3 +119,18 @@ def test_every_place_takes_a_stage() -> None:
         assert longer.notes == WEB.notes and longer.columns == WEB.columns
     emits = {stage.name: stage.output for stage in WEB.stages}
     assert {emits[after] for after in WEB.places()} == {Document}
+
+
+def test_a_name_stands_for_one_declaration() -> None:
+    """Pages, golden outputs and reasons are by name, whatever the lane."""
+    lanes = [find_lane(name) for name in lane_names()]
+    parts = [part for lane in lanes for part in (*lane.stages, lane.parts, lane.writer)]
+    assert len({part.name for part in parts}) == len(set(parts))
+
+
+def test_defaults_of_a_lane_are_sections_of_its_recipes() -> None:
+    for lane in map(find_lane, lane_names()):
+        fields = recipe_class(lane).model_fields
+        assert lane.defaults.keys() <= fields.keys()
+        assert all(fields[name].default == value for name, value in lane.defaults.items())
+        assert replace(lane, defaults={}) != lane or not lane.defaults
