@@ -14,21 +14,28 @@ from refinery.transforms.core.stage import Note, Stage
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
+BUDGET, LEAST = 4096, 64  # tokens of a chunk: where nothing else is said, and at least
+
 
 class ChunkParams(Params):
     """How large chunks are, and what becomes of them."""
 
     tokenizer: str = ""
     """whose tokens are counted; empty in a recipe: the tokenizer of its section `tokenizer`"""
-    budget: Annotated[int, Field(ge=64)] = 4096
-    """tokens that no chunk may exceed, encoded alone, without BOS and EOS"""
+    budget: Annotated[int, Field(ge=LEAST)] | None = None
+    """tokens that no chunk may exceed, encoded alone, without BOS and EOS; null: what a row of `packed` holds beside
+    BOS and EOS, so that a chunk fits into it, and 4,096 where there are no rows"""
     emit: Literal["file", "chunks"] = "file"
     """`file` notes the borders beside the whole file, `chunks` makes a document of each chunk"""
 
 
-def with_tokenizer(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkParams:
-    """The parameters with the tokenizer of the recipe, where they name none."""
-    return params if params.tokenizer else params.replace(tokenizer=sections["tokenizer"].path)
+def complete_params(params: ChunkParams, sections: Mapping[str, Any]) -> ChunkParams:
+    """The parameters with the tokenizer of the recipe, and a budget that fits its packed rows, where they name none."""
+    packed = sections["packed"]
+    row = max(packed.length - 2, LEAST) if packed else BUDGET
+    return params.replace(
+        tokenizer=params.tokenizer or sections["tokenizer"].path, budget=row if params.budget is None else params.budget
+    )
 
 
 def load_counter(params: ChunkParams) -> CountTokens:
@@ -45,7 +52,7 @@ def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> It
     The language is that of the note `path`, else of the url. Raises ValueError for lone surrogates.
     """
     path = str(doc.meta.get("path") or doc.url)
-    found = chunk_source(doc.text, language_of(path, doc.text), count, params.budget)
+    found = chunk_source(doc.text, language_of(path, doc.text), count, params.budget or BUDGET)
     meta: dict[str, Scalar] = dict(doc.meta) | {"chunk_borders": found.borders}
     if params.emit == "file":
         yield replace(doc, meta=meta | {CHUNKS: write_chunks(found.chunks), CHUNKS_OF: text_hash(doc.text)})
@@ -74,8 +81,8 @@ CHUNK = Stage(
     judge=split_document,
     prepare=load_counter,
     files=tokenizer_files,
-    uses=("tokenizer",),
-    complete=with_tokenizer,
+    uses=("tokenizer", "packed"),
+    complete=complete_params,
     libraries=("sentencepiece", "tokenizers", *LIBRARIES),
     hint="refinery train-tokenizer learns one",
     splits=True,

@@ -1,12 +1,14 @@
 """The stage notes chunks that can be read back, or makes documents of them."""
 
 from pathlib import Path
+from typing import Any
 
 import apache_beam as beam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.transforms.code.chunk_stage import CHUNK, ChunkParams, load_counter, split_document
 from refinery.transforms.code.languages import KINDS
 from refinery.transforms.core.document import Document, document_id
@@ -85,3 +87,31 @@ def test_other_notes_are_refused(note: str) -> None:
 def test_without_a_tokenizer_nothing_can_be_counted() -> None:
     with pytest.raises(ValueError, match="tokenizer: nothing given"):
         load_counter(ChunkParams())
+
+
+@pytest.mark.parametrize(
+    ("params", "length", "budget"),
+    [
+        ({}, 512, 510),
+        ({}, None, 4096),
+        ({"budget": 100}, 512, 100),
+        ({}, 8, 64),
+        ({"tokenizer": "own.json"}, 4096, 4094),
+    ],
+)
+def test_a_recipe_says_tokenizer_and_row_once(params: dict[str, Any], length: int | None, budget: int) -> None:
+    source = {"name": "s", "paths": ["x.jsonl"]}
+    packed = length and {"length": length}
+    recipe = parse_recipe(
+        {
+            "name": "n",
+            "lane": "code",
+            "sources": [source],
+            "tokenizer": {"path": "t.json"},
+            "packed": packed,
+            "chunk": params,
+        }
+    )
+    [found] = [found for stage, found in recipe.active("shards") if stage is CHUNK]
+    assert found == ChunkParams(tokenizer=params.get("tokenizer", "t.json"), budget=budget)
+    assert recipe.plain()["chunk"] == ChunkParams(**params).plain()
