@@ -37,11 +37,11 @@ from refinery.transforms.tokenize.encode import Encoder, TokenizerParams, encode
 from refinery.transforms.write.shuffle import BATCH_BYTES, BATCH_SCHEMA, serialize_batch
 
 
-def noted(files: Sequence[tuple[str, str]], params: ChunkParams) -> tuple[list[Document], float]:
+def noted(files: Sequence[tuple[str, str]], path: str, budget: int) -> tuple[list[Document], float]:
     """The files as documents with their chunks, and the seconds that chunking took."""
-    count, found, start = load_counter(params), [], time.perf_counter()
+    count, found, start = load_counter(ChunkParams(tokenizer=path)), [], time.perf_counter()
     for number, (language, text) in enumerate(files):
-        chunks = write_chunks(chunk_source(text, language, count, params.budget).chunks)
+        chunks = write_chunks(chunk_source(text, language, count, budget).chunks)
         meta = {CHUNKS: chunks, CHUNKS_OF: text_hash(text)}
         found.append(Document(document_id(text), text, "", "files", f"file@{number}", number, meta))
     return found, time.perf_counter() - start
@@ -97,7 +97,7 @@ def around(columns: bytes) -> bytes:
 def measure(path: str, files: Sequence[tuple[str, str]], budget: int, rounds: int) -> None:
     """A tokenizer's lines of the table."""
     params = TokenizerParams(path=path, eos=None)
-    docs, chunking = noted(files, ChunkParams(tokenizer=path, budget=budget))
+    docs, chunking = noted(files, path, budget)
     bare = [replace(doc, meta={}) for doc in docs]
     encoder = load_encoder(params)
     answers, _ = encode_all(docs, encoder, params)  # tables are made, caches filled
