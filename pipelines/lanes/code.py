@@ -4,7 +4,7 @@
 from refinery.transforms.code.chunk_stage import CHUNK
 from refinery.transforms.code.code_heuristics import CODE_HEURISTICS
 from refinery.transforms.code.license_stage import LICENSE
-from refinery.transforms.code.source_text import SOURCE_TEXT, SourceFilesParams
+from refinery.transforms.code.source_text import FIELDS, SOURCE_TEXT, SourceFilesParams
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
@@ -24,6 +24,7 @@ LANE = Lane(
     summary="Files of source repositories to Megatron shards and packed rows.",
     readers=("jsonl", "parquet", "csv", "tsv", "documents"),
     source=SourceFilesParams,  # a record is a file: repo, commit, path, content
+    fields=FIELDS,
     clean=(
         READ,  # files -> RawDocument
         SOURCE_TEXT,  # RawDocument -> Document

@@ -43,6 +43,8 @@ class LetterSource(SourceParams):
 
     text_field: str = "letter"
     """field that holds the letter"""
+    meta_fields: tuple[str, ...] = ("day",)
+    """fields that are kept"""
 
 
 class OpenParams(Params):
@@ -87,6 +89,7 @@ LANE = Lane(
     summary="Letters to shards.",
     readers=("jsonl",),
     source=LetterSource,
+    fields=(Note("day", str, "when it was written"),),
     clean=(READ, OPEN),
     parts=PARTS,
     dedup=(EXACT_DUPLICATES,),
@@ -103,7 +106,7 @@ def recipe(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "letters.py").write_text(MODULE)
     letters = [f"Dear {name}, write to {name}@mail.example.org. {name * 3}" for name in ("anna", "bert", "carl")]
     letters += [letters[0], "To whom it may concern"]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"letter": letter}) + "\n" for letter in letters))
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"letter": letter, "day": 7}) + "\n" for letter in letters))
     (tmp_path / "tokenizer.json").write_bytes(tokenizer_json())
     made = {
         "name": "mine",
@@ -130,9 +133,13 @@ def test_a_run_from_end_to_end(recipe: Path, tmp_path: Path) -> None:
     assert rows == {
         "read": (5, 5), "open": (5, 4), "exact-duplicates": (4, 3), "pii": (3, 3), "stamp": (3, 3), "encode": (3, 3)
     }  # fmt: skip
-    assert (manifest["lane"], manifest["columns"]) == ("letters", [{"name": "stamp", "type": "string"}])
+    assert (manifest["lane"], manifest["columns"]) == (
+        "letters",
+        [{"name": name, "type": "string"} for name in ("day", "stamp")],
+    )
     table = pq.read_table(next((tmp_path / "out-1").glob("train/*/*.provenance.parquet")))
     assert table["stamp"].to_pylist() == ["tokenizer.json"] * 3
+    assert table["day"].to_pylist() == ["7"] * 3
     for words in (("verify",), ("inspect",), ("trace", "--id", table["id"][0].as_py().hex())):
         assert run(words[0], tmp_path / "out-1", *words[1:]).returncode == 0
     run("export", tmp_path / "out-1", "--format", "parquet", "--output", tmp_path / "text", "--workers", 0, "--quiet")
@@ -145,7 +152,7 @@ def test_a_run_from_end_to_end(recipe: Path, tmp_path: Path) -> None:
 def test_what_follows_from_it(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded = load_recipe(str(recipe))
     assert [name for name, _ in loaded.active("shards")][1].name == "stamp"
-    assert [column.name for column in provenance_columns(loaded.LANE)] == ["stamp"]
+    assert [column.name for column in provenance_columns(loaded.LANE)] == ["day", "stamp"]
     assert list(loaded.CODE.files) == ["letters.py"]
     properties = recipe_schema(type(loaded))["properties"]
     assert {"open", "stamp", "exact_dup", "packed"} <= properties.keys()

@@ -7,9 +7,16 @@ one form: the encoding, a byte order mark, and line ends.
 
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.extract.charset import decode_page
 from refinery.transforms.read.params import SourceParams
+
+FIELDS = (
+    Note("repo", str, "the repository"),
+    Note("commit", str, "its commit"),
+    Note("path", str, "the file's path in it"),
+    Note("repo_license", str, "SPDX expression of the nearest licence file"),
+)
 
 
 class SourceFilesParams(SourceParams):
@@ -20,7 +27,7 @@ class SourceFilesParams(SourceParams):
     url_field: str = "{repo}@{commit}/{path}"
     """field that holds the address, or how it is put together of several, which gives none where one of them is
     missing"""
-    meta_fields: tuple[str, ...] = ("repo", "commit", "path", "repo_license")
+    meta_fields: tuple[str, ...] = tuple(field.name for field in FIELDS)
     """fields that are kept in provenance under their own names; the lane reads `path` and `repo_license`, the SPDX
     expression of the nearest licence file"""
 

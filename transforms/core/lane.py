@@ -21,6 +21,7 @@ PHASES = ("clean", "dedup", "shards")
 class Lane:
     """name: what a recipe calls it. readers: formats of sources, keys of transforms.read.sources.READERS. source: the
     parameter class of its sources where their fields have other defaults than in `SourceParams`, a subclass of it.
+    fields: texts that its sources keep of their records, and that are columns of the provenance files, too.
     defaults: sections of the recipe whose defaults are other than those of their parameter class.
 
     clean: phase 1 from the reader on; `parts` ends it. dedup: phase 2, which never touches text. shards: phase 3 up to
@@ -36,6 +37,7 @@ class Lane:
     shards: tuple[AnyStage, ...]
     writer: Writer
     source: type[Params] | None = None
+    fields: tuple[Note, ...] = ()
     defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
 
@@ -43,7 +45,7 @@ class Lane:
         for what, names in (
             ("stage", [stage.name for stage in self.stages]),
             ("section", [stage.key for stage in self.stages if stage.key]),
-            ("note", [note.name for note in self.notes]),
+            ("note", [note.name for note in (*self.fields, *self.notes)]),
         ):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"lane {self.name}: {what} {twice[0]!r} declared twice")
@@ -65,8 +67,8 @@ class Lane:
 
     @property
     def columns(self) -> tuple[Note, ...]:
-        """Notes that are columns of the provenance files."""
-        return tuple(note for note in self.notes if note.column)
+        """What are columns of the provenance files: fields of records, and notes."""
+        return (*self.fields, *(note for note in self.notes if note.column))
 
     def phase(self, name: str) -> tuple[AnyStage, ...]:
         """The stages of "clean", "dedup" or "shards"."""

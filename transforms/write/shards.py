@@ -51,7 +51,8 @@ def provenance_rows(table: pa.Table, lengths: Sequence[int], columns: Sequence[C
     for batch in table.drop_columns(["tokens", "columns", "order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
-            own = {c.name: meta.pop(c.name, "" if c.type == "string" else None) for c in columns}
+            # A text may be a field of a record, which may be a number there.
+            own = {c.name: str(meta.pop(c.name, "")) if c.type == "string" else meta.pop(c.name, None) for c in columns}
             yield {
                 **fields,
                 **own,

@@ -64,7 +64,8 @@ def test_where_a_file_is_from_is_provenance(corpus: Path) -> None:
     row = rows[f"some/2@{COMMIT}/lib/login.c"]
     meta = json.loads(row["meta"])
     assert (row["license"], row["license_from"], row["code_language"]) == ("MIT", "file", "c")
-    assert (meta["repo"], meta["commit"], meta["path"]) == ("some/2", COMMIT, "lib/login.c")
+    assert (row["repo"], row["commit"], row["path"]) == ("some/2", COMMIT, "lib/login.c")
+    assert row["repo_license"] == "MIT" and "repo" not in meta
     assert (meta["secrets"], meta["pii"]) == (1, 1)
     assert len(read_chunks(meta["chunks"])) > 1
 
