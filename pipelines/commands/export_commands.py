@@ -1,4 +1,4 @@
-"""`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
+"""`refinery export`, `status`, `shards` and `adopt` on the command line; what they do is imported when they run."""
 
 import argparse
 from collections.abc import Sequence
@@ -20,8 +20,17 @@ Any flag that is not listed here goes to Beam. Interrupted? Run the same command
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
 
 
+ADOPT_EXAMPLES = """examples:
+  refinery adopt data/web_text_document --tokenizer tokenizer.json --output data --no-bos
+  refinery adopt web=data/web code=data/code.bin --tokenizer t.model --output data --validation web=data/held_out
+  refinery adopt /mnt/old --tokenizer tokenizer.json --output out/old --copy
+  refinery adopt gs://bucket/tokens --tokenizer gs://bucket/tokenizer.json --output gs://bucket/tokens
+Every byte is read and checked; only then are the manifest and the tokenizer written. Where documents come from is not
+known of such files, so `refinery trace` and `refinery export` refuse the corpus."""
+
+
 def add_export_commands(commands: Any) -> None:
-    """Add the parsers of the three commands to `commands`, the subparsers of the command line."""
+    """Add the parsers of the four commands to `commands`, the subparsers of the command line."""
     export = commands.add_parser(
         "export",
         help="the documents or tokens of a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
@@ -63,6 +72,34 @@ def add_export_commands(commands: Any) -> None:
     shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     shards.set_defaults(run=run_shards)
+
+    _add_adopt(commands)
+
+
+def _add_adopt(commands: Any) -> None:
+    parser = commands.add_parser(
+        "adopt",
+        help="a manifest for .bin and .idx that Megatron's own tools wrote, so that the loader streams them",
+        epilog=ADOPT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="[DOMAIN=]LOCATION", help="a .bin or .idx, the name of both, or a folder of them"
+    )
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="that wrote the tokens")
+    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the manifest goes: above the files")
+    parser.add_argument(
+        "--validation", action="append", default=[], metavar="[DOMAIN=]LOCATION", help="held out; may be repeated"
+    )
+    parser.add_argument("--copy", action="store_true", help="copy files that are not below PREFIX")
+    parser.add_argument("--name", default="", help="of the corpus (default: the last part of PREFIX)")
+    for key, where in (("bos", "begins"), ("eos", "ends")):
+        either = parser.add_mutually_exclusive_group()
+        either.add_argument(
+            f"--{key}", default="auto", metavar="TOKEN", help=f"{where} every document (default: the tokenizer's own)"
+        )
+        either.add_argument(f"--no-{key}", action="store_true", help="documents have none")
+    parser.set_defaults(run=run_adopt)
 
 
 def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
@@ -110,4 +147,27 @@ def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say(line)
     if args.fetch:
         fetch_shards(args.location, found, args.fetch, say)
+    return 0
+
+
+def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Adopt, and say what there is now."""
+    from refinery.pipelines.adopt.adopt import AdoptOptions, adopt
+
+    refuse_flags(flags)
+    found = adopt(
+        AdoptOptions(
+            train=args.files,
+            tokenizer=args.tokenizer,
+            output=args.output,
+            validation=args.validation,
+            bos=None if args.no_bos else args.bos,
+            eos=None if args.no_eos else args.eos,
+            copy=args.copy,
+            name=args.name,
+        ),
+        say,
+    )
+    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance")
+    say(f"check it:   refinery verify {args.output}")
     return 0
