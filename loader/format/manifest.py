@@ -100,8 +100,8 @@ class FileEntry:
     """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file, and
     of one of packed rows, which also has `documents` (with parts of cut ones) and `tokens` (with the BOS before these).
 
-    block_crc32c: of a .bin, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes it; "" for other
-    files.
+    block_crc32c: of a .bin and of packed rows, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes
+    it; "" for other files.
     """
 
     path: str
@@ -316,8 +316,8 @@ def _file(entry: Fields) -> FileEntry:
     return FileEntry(path, size, crc32c, sha256, rows, documents=documents, tokens=tokens)
 
 
-def _token_file(entry: Fields) -> FileEntry:
-    """A .bin, which is read block by block: block checksums are required."""
+def _read_in_blocks(entry: Fields) -> FileEntry:
+    """A .bin or packed rows, which are read block by block: block checksums are required."""
     file = _file(entry)
     if "block_crc32c" not in entry.value:
         raise FormatError(f"{entry.where}: {file.path}: block_crc32c is missing, the CRC-32C of each MiB expected")
@@ -338,7 +338,7 @@ def _shard(entry: Fields, lane: str) -> ShardEntry:
         count=entry.count("count"),
         documents=entry.count("documents"),
         tokens=entry.count("tokens"),
-        bin=_token_file(files.inner("bin")),
+        bin=_read_in_blocks(files.inner("bin")),
         idx=_file(files.inner("idx")),
         provenance_file=None if lane == ADOPTED else _file(files.inner("provenance")),
         packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
@@ -348,7 +348,7 @@ def _shard(entry: Fields, lane: str) -> ShardEntry:
 def _packed_file(entry: Fields) -> FileEntry:
     for key in ("rows", "documents", "tokens"):
         entry.count(key)
-    return _file(entry)
+    return _read_in_blocks(entry)
 
 
 __all__ = [

@@ -1,27 +1,32 @@
-"""Packed rows of a split in a local folder: row groups are decoded and checked when they are first needed, then kept.
+"""Packed rows of a split: row groups are decoded and checked when they are first needed, then kept.
 
 The order reads whole row groups (PACKED_ORDER), so each is decoded about once an epoch; a corpus that fits the memory
 given to decoded groups is decoded once.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
 from refinery.loader.native import rows as kernel
-from refinery.loader.storage.store import Store, size_and_crc32c
+from refinery.loader.packed.packed_files import group_spans, open_files, parquet
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.storage.fetch import ReadCounters
+from refinery.loader.storage.store import Store
 from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.token_source import TokenRange
 
+FOOTERS = 8  # remote files whose footers are read at once
 MEMORY = 1 << 30  # of decoded row groups
 # 32 blocks of a row group each are shuffled together; a block touches two groups where files end inside one.
 PACKED_ORDER = OrderParams(lanes=8, window=4)
@@ -61,37 +66,97 @@ class _Group:
 class PackedSource:
     """Rows by number of file and place in it.
 
-    Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read,
-    each row by the contract when it is decoded, before any of its group is delivered. Raises FormatError, CorruptShard
-    for a wrong checksum; ValueError for a store that is not a local folder. Memory: `memory` bytes of decoded groups
-    and one more.
+    Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read
+    (of a remote one that of each MiB), each row by the contract when it is decoded, before any of its group is
+    delivered. Raises FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
+    `memory` bytes of decoded groups and one more; what was fetched is in the cache on disk (RemoteParams).
     """
 
-    def __init__(self, store: Store, files: Sequence[RowFile], layout: PackedFormat, memory: int = MEMORY) -> None:
+    def __init__(
+        self,
+        store: Store,
+        files: Sequence[RowFile],
+        layout: PackedFormat,
+        memory: int = MEMORY,
+        *,
+        corpus: str = "",
+        params: RemoteParams | None = None,
+        counters: ReadCounters | None = None,
+    ) -> None:
         self._store, self._files, self._layout, self._memory = store, list(files), layout, memory
         self._dtype = dtype_for(layout.vocab_size)
         self._groups: OrderedDict[tuple[int, int], _Group] = OrderedDict()
         self._held = 0
-        self._verified = [False] * len(self._files)
+        self._done: dict[tuple[int, int], int] = {}  # (file, group) -> rows, of groups that are partly done
         self._closed = False
-        for file in self._files:
-            self._check_footer(file.bin)
+        self._open = open_files(store, [file.bin for file in self._files], corpus, params, counters)
+        try:
+            self._spans = self._check_footers()
+        except BaseException:
+            self.close()
+            raise
 
-    def _check_footer(self, entry: FileEntry) -> None:
-        url, path = self._store.url(entry.path), self._store.local_path(entry.path)
-        if path is None:
-            raise ValueError(f"packed: rows at {self._store.root} given, those in a local folder can be read")
-        found = self._store.size(entry.path)
-        if found != entry.size:
-            raise FormatError(f"{url}: {found} bytes found, {entry.size} expected")
-        with pq.ParquetFile(path) as file:
+    @property
+    def is_remote(self) -> bool:
+        """Whether announcing what will be read is worth its cost."""
+        return self._open.is_remote
+
+    def _check_footers(self) -> list[list[tuple[int, int]]]:
+        numbers = range(len(self._files))
+        if not self._open.is_remote:
+            return [self._check_footer(number) for number in numbers]
+        pool = ThreadPoolExecutor(FOOTERS, "refinery-footers")
+        try:
+            futures = [pool.submit(self._check_footer, number) for number in numbers]
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()  # the first error at once, whichever file it is of
+            return [future.result() for future in futures]
+        except BaseException:
+            self._open.close()  # first: ends the reads that the threads wait for
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _check_footer(self, number: int) -> list[tuple[int, int]]:
+        """Where its row groups are."""
+        entry = self._files[number].bin
+        url = self._store.url(entry.path)
+        with parquet(self._open.footer(number), url) as file:
             check_columns(file.schema_arrow, self._layout, url)
             most, rows = self._layout.group_rows, file.metadata.num_rows
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            spans = group_spans(file.metadata, entry.size)
         if rows != entry.rows:
             raise FormatError(f"{url}: {rows} rows found, {entry.rows} expected")
         if sizes != [min(most, rows - first) for first in range(0, rows, most)]:
             raise FormatError(f"{url}: row groups of {sizes[:3]} … rows found, of {most} expected")
+        return spans
+
+    def will_need(self, ranges: Sequence[TokenRange]) -> None:
+        """A hint to prefetch the row groups of these places, in order of need. Never blocks."""
+        self._open.expect_bytes(
+            [
+                (number, *self._spans[number][group])
+                for number, start, stop in ranges
+                for group in dict.fromkeys(row // self._layout.group_rows for row in self._rows(start, stop))
+            ]
+        )
+
+    def done_with(self, ranges: Sequence[TokenRange]) -> None:
+        """These places will not be read again soon: row groups of which that is true can leave the cache."""
+        for number, start, stop in ranges:
+            for group, rows in Counter(row // self._layout.group_rows for row in self._rows(start, stop)).items():
+                rows += self._done.pop((number, group), 0)
+                if rows >= min(
+                    self._layout.group_rows, (self._files[number].bin.rows or 0) - group * self._layout.group_rows
+                ):
+                    self._open.release_bytes([(number, *self._spans[number][group])])
+                else:
+                    self._done[number, group] = rows
+
+    def _rows(self, start: int, stop: int) -> range:
+        """Rows of places [start, stop), without one of which that is only the first: a label that rows do not need."""
+        return range(start // self._layout.length, -(-(stop - 1) // self._layout.length))
 
     def read(self, files: Sequence[int], rows: Sequence[int], out: I64) -> tuple[I64, I64, I64, Any]:
         """Copy row `rows[i]` of file `files[i]` to out[i] ([B, S + 1], contiguous); a file of -1 is left as it is.
@@ -128,6 +193,7 @@ class PackedSource:
     def close(self) -> None:
         """Free the decoded groups. Later reads raise RuntimeError."""
         self._closed = True
+        self._open.close()  # first: ends a read that another thread waits for
         self._groups.clear()
         self._held = 0
 
@@ -143,18 +209,8 @@ class PackedSource:
         return group
 
     def _decode(self, number: int, index: int) -> _Group:
-        layout, entry = self._layout, self._files[number].bin
-        url, path = self._store.url(entry.path), self._store.local_path(entry.path)
-        if not self._verified[number]:
-            with self._store.open(entry.path) as stream:
-                found = size_and_crc32c(stream)
-            if found != (entry.size, entry.crc32c):
-                raise CorruptShard(
-                    f"{url}: {found[0]} bytes, crc32c {found[1]} found, {entry.size} bytes, crc32c {entry.crc32c} "
-                    "expected"
-                )
-            self._verified[number] = True
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        layout, url = self._layout, self._store.url(self._files[number].bin.path)
+        with parquet(self._open.rows(number), url) as file:
             table = file.read_row_group(index, columns=row_columns(file.schema_arrow), use_threads=False)
         rows = parse_rows(table, layout, url, index * layout.group_rows)
         tokens = np.full((len(rows), layout.length + 1), layout.pad_id or 0, self._dtype)

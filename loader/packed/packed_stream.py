@@ -14,6 +14,7 @@ from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.arrays import Batch
+from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.stream import TokenStream
 
@@ -26,8 +27,8 @@ class PackedStream(TokenStream):
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
     lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files.
 
-    Raises as TokenStream, ValueError for a corpus without packed rows, another length, fill_in_middle (rows are packed
-    as they are) and a corpus that is not in a local folder; FormatError, before the first batch, for a file with
+    Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
+    packed as they are); FormatError, before the first batch, for a file with
     missing or wrong columns, and for a wrong row before any row of its row group is delivered.
     """
 
@@ -46,10 +47,18 @@ class PackedStream(TokenStream):
         if self._batch_params.fill_in_middle is not None:
             raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
-        return PackedSource(self._store, self._shards, self._layout)
+        return PackedSource(
+            self._store,
+            self._shards,
+            self._layout,
+            corpus=self.corpus,
+            params=remote,
+            counters=self._counters,
+        )
 
     def _assembler(self, **how: Any) -> PackedAssembler:
-        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how)
+        ahead = Lookahead(self._source, self._schedule) if self._source.is_remote else None
+        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how, lookahead=ahead)
         self._contents = made.contents
         return made
 
