@@ -94,31 +94,63 @@ def adopt(options: AdoptOptions, say: Callable[[str], None] = print) -> Manifest
     if twice := [url for i, url in enumerate(urls) if url in urls[:i]]:
         raise ValueError(f"{twice[0]}: given twice, each file once is allowed")
     owns = [_own_name(pair, root, options) for pair in pairs]
-    marked = bos_id, eos_id
-    shards = [_check(pair, own, tokenizer.vocab_size, marked, say) for pair, own in zip(pairs, owns, strict=True)]
+    absent = (options.bos is None, options.eos is None)
+    name = options.name or root.rpartition("/")[2]
+    return adopt_pairs(store, pairs, owns, Known(options.tokenizer, data, bos_id, eos_id, name, absent), say)
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is said of the files of a corpus. path, data: of its tokenizer. bos_id, eos_id: what is looked for at the
+    ends of documents, None for nothing. absent: whether documents have none of either all the same."""
+
+    path: str
+    data: bytes
+    bos_id: int | None
+    eos_id: int | None
+    name: str
+    absent: tuple[bool, bool] = (False, False)
+
+
+def adopt_pairs(
+    store: Store,
+    pairs: Sequence[Pair],
+    owns: Sequence[str],
+    known: Known,
+    say: Callable[[str], None],
+    extra: Sequence[dict[str, Any]] = (),
+) -> Manifest:
+    """Check every byte of pairs and write the manifest of their corpus to `store`; as `adopt`.
+
+    owns: the name of each pair there, "" for one that has to be copied. extra: further files of the corpus.
+    """
+    vocab_size = load_tokenizer_bytes(known.data, known.path).vocab_size
+    ids = known.bos_id, known.eos_id
+    shards = [_check(pair, own, vocab_size, ids, say) for pair, own in zip(pairs, owns, strict=True)]
     _check_whole(shards)
     marks = {
-        "bos": _verdict("bos", options.bos, bos_id, [(s, s.ends.bos) for s in shards], say),
-        "eos": _verdict("eos", options.eos, eos_id, [(s, s.ends.eos) for s in shards], say),
+        "bos": _verdict("bos", known.absent[0], known.bos_id, [(s, s.ends.bos) for s in shards], say),
+        "eos": _verdict("eos", known.absent[1], known.eos_id, [(s, s.ends.eos) for s in shards], say),
     }
     bos_id, eos_id = (marks[key]["id"] for key in ("bos", "eos"))
-    files = published_files(options.tokenizer, data, bos_id, eos_id)
+    published = published_files(known.path, known.data, bos_id, eos_id)
+    files = {f"tokenizer/{name}": content for name, content in published.items()}
     entries = list(_shard_entries(store, shards, say))
-    names = [f"tokenizer/{name}" for name in files]
     payload = {
         "schema_version": SCHEMA_VERSION,
         "kind": KIND,
-        "name": options.name or root.rpartition("/")[2],
+        "name": known.name,
         "lane": ADOPTED,
         "writer": WRITER,
         "stages": [],
         "columns": [],
         "dtype": shards[0].found.index.dtype.name,
         "dtype_code": DTYPE_CODES[shards[0].found.index.dtype],
-        "tokenizer": {"path": names[0], "vocab_size": tokenizer.vocab_size, "bos_id": bos_id, "eos_id": eos_id},
+        "tokenizer": {"path": next(iter(files)), "vocab_size": vocab_size, "bos_id": bos_id, "eos_id": eos_id},
         "shards": entries,
         "files": [
-            {"path": name, **checksums(content)._asdict()} for name, content in zip(names, files.values(), strict=True)
+            *({"path": name, **checksums(content)._asdict()} for name, content in files.items()),
+            *extra,
         ],
         "totals": {"documents": _sum(entries, "documents"), "tokens": _sum(entries, "tokens"), "bytes": 0},
         "funnel": [],
@@ -127,7 +159,7 @@ def adopt(options: AdoptOptions, say: Callable[[str], None] = print) -> Manifest
     }
     sealed = seal(payload | {"fingerprint": hashlib.sha256(seal(payload)).hexdigest()})
     manifest = parse_manifest(sealed, store.url(MANIFEST))
-    for name, content in zip(names, files.values(), strict=True):
+    for name, content in files.items():
         store.create(name, content)
     store.create(MANIFEST, sealed)
     return manifest
@@ -205,7 +237,7 @@ def _check_whole(shards: Sequence[_Shard]) -> None:
 
 def _verdict(
     key: str,
-    name: str | None,
+    is_absent: bool,
     id_: int | None,
     found: Sequence[tuple[_Shard, Marks | None]],
     say: Callable[[str], None],
@@ -218,7 +250,7 @@ def _verdict(
     filled, there = sum(shard.ends.filled for shard, _ in pairs), sum(marks.there for _, marks in pairs)
     total = sum(marks.total for _, marks in pairs)
     where = "begin" if key == "bos" else "end"
-    if name is None:
+    if is_absent:
         if there == filled:
             raise FormatError(f"--no-{key}: given, but all {filled:,} documents {where} with {key.upper()} {id_}")
         return {"id": None, "elsewhere": 0}

@@ -4,6 +4,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+import pyarrow.parquet as pq
+
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
 from refinery.loader.format.provenance import ADOPTED
@@ -61,7 +64,7 @@ def _check(report: AdoptedReport) -> Iterator[str]:
         yield str(error)
         return
     report.shards, report.bytes = len(manifest.shards), sum(entry.size for entry in manifest.all_files)
-    yield from collect("tokenizer", _check_tokenizer(store, manifest))
+    yield from collect("tokenizer", _check_files(store, manifest))
     elsewhere = {"bos": 0, "eos": 0}
     for shard in manifest.shards:
         yield from collect(shard.bin.path, _check_shard(store, manifest, shard, report, elsewhere))
@@ -75,7 +78,7 @@ def _check(report: AdoptedReport) -> Iterator[str]:
             yield f"{MANIFEST}: recipe.{ADOPTED}.{key}.elsewhere is {told}, {count} expected from the tokens"
 
 
-def _check_tokenizer(store: Store, manifest: Manifest) -> Iterator[str]:
+def _check_files(store: Store, manifest: Manifest) -> Iterator[str]:
     damaged = False
     for entry in manifest.files:
         for failure in check_file(store, entry):
@@ -99,6 +102,13 @@ def _check_shard(
     if index.bin_size != shard.bin.size:
         yield f"{shard.idx.path}: describes {index.bin_size} bytes of tokens, but {path} has {shard.bin.size}"
         return
+    origin = f"provenance/{path.removesuffix('.bin')}.parquet"  # as `refinery export --to megatron` writes it
+    if origin in {entry.path for entry in manifest.files}:
+        with store.open(origin) as stream:
+            table = pq.read_table(stream, columns=["token_offset", "token_count"], page_checksum_verification=True)
+        for name, expected in (("token_offset", index.offsets), ("token_count", index.lengths)):
+            if not np.array_equal(table[name].to_numpy(), expected):
+                yield f"{origin}: {name}: not that of {shard.idx.path}"
     ends = DocumentEnds(index, own.vocab_size, own.bos_id, own.eos_id, path)
     yield from check_file(store, shard.bin, ends.watch)
     report.documents += len(index)

@@ -7,7 +7,7 @@ from typing import Any
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
 from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
-from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
 
 EXPORT_EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -15,6 +15,7 @@ EXPORT_EXAMPLES = """examples:
   refinery export out/web --format huggingface --output out/web-hf                Parquet and a card, for load_dataset
   refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
+  refinery export out/web --to megatron --output out/web-megatron         .bin and .idx again, of its packed rows
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
@@ -38,7 +39,7 @@ def add_export_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
-    export.add_argument("--format", required=True, choices=FORMATS)
+    export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON))
     export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
     export.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
@@ -104,6 +105,8 @@ def _add_adopt(commands: Any) -> None:
 
 def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Export, and say what is there now."""
+    if args.format == MEGATRON:
+        return _export_megatron(args, flags)
     from refinery.pipelines.export.export import export_corpus
     from refinery.pipelines.runners.runner import Runner, launch_flags
 
@@ -122,6 +125,24 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
         found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
     totals = found["totals"]
     say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    say(f"check it:   refinery verify {args.output}")
+    return 0
+
+
+def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Runs in this process: a shard at a time, without Beam."""
+    from refinery.pipelines.adopt.megatron_export import export_megatron
+
+    refuse_flags(flags)
+    given = ("fields", "compression", "single_file", "append", "work", "recipe")
+    names = [name for name in given if getattr(args, name)]
+    names += [
+        name for name, usual in (("shard_tokens", SHARD_TOKENS), ("dtype", DTYPES[0])) if vars(args)[name] != usual
+    ]
+    if names:
+        raise ValueError(f"--{names[0].replace('_', '-')}: given with --to {MEGATRON}, it is for other formats")
+    found = export_megatron(args.prefix, args.output, say)
+    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
     return 0
 
