@@ -18,6 +18,7 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
 from refinery.loader.native import rows as kernel
+from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
 from refinery.loader.packed.packed_files import group_spans, open_files, parquet
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
@@ -26,8 +27,8 @@ from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.token_source import TokenRange
 
+MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory
 FOOTERS = 8  # remote files whose footers are read at once
-MEMORY = 1 << 30  # of decoded row groups
 # 32 blocks of a row group each are shuffled together; a block touches two groups where files end inside one.
 PACKED_ORDER = OrderParams(lanes=8, window=4)
 
@@ -46,30 +47,14 @@ def row_files(shards: Sequence[ShardEntry], layout: PackedFormat) -> list[RowFil
     return [RowFile(s.domain, (file.rows or 0) * layout.length, file) for s in shards for file in s.packed]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A decoded row group: tokens [n, S + 1], documents' starts, row by row, from starts[bounds[i]] to bounds[i + 1],
-    valid tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None."""
-
-    tokens: npt.NDArray[Any]
-    starts: I64
-    bounds: I64
-    valid: I64
-    loss: npt.NDArray[np.bool_] | None
-
-    @property
-    def size(self) -> int:
-        arrays = (self.tokens, self.starts, self.bounds, self.valid)
-        return sum(array.nbytes for array in arrays) + (0 if self.loss is None else self.loss.nbytes)
-
-
 class PackedSource:
     """Rows by number of file and place in it.
 
     Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read
     (of a remote one that of each MiB), each row by the contract when it is decoded, before any of its group is
     delivered. Raises FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
-    `memory` bytes of decoded groups and one more; what was fetched is in the cache on disk (RemoteParams).
+    1 GiB of decoded groups (DecodedParams) and one more; what was fetched is in the cache on disk (RemoteParams).
+    decoded: keep decoded groups on disk, too.
     """
 
     def __init__(
@@ -77,16 +62,20 @@ class PackedSource:
         store: Store,
         files: Sequence[RowFile],
         layout: PackedFormat,
-        memory: int = MEMORY,
         *,
         corpus: str = "",
         params: RemoteParams | None = None,
         counters: ReadCounters | None = None,
+        decoded: DecodedParams | None = None,
     ) -> None:
-        self._store, self._files, self._layout, self._memory = store, list(files), layout, memory
+        self._store, self._files, self._layout = store, list(files), layout
+        self._memory = (decoded or DecodedParams()).memory_bytes
+        counters = counters or ReadCounters()
+        self._cache = None if decoded is None else DecodedCache(decoded, corpus, counters)
         self._dtype = dtype_for(layout.vocab_size)
-        self._groups: OrderedDict[tuple[int, int], _Group] = OrderedDict()
+        self._groups: OrderedDict[tuple[int, int], DecodedGroup] = OrderedDict()
         self._held = 0
+        self._mapped: OrderedDict[tuple[int, int], DecodedGroup] = OrderedDict()  # of the cache on disk
         self._done: dict[tuple[int, int], int] = {}  # (file, group) -> rows, of groups that are partly done
         self._closed = False
         self._open = open_files(store, [file.bin for file in self._files], corpus, params, counters)
@@ -195,30 +184,50 @@ class PackedSource:
         self._closed = True
         self._open.close()  # first: ends a read that another thread waits for
         self._groups.clear()
+        self._mapped.clear()
         self._held = 0
 
-    def _group(self, number: int, index: int) -> _Group:
-        group = self._groups.get((number, index))
+    def _group(self, number: int, index: int) -> DecodedGroup:
+        key = number, index
+        group = self._groups.get(key) or self._mapped.get(key)
+        if group is None:
+            return self._new_group(*key)
+        (self._groups if key in self._groups else self._mapped).move_to_end(key)
+        return group
+
+    def _new_group(self, number: int, index: int) -> DecodedGroup:
+        """Mapped from the cache on disk, where it is put if it fits; else decoded, and held in memory."""
+        entry, layout, cache = self._files[number].bin, self._layout, self._cache
+        name = f"{entry.path} {entry.sha256} {layout.length} {layout.vocab_size} {layout.pad_id} {index}"
+        group = None if cache is None else cache.load(name)
+        if group is None:
+            decoded = self._decode(number, index)
+            if cache is not None and cache.store(name, decoded):
+                group = cache.load(name)
         if group is not None:
-            self._groups.move_to_end((number, index))
+            self._mapped[number, index] = group
+            if len(self._mapped) > MOST_MAPPED:
+                self._mapped.popitem(last=False)
             return group
-        group = self._groups[number, index] = self._decode(number, index)
+        group = self._groups[number, index] = decoded
         self._held += group.size
         while self._held > self._memory and len(self._groups) > 1:
             self._held -= self._groups.popitem(last=False)[1].size
         return group
 
-    def _decode(self, number: int, index: int) -> _Group:
+    def _decode(self, number: int, index: int) -> DecodedGroup:
         layout, url = self._layout, self._store.url(self._files[number].bin.path)
         with parquet(self._open.rows(number), url) as file:
-            table = file.read_row_group(index, columns=row_columns(file.schema_arrow), use_threads=False)
+            table = file.read_row_group(
+                index, columns=row_columns(file.schema_arrow), use_threads=not self._open.is_remote
+            )
         rows = parse_rows(table, layout, url, index * layout.group_rows)
         tokens = np.full((len(rows), layout.length + 1), layout.pad_id or 0, self._dtype)
         tokens[:, :-1] = rows.input_ids
-        inside = rows.doc_ids >= 0
-        first = np.diff(rows.doc_ids, axis=1, prepend=-1) > 0
-        row, starts = np.nonzero(first & inside)
+        starting = rows.doc_ids >= 0
+        starting[:, 1:] &= rows.doc_ids[:, 1:] != rows.doc_ids[:, :-1]
+        row, starts = np.nonzero(starting)
         bounds = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
         valid = rows.valid_token_count.astype(np.int64)
         is_full = (rows.loss_mask.sum(axis=1) == valid - rows.num_docs).all()  # all but each document's last token
-        return _Group(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask)
+        return DecodedGroup(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask)

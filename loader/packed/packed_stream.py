@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
@@ -25,12 +26,17 @@ class PackedStream(TokenStream):
     Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
     length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
-    lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files.
+    lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files; decoded:
+    where decoded row groups are kept on disk, None for memory alone (refinery.loader.packed.decoded_cache).
 
     Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
     packed as they are); FormatError, before the first batch, for a file with
     missing or wrong columns, and for a wrong row before any row of its row group is delivered.
     """
+
+    def __init__(self, *args: Any, decoded: DecodedParams | None = None, **options: Any) -> None:
+        self._decoded = decoded
+        super().__init__(*args, **options)
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
@@ -54,6 +60,7 @@ class PackedStream(TokenStream):
             corpus=self.corpus,
             params=remote,
             counters=self._counters,
+            decoded=self._decoded,
         )
 
     def _assembler(self, **how: Any) -> PackedAssembler:

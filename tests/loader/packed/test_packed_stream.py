@@ -12,6 +12,7 @@ import pytest
 from refinery.loader import PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_source import PackedSource, row_files
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
@@ -171,14 +172,15 @@ def test_packing(corpus: Path, prefetch: int) -> None:
     }
 
 
-def test_little_memory(corpus: Path) -> None:
+def test_little_memory(corpus: Path, tmp_path: Path) -> None:
     """Groups that do not fit are decoded again, with the same result."""
     manifest = read_manifest(open_store(str(corpus)))
     assert manifest.packed is not None
     files = row_files([s for s in manifest.shards if s.split == "train"], manifest.packed)
     found = []
     for memory in (1, 1 << 20):
-        source = PackedSource(open_store(str(corpus)), files, manifest.packed, memory)
+        decoded = DecodedParams(tmp_path / "decoded", most_bytes=0, memory_bytes=memory)
+        source = PackedSource(open_store(str(corpus)), files, manifest.packed, decoded=decoded)
         out = np.empty((3, L + 1), np.int64)
         for row in (0, 1, 0):
             source.read([0, 1, 0], [row, 0, row], out)
