@@ -6,18 +6,22 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
 from refinery.loader.format.manifest import FileEntry
+from refinery.loader.format.packed import COUNTS, PLACES, STRUCTURE, PackedFormat
 from refinery.loader.format.shard_files import describe_size
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_bytes import ByteRange, RemoteBytes, RemoteFileStream
 from refinery.loader.storage.fetch import FetchError, ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
-from refinery.loader.storage.store import StorageError, Store, size_and_crc32c
+from refinery.loader.storage.store import StorageError, Store
 
+TAIL = 8  # bytes at a Parquet file's end: length of the footer, magic
 BUFFER = 1 << 16  # of a remote file's stream: more than a footer, less than a column
 
 
@@ -30,10 +34,10 @@ class PackedFiles(Protocol):
     is_remote: bool
 
     def footer(self, number: int) -> Source:
-        """A file for its footer alone: of a local one only the size was compared. Raises FormatError."""
+        """A file whose size and footer are those of the manifest. Raises FormatError."""
 
-    def rows(self, number: int) -> Source:
-        """A file whose bytes are those of the manifest. Raises CorruptShard."""
+    def rows(self, number: int, start: int, stop: int) -> Source:
+        """A file whose bytes [start, stop) are those of the manifest, too. Raises CorruptShard."""
 
     def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
         """A hint to prefetch these ranges."""
@@ -46,38 +50,50 @@ class PackedFiles(Protocol):
 
 
 class LocalFiles:
-    """Files in a local folder: each is compared with its checksum once, when its rows are first read."""
+    """Files in a local folder: each MiB is compared with its checksum before what is in it is first parsed."""
 
     is_remote = False
 
     def __init__(self, store: Store, files: Sequence[FileEntry]) -> None:
         self._store, self._files = store, list(files)
-        self._verified = [False] * len(self._files)
+        self._verified = [bytearray(-(-entry.size // CHECKSUM_BLOCK)) for entry in self._files]
 
     def footer(self, number: int) -> Source:
         entry = self._files[number]
         if (found := self._store.size(entry.path)) != entry.size:
             raise FormatError(f"{self._store.url(entry.path)}: {describe_size(found)} found, {entry.size} expected")
-        return self._path(entry)
+        self._verify(number, entry.size - TAIL, entry.size)
+        with self._store.open(entry.path) as stream:
+            stream.seek(max(0, entry.size - TAIL))
+            tail = stream.read(TAIL)
+        length = int.from_bytes(tail[:4], "little")  # Parquet ends with the footer, its length and its magic
+        return self.rows(number, entry.size - TAIL - length, entry.size)
 
-    def rows(self, number: int) -> Source:
-        entry = self._files[number]
-        if not self._verified[number]:
-            with self._store.open(entry.path) as stream:
-                found = size_and_crc32c(stream)
-            if found != (entry.size, entry.crc32c):
-                raise CorruptShard(
-                    f"{self._store.url(entry.path)}: {found[0]} bytes, crc32c {found[1]} found, {entry.size} bytes, "
-                    f"crc32c {entry.crc32c} expected"
-                )
-            self._verified[number] = True
-        return self._path(entry)
-
-    def _path(self, entry: FileEntry) -> Path:
-        path = self._store.local_path(entry.path)
+    def rows(self, number: int, start: int, stop: int) -> Source:
+        self._verify(number, start, stop)
+        path = self._store.local_path(self._files[number].path)
         if path is None:
             raise ValueError(f"store: {self._store.root} given, a local folder is allowed")
         return path
+
+    def _verify(self, number: int, start: int, stop: int) -> None:
+        entry, done = self._files[number], self._verified[number]
+        blocks = range(max(0, start) // CHECKSUM_BLOCK, -(-min(stop, entry.size) // CHECKSUM_BLOCK))
+        if all(done[block] for block in blocks):
+            return
+        url = self._store.url(entry.path)
+        expected = parse_blocks(entry.block_crc32c, entry.size, entry.crc32c, url)
+        with self._store.open(entry.path) as stream:
+            for block in blocks:
+                if not done[block]:
+                    stream.seek(block * CHECKSUM_BLOCK)
+                    found = google_crc32c.value(stream.read(CHECKSUM_BLOCK))
+                    if found != expected[block]:
+                        raise CorruptShard(
+                            f"{url}: block {block}: crc32c {found:08x} found, {expected[block]:08x} expected: the file "
+                            "is damaged; copy it again or rebuild it"
+                        )
+                    done[block] = 1
 
     def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
         return  # the kernel reads ahead
@@ -94,10 +110,10 @@ class RemoteFiles(RemoteBytes):
 
     is_remote = True
 
-    def footer(self, number: int) -> IO[bytes]:
-        return self.rows(number)
+    def footer(self, number: int) -> Source:
+        return self.rows(number, 0, 0)
 
-    def rows(self, number: int) -> IO[bytes]:
+    def rows(self, number: int, start: int, stop: int) -> Source:
         return io.BufferedReader(RemoteFileStream(self, number, self._files[number].size), BUFFER)
 
 
@@ -142,3 +158,25 @@ def group_spans(metadata: Any, size: int) -> list[tuple[int, int]]:
         first, end = max(0, min(starts, default=0)), min(size, max(ends, default=0))
         spans.append((first, max(first, end)))
     return spans
+
+
+def check_counts(metadata: Any, layout: PackedFormat, url: str) -> None:
+    """Raise FormatError for values that the footer alone shows to be wrong: a column of places that has not `length`
+    values a row, and counts outside of a row."""
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        for column in (group.column(j) for j in range(group.num_columns)):
+            name = column.path_in_schema.partition(".")[0]
+            expected = group.num_rows * layout.length
+            if name in (*PLACES, *STRUCTURE) and column.num_values != expected:
+                raise FormatError(
+                    f"{url}: column {name}: {column.num_values} values in row group {i} found, {expected} expected: "
+                    f"{layout.length} in each row"
+                )
+            known = column.statistics
+            if name in COUNTS and known is not None and known.has_min_max:
+                least = 0 if name == "slack_tokens" else 1
+                if not least <= known.min <= known.max <= layout.length:
+                    raise FormatError(
+                        f"{url}: column {name}: {known.min} to {known.max} found, {least} to {layout.length} expected"
+                    )

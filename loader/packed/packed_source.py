@@ -19,7 +19,7 @@ from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
 from refinery.loader.native import rows as kernel
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
-from refinery.loader.packed.packed_files import group_spans, open_files, parquet
+from refinery.loader.packed.packed_files import check_counts, group_spans, open_files, parquet
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
@@ -50,9 +50,9 @@ def row_files(shards: Sequence[ShardEntry], layout: PackedFormat) -> list[RowFil
 class PackedSource:
     """Rows by number of file and place in it.
 
-    Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read
-    (of a remote one that of each MiB), each row by the contract when it is decoded, before any of its group is
-    delivered. Raises FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
+    Every file's size, columns, row groups and counts are checked when the source is made, the checksum of each MiB
+    before it is parsed, each row by the contract when it is decoded, before any of its group is delivered. Raises
+    FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
     1 GiB of decoded groups (DecodedParams) and one more; what was fetched is in the cache on disk (RemoteParams).
     decoded: keep decoded groups on disk, too.
     """
@@ -112,6 +112,7 @@ class PackedSource:
         url = self._store.url(entry.path)
         with parquet(self._open.footer(number), url) as file:
             check_columns(file.schema_arrow, self._layout, url)
+            check_counts(file.metadata, self._layout, url)
             most, rows = self._layout.group_rows, file.metadata.num_rows
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
             spans = group_spans(file.metadata, entry.size)
@@ -179,6 +180,12 @@ class PackedSource:
                 out[i] = view
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
+    def check_all(self) -> None:
+        """Decode and check every row now. Raises as `read`."""
+        for number, spans in enumerate(self._spans):
+            for index in range(len(spans)):
+                self._group(number, index)
+
     def close(self) -> None:
         """Free the decoded groups. Later reads raise RuntimeError."""
         self._closed = True
@@ -217,7 +224,7 @@ class PackedSource:
 
     def _decode(self, number: int, index: int) -> DecodedGroup:
         layout, url = self._layout, self._store.url(self._files[number].bin.path)
-        with parquet(self._open.rows(number), url) as file:
+        with parquet(self._open.rows(number, *self._spans[number][index]), url) as file:
             table = file.read_row_group(
                 index, columns=row_columns(file.schema_arrow), use_threads=not self._open.is_remote
             )

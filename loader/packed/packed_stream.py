@@ -5,6 +5,8 @@ for batch in stream:
     loss = step(batch["input_ids"], batch["labels"], batch["position_ids"])
 """
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +16,12 @@ from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import Batch
+from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.stream import TokenStream
+
+_log = logging.getLogger("refinery.loader")
 
 
 class PackedStream(TokenStream):
@@ -28,15 +32,34 @@ class PackedStream(TokenStream):
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
     lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files; decoded:
     where decoded row groups are kept on disk, None for memory alone (refinery.loader.packed.decoded_cache).
+    check_first: decode and check every row of the split now, not when its row group is first read. packing_every: call
+    `report` with `packing` of so many batches after each so many, 0 for never; None logs a line.
 
     Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
     packed as they are); FormatError, before the first batch, for a file with
     missing or wrong columns, and for a wrong row before any row of its row group is delivered.
     """
 
-    def __init__(self, *args: Any, decoded: DecodedParams | None = None, **options: Any) -> None:
-        self._decoded = decoded
+    def __init__(
+        self,
+        *args: Any,
+        decoded: DecodedParams | None = None,
+        check_first: bool = False,
+        packing_every: int = 0,
+        report: Callable[[dict[str, float]], None] | None = None,
+        **options: Any,
+    ) -> None:
+        if packing_every < 0:
+            raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
+        self._decoded, self._every = decoded, packing_every
+        self._report = report or (lambda packing: _log.info("packing: %s", packing))
         super().__init__(*args, **options)
+        if check_first:
+            try:
+                self._source.check_all()
+            except BaseException:
+                self.close()
+                raise
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
@@ -45,7 +68,8 @@ class PackedStream(TokenStream):
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
         self._layout = layout
-        self._delivered = np.zeros(3, np.int64)  # rows, documents, tokens
+        self._delivered = self._reported = np.zeros(3, np.int64)  # rows, documents, tokens
+        self._unreported = 0  # batches
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
 
@@ -71,14 +95,21 @@ class PackedStream(TokenStream):
 
     def __next__(self) -> Batch:
         batch = super().__next__()
-        self._delivered += np.array(self._contents.popleft())
+        self._delivered = self._delivered + np.array(self._contents.popleft())
+        self._unreported += 1
+        if self._unreported == self._every:
+            self._report(self._described(self._delivered - self._reported))
+            self._reported, self._unreported = self._delivered, 0
         return batch
 
     @property
     def packing(self) -> dict[str, float]:
         """Of the rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
         that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch."""
-        rows, documents, tokens = self._delivered.tolist()
+        return self._described(self._delivered)
+
+    def _described(self, counts: I64) -> dict[str, float]:
+        rows, documents, tokens = counts.tolist()
         return {
             "rows": rows,
             "utilisation": tokens / (rows * self.sequence_length) if rows else 0.0,
