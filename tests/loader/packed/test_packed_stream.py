@@ -257,7 +257,7 @@ AT_ONCE: list[Any] = [
     (column("target_ids", lambda rows: [1.5] * len(rows)), "column target_ids: double found, a list expected"),
     (column("num_docs", lambda rows: [[1]] * len(rows)), "column num_docs: list.* found, integers expected"),
     (lambda table: table.append_column("doc_ids", table["doc_ids"]), "column doc_ids: 2 found, one expected"),
-    *((column(name, first([name == "loss_mask" or 1])), f"column {name}: .* values in row group 0 found, .* expected: 24 in each row")
+    *((column(name, first([name == "loss_mask" or 1])), f"{name}: .* values in row group 0 found, .*: 24 in each row")
       for name in PLACES),
     (column("input_ids", lambda rows: [row[:-1] for row in rows]), "column input_ids: .* 24 in each row"),
     (column("valid_token_count", first(L + 1)), "column valid_token_count: .* to 25 found, 1 to 24 expected"),
