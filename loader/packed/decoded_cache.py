@@ -85,9 +85,7 @@ class DecodedCache:
         self._own, self._most, self._counters = corpus[:32], params.most_bytes, counters
         self._store = LocalStore(str(self._root / self._own))
         self._stores_more = True
-        self._verified: dict[
-            str, tuple[int, ...]
-        ] = {}  # name -> the file that was compared: inode, size, time of change
+        self._verified: dict[str, tuple[int, ...]] = {}  # name -> inode, size, time of change of what was compared
         try:
             LocalStore(str(self._root)).sweep()  # temporary files of processes that were killed
         except OSError as error:
@@ -109,11 +107,16 @@ class DecodedCache:
         identity = found.st_ino, size, found.st_mtime_ns
         is_verified = self._verified.get(name) == identity
         group = None if mapped is None else _parse(mapped, _key(name), is_verified)
-        self._verified[name] = identity
-        if group is None:
-            self._counters.add(repairs=1)
-            path.unlink(missing_ok=True)
-        return group
+        if group is not None:
+            self._verified[name] = identity
+            return group
+        self._counters.add(repairs=1)
+        self._remove(path)
+        return None
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file of a group, sound or not."""
+        return self._path(name).exists()
 
     def store(self, name: str, group: DecodedGroup) -> bool:
         """Keep a group, where there is room; whether it is there now."""
@@ -126,10 +129,16 @@ class DecodedCache:
                 return True
             self._counters.add(bypasses=1)
         except StorageConflict:  # another process was faster, and what it wrote was damaged since
-            self._path(name).unlink(missing_ok=True)
+            self._remove(self._path(name))
         except OSError as error:  # DiskFull is one: it names the file and the room
             self._give_up(error)
         return False
+
+    def _remove(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            self._give_up(error)
 
     def _path(self, name: str) -> Path:
         return self._root / self._own / (hashlib.sha256(name.encode()).hexdigest()[:40] + _SUFFIX)

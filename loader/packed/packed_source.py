@@ -123,23 +123,28 @@ class PackedSource:
         return spans
 
     def will_need(self, ranges: Sequence[TokenRange]) -> None:
-        """A hint to prefetch the row groups of these places, in order of need. Never blocks."""
-        self._open.expect_bytes(
-            [
-                (number, *self._spans[number][group])
-                for number, start, stop in ranges
-                for group in dict.fromkeys(row // self._layout.group_rows for row in self._rows(start, stop))
-            ]
+        """A hint to prefetch the row groups of these places, in order of need, but those that are decoded already."""
+        groups = dict.fromkeys(
+            (number, row // self._layout.group_rows)
+            for number, start, stop in ranges
+            for row in self._rows(start, stop)
         )
+        self._open.expect_bytes(
+            [(number, *self._spans[number][group]) for number, group in groups if not self._is_decoded(number, group)]
+        )
+
+    def _is_decoded(self, number: int, index: int) -> bool:
+        if (number, index) in self._groups or (number, index) in self._mapped:
+            return True
+        return self._cache is not None and self._cache.has(self._name(number, index))
 
     def done_with(self, ranges: Sequence[TokenRange]) -> None:
         """These places will not be read again soon: row groups of which that is true can leave the cache."""
+        most = self._layout.group_rows
         for number, start, stop in ranges:
-            for group, rows in Counter(row // self._layout.group_rows for row in self._rows(start, stop)).items():
+            for group, rows in Counter(row // most for row in self._rows(start, stop)).items():
                 rows += self._done.pop((number, group), 0)
-                if rows >= min(
-                    self._layout.group_rows, (self._files[number].bin.rows or 0) - group * self._layout.group_rows
-                ):
+                if rows >= min(most, (self._files[number].bin.rows or 0) - group * most):
                     self._open.release_bytes([(number, *self._spans[number][group])])
                 else:
                     self._done[number, group] = rows
@@ -204,8 +209,7 @@ class PackedSource:
 
     def _new_group(self, number: int, index: int) -> DecodedGroup:
         """Mapped from the cache on disk, where it is put if it fits; else decoded, and held in memory."""
-        entry, layout, cache = self._files[number].bin, self._layout, self._cache
-        name = f"{entry.path} {entry.sha256} {layout.length} {layout.vocab_size} {layout.pad_id} {index}"
+        name, cache = self._name(number, index), self._cache
         group = None if cache is None else cache.load(name)
         if group is None:
             decoded = self._decode(number, index)
@@ -221,6 +225,11 @@ class PackedSource:
         while self._held > self._memory and len(self._groups) > 1:
             self._held -= self._groups.popitem(last=False)[1].size
         return group
+
+    def _name(self, number: int, index: int) -> str:
+        """Of a decoded group: everything that it depends on."""
+        entry, layout = self._files[number].bin, self._layout
+        return f"{entry.path} {entry.sha256} {layout.length} {layout.vocab_size} {layout.pad_id} {index}"
 
     def _decode(self, number: int, index: int) -> DecodedGroup:
         layout, url = self._layout, self._store.url(self._files[number].bin.path)

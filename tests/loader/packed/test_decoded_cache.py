@@ -143,6 +143,20 @@ def test_a_disk_that_fails(
     assert folder_files(tmp_path) == {}
 
 
+def test_damage_that_stays(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder where nothing can be removed, a damaged file is never trusted, however often it is looked at."""
+    expected = batches(corpus, tmp_path)
+    for path in tmp_path.rglob("*.rows"):
+        path.write_bytes(flip(200)(path.read_bytes()))
+
+    def refuse(*args: Any, **options: Any) -> None:
+        raise PermissionError(errno.EPERM, "no")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    for memory_bytes in (0, 1 << 30):
+        assert batches(corpus, tmp_path, memory_bytes=memory_bytes) == expected
+
+
 def test_a_folder_that_cannot_be_made(corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "file").touch()
     assert batches(corpus, tmp_path / "file/cache") == batches(corpus, None)

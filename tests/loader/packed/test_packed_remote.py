@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader import PackedStream
+from refinery.loader import DecodedParams, PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.remote.blocks import RemoteParams
@@ -175,6 +175,17 @@ def test_a_damaged_cache(server: RangeServer, sound: Any, tmp_path: Path) -> Non
     with packed(server.url, tmp_path) as batches:
         assert digests(batches) == sound
         assert batches._counters.repairs > 0
+
+
+def test_decoded_on_disk(server: RangeServer, sound: Any, tmp_path: Path) -> None:
+    """What is decoded there is not fetched again, nor announced: footers alone."""
+    decoded = DecodedParams(tmp_path / "decoded", memory_bytes=0)
+    with packed(server.url, tmp_path / "one", decoded=decoded) as batches:
+        assert digests(batches) == sound
+    before = requested(server)
+    with packed(server.url, tmp_path / "two", decoded=decoded) as batches:
+        assert digests(batches) == sound
+    assert requested(server) - before < len(server.files[WEB])
 
 
 @pytest.mark.parametrize("when", ["footers", "rows"])
