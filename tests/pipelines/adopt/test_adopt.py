@@ -258,6 +258,13 @@ def test_other_commands(tmp_path: Path, tokenizer: Path, capsys: pytest.CaptureF
     assert execute(["inspect", prefix, "--json"]) == 0
     assert execute(["trace", prefix, "--url", "https://example.org"]) == 2
     assert "was adopted from files without provenance" in capsys.readouterr().err
+    for format_ in ("jsonl", "torch"):
+        assert execute(["export", prefix, "--format", format_, "--output", prefix + "-x", "--workers", "0"]) == 2
+        assert "an adopted corpus: where its documents come from" in capsys.readouterr().err
+    assert not (tmp_path / "data-x").exists()
+    assert execute(["blend", prefix]) == 0
+    assert capsys.readouterr().out.split()[1].endswith("data/web")
+    assert execute(["shards", prefix, "--node", "a"]) == 0
     with pytest.raises(FormatError, match="no provenance"):
         next(Corpus(prefix).shards()).provenance()
 
