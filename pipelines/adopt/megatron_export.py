@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import IndexedWriter
+from refinery.loader.format.indexed import IndexedWriter, dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, parse_manifest, shard_name, unseal
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.packed.packed_files import parquet
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
@@ -26,6 +27,8 @@ from refinery.pipelines.adopt.rejoin_rows import PROVENANCE, write_shard
 from refinery.pipelines.checks.file_checks import check_file
 from refinery.pipelines.checks.verify_export import file_entry
 from refinery.pipelines.export.options import KIND
+from refinery.transforms.core.resources import read_resource
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
 BATCH_ROWS = 1024
 ORIGIN = "provenance"  # folder of the rows that say where documents come from
@@ -34,12 +37,20 @@ Place = tuple[str, str, int, int]  # split, domain, index, count
 Made = Iterator[tuple[Place, Callable[[Path], dict[str, Path]]]]
 
 
-def export_megatron(prefix: str, output: str, say: Callable[[str], None] = print) -> Manifest:
+def export_megatron(
+    prefix: str,
+    output: str,
+    say: Callable[[str], None] = print,
+    tokenizer: str = "",
+    absent: tuple[bool, bool] = (False, False),
+) -> Manifest:
     """Write the shards of a corpus' packed rows, or of an export of documents, to `output`, and return the manifest.
 
-    Raises ValueError for anything else, FormatError for Parquet that is damaged, documents that are not all there, and
-    tokens that are not those of the manifest. Called again after a crash, it writes the same bytes. Memory: a row
-    group, 300 bytes for each document of a shard; disk: three times the largest shard.
+    tokenizer: of Parquet files of another tool, which have no manifest: a shard for each, its documents in their order.
+    absent: whether these have no BOS, no EOS. Raises ValueError for anything else, FormatError for Parquet that is
+    damaged, documents that are not all there, and tokens that are not those of the manifest. Called again after a
+    crash, it writes the same bytes. Memory: a row group, 300 bytes for each document of a shard; disk: three times the
+    largest shard.
     """
     root, target = place_of(prefix), place_of(output)
     if target.startswith(f"{root}/") or target == root:
@@ -47,16 +58,19 @@ def export_megatron(prefix: str, output: str, say: Callable[[str], None] = print
     store, out = open_store(root), open_store(target)
     if out.size(MANIFEST) is not None:
         raise ValueError(f"--output: {output} given, which holds {MANIFEST} already")
-    try:
-        data = store.read(MANIFEST)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FormatError(f"{prefix}: {MANIFEST} is missing: no finished corpus or export") from None
-    payload = unseal(data, store.url(MANIFEST))
-    if payload.get("kind") == KIND:
-        known, made = _documents(store, payload)
+    has_manifest = store.size(MANIFEST) is not None
+    if has_manifest == bool(tokenizer):
+        needs = (
+            "it has a tokenizer of its own" if has_manifest else "--tokenizer FILE is needed for other Parquet files"
+        )
+        raise ValueError(f"{prefix}: {MANIFEST} is {'there' if has_manifest else 'missing'}: {needs}")
+    if tokenizer:
+        known, made = _foreign(store, tokenizer, absent, target.rpartition("/")[2])
     else:
-        manifest = parse_manifest(data, store.url(MANIFEST))
-        known, made = _packed_rows(store, manifest)
+        data, what = store.read(MANIFEST), store.url(MANIFEST)
+        payload = unseal(data, what)
+        is_export = payload.get("kind") == KIND
+        known, made = _documents(store, payload) if is_export else _packed_rows(store, parse_manifest(data, what))
     pairs: list[Pair] = []
     extra: list[dict[str, Any]] = []
     for place, write in made:
@@ -102,52 +116,97 @@ def _documents(store: Store, payload: Mapping[str, Any]) -> tuple[Known, Made]:
     for file in payload["files"]:
         for failure in check_file(store, file_entry(file, MANIFEST)):
             raise FormatError(failure)
-    dtype = np.dtype(payload["dtype"])
+    dtype, vocab_size = np.dtype(payload["dtype"]), int(own["vocab_size"])
 
     def made() -> Made:
         for shard in payload["shards"]:
             place = shard["split"], shard["domain"], shard["index"], shard["count"]
-            yield place, partial(_write_documents, store, shard, dtype)
+            yield place, partial(_write_documents, store, shard, dtype, vocab_size)
 
     name = str(payload["corpus"]["name"])
     return Known(own["path"], store.read(own["path"]), own["bos_id"], own["eos_id"], name), made()
 
 
-def _write_documents(store: Store, shard: Mapping[str, Any], dtype: np.dtype[Any], folder: Path) -> dict[str, Path]:
+def _foreign(store: Store, tokenizer: str, absent: tuple[bool, bool], name: str) -> tuple[Known, Made]:
+    """Files of documents that another tool wrote: nothing of them is known but what is in them."""
+    data = read_resource(tokenizer)
+    found = load_tokenizer_bytes(data, tokenizer)
+    paths = [path for path in store.list() if path.endswith(".parquet")]
+    if not paths:
+        raise ValueError(f"{store.root}: no .parquet files there")
+
+    def write(path: str, folder: Path) -> dict[str, Path]:
+        with store.open(path) as stream, parquet(stream, store.url(path)) as file:
+            return _convert(file, store.url(path), dtype_for(found.vocab_size), found.vocab_size, folder)
+
+    def made() -> Made:
+        for index, path in enumerate(paths):
+            yield ("train", "corpus", index, len(paths)), partial(write, path)
+
+    return Known(tokenizer, data, found.bos_id(), found.eos_id(), name, absent), made()
+
+
+def _write_documents(
+    store: Store, shard: Mapping[str, Any], dtype: np.dtype[Any], vocab_size: int, folder: Path
+) -> dict[str, Path]:
     """A file of exported documents as bin, idx and provenance in `folder`."""
     entry = file_entry(shard["file"], MANIFEST)
     for failure in check_file(store, entry):
         raise FormatError(failure)
+    url, expected = store.url(entry.path), shard["tokens_sha256"]
+    with store.open(entry.path) as stream, parquet(stream, url) as file:
+        paths = _convert(file, url, dtype, vocab_size, folder)
+    if (found := checksums(paths["bin"]).sha256) != expected:
+        raise FormatError(f"{url}: its tokens have sha256 {found}, {expected} expected from {MANIFEST}")
+    return paths
+
+
+def _convert(file: pq.ParquetFile, url: str, dtype: np.dtype[Any], vocab_size: int, folder: Path) -> dict[str, Path]:
+    """bin, idx and provenance of a file's documents. Raises FormatError for columns and ids that cannot be."""
     paths = {"bin": folder / "shard.bin", "idx": folder / "shard.idx", "origin": folder / "shard.parquet"}
-    offset = 0
+    schema = file.schema_arrow
+    kind = schema.field("input_ids").type if "input_ids" in schema.names else None
+    if kind is None or not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        raise FormatError(f"{url}: column input_ids: {kind or 'nothing'} found, a list for each document expected")
+    if "doc_ids" in schema.names:
+        raise FormatError(
+            f"{url}: packed rows without a manifest: whether documents that were cut are whole is not known"
+        )
+    names = [name for name in ("id", "source") if name in schema.names and pa.types.is_string(schema.field(name).type)]
+    offset = row = 0
     with (
-        store.open(entry.path) as stream,
-        pq.ParquetFile(stream, page_checksum_verification=True) as file,
         IndexedWriter(paths["bin"], dtype) as out,
         pq.ParquetWriter(paths["origin"], PROVENANCE, **PARQUET) as origin,
     ):
-        names = [name for name in ("id", "source", "input_ids") if name in file.schema_arrow.names]
-        for batch in file.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
+        for batch in file.iter_batches(BATCH_ROWS, columns=[*names, "input_ids"], use_threads=False):
             column = batch.column("input_ids")
+            values = column.flatten()
+            if column.null_count or values.null_count or not pa.types.is_integer(values.type):
+                raise FormatError(f"{url}: input_ids of rows {row} to {row + len(batch) - 1}: nulls, or no integers")
+            tokens = values.to_numpy(zero_copy_only=False)
+            if len(tokens) and not 0 <= int(tokens.min()) <= int(tokens.max()) < vocab_size:
+                where, ids = f"{row} to {row + len(batch) - 1}", f"{tokens.min()} to {tokens.max()}"
+                raise FormatError(f"{url}: input_ids of rows {where}: {ids} found, 0 to {vocab_size - 1} expected")
             lengths = column.value_lengths().to_numpy(zero_copy_only=False)
             places = np.cumsum([0, *lengths.tolist()])
-            values = column.flatten().to_numpy(zero_copy_only=False)
             for start, stop in zip(places[:-1].tolist(), places[1:].tolist(), strict=True):
-                out.add(values[start:stop].astype(dtype))
-            count = len(batch)
-            known = {name: batch.column(name).to_pylist() for name in names if name != "input_ids"}
-            rows = {
-                "id": [bytes.fromhex(id_) for id_ in known["id"]] if "id" in known else [bytes(16)] * count,
-                "source": known.get("source", [""] * count),
+                out.add(tokens[start:stop].astype(dtype))
+            known = {name: batch.column(name).to_pylist() for name in names}
+            table = {
+                "id": [_id(id_) for id_ in known.get("id", [""] * len(batch))],
+                "source": [source or "" for source in known.get("source", [""] * len(batch))],
                 "token_offset": (offset + places[:-1]).astype(np.int64),
                 "token_count": np.asarray(lengths, np.int64),
             }
-            origin.write_table(pa.table(rows, schema=PROVENANCE))
-            offset += int(places[-1])
-    found = checksums(paths["bin"]).sha256
-    if found != shard["tokens_sha256"]:
-        expected = shard["tokens_sha256"]
-        raise FormatError(
-            f"{store.url(entry.path)}: its tokens have sha256 {found}, {expected} expected from {MANIFEST}"
-        )
+            origin.write_table(pa.table(table, schema=PROVENANCE))
+            offset, row = offset + int(places[-1]), row + len(batch)
     return paths
+
+
+def _id(text: str | None) -> bytes:
+    """Zeros for what is no id of a document."""
+    try:
+        found = bytes.fromhex(text or "")
+    except ValueError:
+        return bytes(16)
+    return found if len(found) == 16 else bytes(16)

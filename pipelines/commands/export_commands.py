@@ -57,6 +57,11 @@ def add_export_commands(commands: Any) -> None:
     export.add_argument(
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
+    export.add_argument("--tokenizer", default="", metavar="FILE", help="megatron: of Parquet that has no manifest")
+    for key, where in (("bos", "begins"), ("eos", "ends")):
+        export.add_argument(
+            f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
+        )
     add_runner_arguments(export)
     export.set_defaults(run=run_export)
 
@@ -107,6 +112,8 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Export, and say what is there now."""
     if args.format == MEGATRON:
         return _export_megatron(args, flags)
+    if given := [name for name in ("tokenizer", "no_bos", "no_eos") if getattr(args, name)]:
+        raise ValueError(f"--{given[0].replace('_', '-')}: given with --format {args.format}, it is for {MEGATRON}")
     from refinery.pipelines.export.export import export_corpus
     from refinery.pipelines.runners.runner import Runner, launch_flags
 
@@ -141,7 +148,10 @@ def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> int:
     ]
     if names:
         raise ValueError(f"--{names[0].replace('_', '-')}: given with --to {MEGATRON}, it is for other formats")
-    found = export_megatron(args.prefix, args.output, say)
+    absent = args.no_bos, args.no_eos
+    if any(absent) and not args.tokenizer:
+        raise ValueError("--no-bos, --no-eos: given without --tokenizer; a manifest says what documents have")
+    found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
     say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
     return 0

@@ -8,13 +8,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader import Corpus
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.adopt.megatron_export import export_megatron
 from refinery.pipelines.adopt.verify_adopted import verify_adopted
 from refinery.pipelines.commands.command_line import execute
-from tests.corpus_factory import TEXTS, build_corpus, edit_manifest
+from tests.corpus_factory import BOS, EOS, TEXTS, build_corpus, edit_manifest, tokenizer_json
 from tests.fake_gcs import fake_gcs
 from tests.packed_factory import add_packed_rows, rewrite_packed
 from tests.pipelines.export.exporting import export
@@ -172,3 +173,72 @@ def test_edited_seed(own: Path, tmp_path: Path) -> None:
     edit_manifest(own, lambda payload: payload["recipe"]["shards"].update(seed=77))
     with pytest.raises(FormatError, match="they cannot be put together again"):
         exported(own, tmp_path / "out")
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path) -> str:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(tokenizer_json())
+    return str(path)
+
+
+def test_parquet_of_other_tools(tmp_path: Path, tokenizer: str) -> None:
+    """A shard for each file, with the tokens of its rows; ids and sources where they are there."""
+    (tmp_path / "in").mkdir()
+    documents = [[[BOS, 1, 2, EOS], [BOS, EOS]], [[BOS, 7, EOS]]]
+    id_ = "ab" * 16
+    pq.write_table(
+        pa.table({"input_ids": documents[0], "id": [id_, "x"], "source": ["a", None]}), tmp_path / "in/1.parquet"
+    )
+    pq.write_table(pa.table({"input_ids": documents[1], "id": [5]}), tmp_path / "in/2.parquet")
+    export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)
+    found = [[shard[i].tolist() for i in range(len(shard))] for shard in Corpus(str(tmp_path / "out")).shards()]
+    assert found == documents
+    origin = pq.read_table(tmp_path / "out/provenance/train/corpus/shard-00000-of-00002.parquet").to_pylist()
+    assert [(row["id"].hex(), row["source"], row["token_count"]) for row in origin] == [
+        (id_, "a", 4),
+        ("00" * 16, "", 2),
+    ]
+    assert verify_adopted(str(tmp_path / "out")).failures == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"text": ["a"]}, "column input_ids: nothing found"),
+        ({"input_ids": [5]}, "column input_ids: int64 found"),
+        ({"input_ids": [["a"]]}, "nulls, or no integers"),
+        ({"input_ids": [[BOS, None]]}, "nulls, or no integers"),
+        ({"input_ids": [None, [BOS]]}, "nulls, or no integers"),
+        ({"input_ids": [[BOS, 70_000, EOS]]}, "256 to 70000 found, 0 to 257 expected"),
+        ({"input_ids": [[BOS, -1, EOS]]}, "-1 to 257 found, 0 to 257 expected"),
+        ({"input_ids": [[BOS, 1, EOS]], "doc_ids": [[0, 0, 0]]}, "packed rows without a manifest"),
+        ({"input_ids": [[1, EOS]]}, "0 of 1 documents begin with BOS"),
+    ],
+)
+def test_wrong_parquet(tmp_path: Path, tokenizer: str, columns: dict[str, Any], message: str) -> None:
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(columns), tmp_path / "in/1.parquet")
+    with pytest.raises(FormatError, match=message):
+        export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)
+    assert not (tmp_path / "out" / MANIFEST).exists()
+
+
+def test_tokenizers(corpus: Path, tmp_path: Path, tokenizer: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Needed where there is no manifest, and there alone."""
+    (tmp_path / "in").mkdir()
+    with pytest.raises(ValueError, match=r"manifest\.json is missing: --tokenizer FILE is needed"):
+        exported(tmp_path / "in", tmp_path / "out")
+    with pytest.raises(ValueError, match=r"manifest\.json is there: it has a tokenizer of its own"):
+        export_megatron(str(corpus), str(tmp_path / "out"), quiet, tokenizer)
+    with pytest.raises(ValueError, match=r"no \.parquet files there"):
+        export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)
+    (tmp_path / "in/1.parquet").write_bytes(b"PAR1 no PAR1")
+    with pytest.raises(FormatError, match="not a readable Parquet file"):
+        export_megatron(str(tmp_path / "in"), str(tmp_path / "out"), quiet, tokenizer)
+    pq.write_table(pa.table({"input_ids": [[1, EOS]]}), tmp_path / "in/1.parquet")
+    words = ["export", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
+    assert execute([*words, "--to", "megatron", "--tokenizer", tokenizer, "--no-bos"]) == 0
+    assert execute([*words, "--to", "jsonl", "--tokenizer", tokenizer]) == 2
+    assert execute([*words, "--to", "megatron", "--no-eos"]) == 2
+    assert "given without --tokenizer" in capsys.readouterr().err
