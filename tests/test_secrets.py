@@ -50,6 +50,7 @@ HARMLESS = {
     ("tests/transforms/filter/test_secrets.py", "Secret Keyword"): 2,
     ("tests/transforms/remote/test_hub.py", "Secret Keyword"): 1,
     ("tests/transforms/remote/test_web.py", "Basic Auth Credentials"): 1,
+    ("tests/transforms/pack/test_column_files.py", "Hex High Entropy String"): 1,
     ("tests/transforms/tokenize/test_published.py", "Hex High Entropy String"): 1,
     ("transforms/core/hub_file.py", "Secret Keyword"): 1,
     ("transforms/filter/pii.py", "Secret Keyword"): 1,

@@ -4,7 +4,7 @@ A row is [BOS document EOS BOS document EOS … padding]. docs/format.md describ
 place that says what makes a row valid.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +25,7 @@ GROUP_TOKENS = 1 << 22  # most places of a row group: 1,024 rows of 4,096, fewer
 FILE_DOCUMENTS = 50_000  # most documents (parts of split ones) of a file, but for a single row that has more
 MAX_LENGTH = 1 << 20
 NO_DOCUMENT = -1  # doc_ids of padding
-UNKNOWN = -1  # every structure column where it is missing, and in padding
+UNKNOWN = -1  # every structure column where it is missing, and in BOS, EOS and padding
 
 INT32 = np.dtype(np.int32)
 PLACES: Mapping[str, np.dtype[Any]] = {
@@ -36,6 +36,18 @@ PLACES: Mapping[str, np.dtype[Any]] = {
 }
 COUNTS = ("valid_token_count", "num_docs", "slack_tokens")
 REQUIRED = (*PLACES, *COUNTS)
+# What most of a chunk is (docs/code-lane.md); `chunk_kind` is the place in this list.
+CHUNK_KINDS = (
+    "FUNC_BODY",
+    "CLASS_DECL",
+    "TYPEDEF",
+    "NAMESPACE",
+    "FUNC_SIGNATURE",
+    "CLASS_MEMBER",
+    "PREAMBLE",
+    "COMMENT",
+    "OTHER",
+)
 # One value for each token, of lanes that know them (refinery.transforms of the code lane).
 STRUCTURE: Mapping[str, np.dtype[Any]] = {
     "chunk_kind": np.dtype(np.int8),
@@ -44,6 +56,9 @@ STRUCTURE: Mapping[str, np.dtype[Any]] = {
     "char_start": INT32,
     "char_end": INT32,
 }
+
+PLACED = ("char_start", "char_end")
+DELTAS = "DELTA_BINARY_PACKED"  # of places in a text, which differ little from one token to the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +162,14 @@ class PackedWriter:
         self.layout = layout
         self.schema = packed_schema(layout)
         # A value a token is all but random, or the same for thousands: dictionaries help where they are few.
-        names = ["document_sources.list.element", "chunk_kind.list.element"]
-        self._file = pq.ParquetWriter(path, self.schema, **PARQUET, use_dictionary=names)
+        names = ["document_sources", "chunk_kind", "nesting_depth", "chunk_id"]
+        self._file = pq.ParquetWriter(
+            path,
+            self.schema,
+            **PARQUET,
+            use_dictionary=[f"{name}.list.element" for name in names],
+            column_encoding={f"{name}.list.element": DELTAS for name in layout.structure if name in PLACED} or None,
+        )
 
     def write(
         self,
@@ -264,6 +285,7 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
     - Documents numbered from 0 without gaps, each beginning with BOS, which is nowhere else: num_docs == count(BOS).
     - Ids from 0 to below the vocabulary size, in input_ids and target_ids.
     - Loss only where the next place belongs to the same document, and target_ids is what stands there.
+    - Structure columns, where there are any: see `_check_structure`.
     """
     n, length = len(rows), layout.length
 
@@ -307,3 +329,47 @@ def check_rows(rows: PackedRows, layout: PackedFormat, what: str, first: int = 0
     expect(~loss[:, :-1] | same, "loss_mask: false expected at a document's end and in padding")
     expect(~loss[:, :-1] | (rows.target_ids[:, :-1] == rows.input_ids[:, 1:]), "target_ids: the next of input_ids "
            "expected where there is loss")  # fmt: skip
+    _check_structure(rows, inside, bos, same, expect)
+
+
+def _check_structure(
+    rows: PackedRows,
+    inside: npt.NDArray[np.bool_],
+    bos: npt.NDArray[np.bool_],
+    same: npt.NDArray[np.bool_],
+    expect: Callable[..., None],
+) -> None:
+    """The rules of structure columns. inside, bos [n, L]: tokens, BOS; same [n, L - 1]: as in `check_rows`.
+
+    - All columns of a place are known, or none; those of BOS and padding are not.
+    - A document (a piece of one) has them from its BOS on, but for its last token, which may be EOS, or nowhere.
+    - Kinds are those of CHUNK_KINDS; chunks and places never go back inside a document, kind and depth change with the
+      chunk alone, and a token ends behind its start.
+    """
+    columns = rows.structure
+    if not columns:
+        return
+    first, values = next(iter(columns.items()))
+    known = values != UNKNOWN
+    for name, values in columns.items():
+        most = len(CHUNK_KINDS) - 1 if name == "chunk_kind" else np.iinfo(STRUCTURE[name]).max
+        expect((values >= UNKNOWN) & (values <= most), f"{name}: {UNKNOWN} to {most} expected", values)
+        expect((values != UNKNOWN) == known, f"{name}: known where {first} is, and nowhere else, expected", values)
+    expect(~known | (inside & ~bos), f"{first}: {UNKNOWN} expected in BOS and in padding")
+    last = np.ones_like(known)
+    last[:, :-1] = ~same  # of its document
+    begins = known[:, :-1] | ~known[:, 1:] | bos[:, :-1]
+    ends = ~known[:, :-1] | known[:, 1:] | last[:, 1:]
+    expect(~same | (begins & ends), f"{first}: known in all of a document or nowhere expected")
+    both = same & known[:, 1:] & known[:, :-1]
+    for name in ("chunk_id", *PLACED):
+        if name in columns:
+            expect(~both | (np.diff(columns[name], axis=1) >= 0), f"{name}: it goes back, the same or more expected")
+    if "chunk_id" in columns:
+        both &= np.diff(columns["chunk_id"], axis=1) == 0
+        for name in ("chunk_kind", "nesting_depth"):
+            if name in columns:
+                expect(~both | (np.diff(columns[name], axis=1) == 0), f"{name}: it changes inside a chunk")
+    if all(name in columns for name in PLACED):
+        starts, ends = (columns[name] for name in PLACED)
+        expect(starts <= ends, "char_end: char_start or more expected", ends)

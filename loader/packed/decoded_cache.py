@@ -12,7 +12,8 @@ import logging
 import mmap
 import os
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.remote.cache import default_folder
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import LocalStore, StorageConflict
 from refinery.loader.stream.arrays import I64
 
 _MAGIC = b"RFROWS01"  # another layout or another meaning of the arrays: another number
-_HEADER = struct.Struct("<8s32sqqqqqI")  # magic, key, rows, places, bytes of a token, documents, has loss, CRC-32C
+_HEADER = struct.Struct("<8s32sqqqqqI")  # magic, key, rows, places, bytes of a token, documents, further, CRC-32C
 _ALIGN = 64
 _SUFFIX = ".rows"
 
@@ -55,19 +57,28 @@ class DecodedParams:
 @dataclass(frozen=True, slots=True)
 class DecodedGroup:
     """A row group: tokens [n, S + 1], documents' starts, row by row, from starts[bounds[i]] to bounds[i + 1], valid
-    tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None."""
+    tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None; columns: [n, S] by name, of those
+    that were asked for and are in the file."""
 
     tokens: npt.NDArray[Any]
     starts: I64
     bounds: I64
     valid: I64
     loss: npt.NDArray[np.bool_] | None
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def further(self) -> int:
+        """Which arrays of places it has: a bit for the loss, then for each of STRUCTURE."""
+        names = [name for name in STRUCTURE if name in self.columns]
+        return int(self.loss is not None) | sum(2 << list(STRUCTURE).index(name) for name in names)
 
     @property
     def arrays(self) -> list[npt.NDArray[Any]]:
         """In the order of the file."""
         loss = [] if self.loss is None else [self.loss]
-        return [self.tokens, self.starts, self.bounds, self.valid, *loss]
+        columns = [self.columns[name] for name in STRUCTURE if name in self.columns]
+        return [self.tokens, self.starts, self.bounds, self.valid, *loss, *columns]
 
     @property
     def size(self) -> int:
@@ -177,7 +188,7 @@ def _key(name: str) -> bytes:
 
 def _bytes(group: DecodedGroup, key: bytes) -> bytes:
     n, places = group.tokens.shape
-    facts = (n, places, group.tokens.dtype.itemsize, len(group.starts), int(group.loss is not None))
+    facts = (n, places, group.tokens.dtype.itemsize, len(group.starts), group.further)
     pieces = [bytes(_HEADER.size)]
     position = _HEADER.size
     for array in group.arrays:
@@ -192,7 +203,7 @@ def _bytes(group: DecodedGroup, key: bytes) -> bytes:
 
 def _parse(mapped: mmap.mmap, key: bytes, is_verified: bool) -> DecodedGroup | None:
     """The group in a file, None if it is not one, not of this key, or damaged. Cost: a checksum of all."""
-    magic, found, n, places, itemsize, documents, has_loss, crc = _HEADER.unpack_from(mapped)
+    magic, found, n, places, itemsize, documents, further, crc = _HEADER.unpack_from(mapped)
     if (magic, found) != (_MAGIC, key) or itemsize not in (2, 4) or min(n, places, documents) < 0:
         return None
     head = bytearray(mapped[: _HEADER.size])
@@ -200,12 +211,14 @@ def _parse(mapped: mmap.mmap, key: bytes, is_verified: bool) -> DecodedGroup | N
     view = np.frombuffer(mapped, np.uint8)
     if not is_verified and google_crc32c.extend(google_crc32c.value(bytes(head)), view[_HEADER.size :]) != crc:
         return None
+    names = [name for bit, name in enumerate(STRUCTURE) if further & 2 << bit]
     shapes: list[tuple[Any, tuple[int, ...]]] = [
         (np.uint16 if itemsize == 2 else np.int32, (n, places)),
         (np.int64, (documents,)),
         (np.int64, (n + 1,)),
         (np.int64, (n,)),
-        *([(np.bool_, (n, places - 1))] if has_loss else []),
+        *([(np.bool_, (n, places - 1))] if further & 1 else []),
+        *((STRUCTURE[name], (n, places - 1)) for name in names),
     ]
     arrays: list[Any] = []
     position = _HEADER.size
@@ -217,5 +230,6 @@ def _parse(mapped: mmap.mmap, key: bytes, is_verified: bool) -> DecodedGroup | N
             return None
         arrays.append(np.frombuffer(mapped, dtype, count, position).reshape(shape))
         position += size
-    tokens, starts, bounds, valid, loss = (*arrays, None)[:5]
-    return DecodedGroup(tokens, starts, bounds, valid, loss)
+    tokens, starts, bounds, valid, *others = arrays
+    loss = others.pop(0) if further & 1 else None
+    return DecodedGroup(tokens, starts, bounds, valid, loss, dict(zip(names, others, strict=True)))

@@ -36,8 +36,10 @@ class PackedAssembler(Assembler):
             tokens = np.empty(self._shape, np.int64)
             tokens[files[i] < 0] = self._params.pad_id
             starts, counts, valid, loss = self._packed.read(files[i].tolist(), places[i].tolist(), tokens)
+            columns = self._packed.read_columns(files[i].tolist(), places[i].tolist())
             arrived = time.perf_counter_ns()
             batch = masks.fill(tokens, starts, counts, valid, self._masks)
+            batch.update(columns)
             if loss is not None:
                 batch["labels"][~loss] = masks.IGNORE
                 if "loss_mask" in batch:

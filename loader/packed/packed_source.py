@@ -16,7 +16,14 @@ import numpy.typing as npt
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
-from refinery.loader.format.packed import PackedFormat, check_columns, parse_rows, row_columns
+from refinery.loader.format.packed import (
+    STRUCTURE,
+    UNKNOWN,
+    PackedFormat,
+    check_columns,
+    parse_rows,
+    row_columns,
+)
 from refinery.loader.native import rows as kernel
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
 from refinery.loader.packed.packed_files import check_counts, group_spans, open_files, parquet
@@ -54,7 +61,7 @@ class PackedSource:
     before it is parsed, each row by the contract when it is decoded, before any of its group is delivered. Raises
     FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
     1 GiB of decoded groups (DecodedParams) and one more; what was fetched is in the cache on disk (RemoteParams).
-    decoded: keep decoded groups on disk, too.
+    decoded: keep decoded groups on disk, too. columns: names of structure columns that `read_columns` gives.
     """
 
     def __init__(
@@ -63,11 +70,13 @@ class PackedSource:
         files: Sequence[RowFile],
         layout: PackedFormat,
         *,
+        columns: Sequence[str] = (),
         corpus: str = "",
         params: RemoteParams | None = None,
         counters: ReadCounters | None = None,
         decoded: DecodedParams | None = None,
     ) -> None:
+        self._columns = tuple(columns)
         self._store, self._files, self._layout = store, list(files), layout
         self._memory = (decoded or DecodedParams()).memory_bytes
         counters = counters or ReadCounters()
@@ -191,6 +200,17 @@ class PackedSource:
             for index in range(len(spans)):
                 self._group(number, index)
 
+    def read_columns(self, files: Sequence[int], rows: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
+        """The structure columns of the rows that `read` takes, [B, S] each; UNKNOWN where a file does not have one and
+        in rows of file -1."""
+        shape, per_group = (len(files), self._layout.length), self._layout.group_rows
+        found = {name: np.full(shape, UNKNOWN, STRUCTURE[name]) for name in self._columns}
+        for i, (number, row) in enumerate(zip(files, rows, strict=True)):
+            if number >= 0 and found:
+                for name, values in self._group(number, row // per_group).columns.items():
+                    found[name][i] = values[row % per_group]
+        return found
+
     def close(self) -> None:
         """Free the decoded groups. Later reads raise RuntimeError."""
         self._closed = True
@@ -229,7 +249,8 @@ class PackedSource:
     def _name(self, number: int, index: int) -> str:
         """Of a decoded group: everything that it depends on."""
         entry, layout = self._files[number].bin, self._layout
-        return f"{entry.path} {entry.sha256} {layout.length} {layout.vocab_size} {layout.pad_id} {index}"
+        shape = f"{layout.length} {layout.vocab_size} {layout.pad_id} {' '.join(self._columns)}"
+        return f"{entry.path} {entry.sha256} {shape} {index}"
 
     def _decode(self, number: int, index: int) -> DecodedGroup:
         layout, url = self._layout, self._store.url(self._files[number].bin.path)
@@ -246,4 +267,6 @@ class PackedSource:
         bounds = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
         valid = rows.valid_token_count.astype(np.int64)
         is_full = (rows.loss_mask.sum(axis=1) == valid - rows.num_docs).all()  # all but each document's last token
-        return DecodedGroup(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask)
+        columns = {name: rows.structure[name] for name in self._columns if name in rows.structure}
+        loss = None if is_full else rows.loss_mask
+        return DecodedGroup(tokens, starts.astype(np.int64), bounds, valid, loss, columns)

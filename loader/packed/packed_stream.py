@@ -6,12 +6,13 @@ for batch in stream:
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
@@ -27,6 +28,9 @@ _log = logging.getLogger("refinery.loader")
 class PackedStream(TokenStream):
     """A TokenStream of packed rows: each once an epoch, in an order that only the seed decides, resumable anywhere.
 
+    columns: names of structure columns (loader/format/packed.py, STRUCTURE) that every batch has under their names,
+    [batch_size, sequence_length] of the contract's types; -1 where a token or a whole file has none.
+
     Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
     length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
@@ -36,19 +40,24 @@ class PackedStream(TokenStream):
     `report` with `packing` of so many batches after each so many, 0 for never; None logs a line.
 
     Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
-    packed as they are); FormatError, before the first batch, for a file with
-    missing or wrong columns, and for a wrong row before any row of its row group is delivered.
+    packed as they are) and an unknown column; FormatError, before the first batch, for a file with missing or wrong
+    columns, and for a wrong row before any row of its row group is delivered.
     """
 
     def __init__(
         self,
         *args: Any,
+        columns: Sequence[str] = (),
         decoded: DecodedParams | None = None,
         check_first: bool = False,
         packing_every: int = 0,
         report: Callable[[dict[str, float]], None] | None = None,
         **options: Any,
     ) -> None:
+        self._columns = tuple(columns)
+        if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
+            given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
+            raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
         if packing_every < 0:
             raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
         self._decoded, self._every = decoded, packing_every
@@ -81,6 +90,7 @@ class PackedStream(TokenStream):
             self._store,
             self._shards,
             self._layout,
+            columns=self._columns,
             corpus=self.corpus,
             params=remote,
             counters=self._counters,

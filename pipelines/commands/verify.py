@@ -138,15 +138,15 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
 
         with _tokenizer(store, manifest, load, samples > 0, damaged) as (tokenizer, failures):
             yield from failures
-            read_back = partial(check_text, tokenizer, threading.Lock()) if tokenizer else None
+            lock = threading.Lock()
+            read_back = partial(check_text, tokenizer, lock) if tokenizer else None
 
             def check(facts: ShardFacts) -> list[str]:
                 rows = sample_rows(manifest.fingerprint, facts.shard.bin.path, facts.shard.documents, samples)
                 failures = collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
                 digests, facts.digests = facts.digests, None  # not kept for the other shards
-                packed = check_packed(
-                    store, manifest, facts.shard, facts.ids, digests, domain_sources(plan, facts.shard)
-                )
+                sources, sample = domain_sources(plan, facts.shard), (rows, tokenizer, lock)
+                packed = check_packed(store, manifest, facts.shard, facts.ids, digests, sources, facts.sizes, *sample)
                 return failures + collect(f"packed rows of {facts.shard.bin.path}", packed)
 
             every = [ShardFacts(shard) for shard in manifest.shards]

@@ -4,7 +4,8 @@ Rows and .bin have the same documents in another order and cut in pieces. So eac
 which every token adds what its place in the document makes of it; pieces add up to the same number, in any order.
 """
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
@@ -29,6 +30,8 @@ from refinery.loader.format.packed import (
 from refinery.loader.format.removals import column_ids
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.packed_columns import ColumnCheck
+from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 U64 = npt.NDArray[np.uint64]
 I64 = npt.NDArray[np.int64]
@@ -73,6 +76,7 @@ class _Pieces:
     starts: list[I64] = field(default_factory=list)
     tokens: list[I64] = field(default_factory=list)  # without a BOS that was put in
     sums: list[U64] = field(default_factory=list)
+    columns: ColumnCheck | None = None  # where there are columns of tokens
 
 
 def check_packed(
@@ -82,9 +86,14 @@ def check_packed(
     ids: U64 | None,
     digests: DocumentDigests | None,
     sources: set[str] | None,
+    sizes: I64 | None,
+    rows: Sequence[int],
+    tokenizer: Tokenizer | None,
+    lock: threading.Lock,
 ) -> Iterator[str]:
-    """Failures of the packed rows of one shard. ids [n, 2], digests: of the shard's documents, None where they could
-    not be read. sources: those that the shard may have, None where they are not known.
+    """Failures of the packed rows of one shard. ids [n, 2], digests, sizes (of texts): of the shard's documents, None
+    where they could not be read. sources: those that the shard may have, None where they are not known. rows: documents
+    whose columns are compared with what the tokenizer makes of their text; lock: of the tokenizer.
 
     Cost: one read, and two hashes of every token; memory of a row group and 80 bytes for each document.
     """
@@ -97,6 +106,9 @@ def check_packed(
     if not shard.packed and shard.documents:
         yield f"{shard.bin.path}: no packed rows found for {shard.documents} documents"
     pieces, good = _Pieces(), True
+    if layout.structure:
+        readable = ids is not None and tokenizer is not None and tokenizer.lossless
+        pieces.columns = ColumnCheck(_single(ids, rows) if readable and ids is not None else set())
     for part, entry in enumerate(shard.packed):
         name = packed_name(shard.split, shard.domain, (shard.index, shard.count), part)
         if entry.path != name:
@@ -107,7 +119,13 @@ def check_packed(
         yield from failures
         good = good and not failures
     if good and ids is not None and digests is not None and len(ids) == len(digests.sums):
-        yield from _check_documents(shard, ids, digests, pieces)
+        failures = list(_check_documents(shard, ids, digests, pieces))
+        yield from failures
+        if pieces.columns and sizes is not None and not failures:
+            yield from _check_columns(shard, ids, sizes, pieces)
+            if tokenizer is not None:
+                wrong = pieces.columns.check_sample(store, manifest, shard, tokenizer, lock)
+                yield from (f"{shard.bin.path}: packed rows of document {id_.hex()}: {said}" for id_, said in wrong)
 
 
 def _check_rows(
@@ -175,16 +193,38 @@ def _add_pieces(table: pa.Table, block: PackedRows, sources: set[str] | None, pi
     pieces.starts.append(starts)
     pieces.tokens.append(sizes - put_in)
     pieces.sums.append(np.add.reduceat(digests, firsts))
+    if pieces.columns:
+        pieces.columns.add(block, firsts, sizes, table["document_ids"].combine_chunks().flatten().to_pylist(), starts)
     return ""
+
+
+def _single(ids: U64, rows: Sequence[int]) -> set[bytes]:
+    """The ids of these documents, but for those that others have, too."""
+    chosen = [ids[row] for row in rows if row < len(ids)]
+    return {id_.tobytes() for id_ in chosen if (ids == id_).all(axis=1).sum() == 1}
+
+
+def _check_columns(shard: ShardEntry, ids: U64, sizes: I64, pieces: _Pieces) -> Iterator[str]:
+    names, own, other = _owners(ids, pieces)
+    most = np.zeros(len(names), np.int64)
+    np.maximum.at(most, own, sizes)
+    if pieces.columns and len(other):
+        starts, tokens = np.concatenate(pieces.starts), np.concatenate(pieces.tokens)
+        for document, said in pieces.columns.check_ends(other, starts, tokens, most):
+            yield f"{shard.bin.path}: packed rows of document {names[document].tobytes().hex()}: {said}"
+
+
+def _owners(ids: U64, pieces: _Pieces) -> tuple[Any, I64, I64]:
+    """All ids, each once, and the place among them of each document and of each piece."""
+    theirs = np.concatenate([np.empty((0, 16), np.uint8), *pieces.ids])
+    both = np.concatenate([np.ascontiguousarray(ids).view(np.uint8).reshape(-1, 16), theirs]).view("V16").reshape(-1)
+    names, owners = np.unique(both, return_inverse=True)
+    return names, owners[: len(ids)], owners[len(ids) :]
 
 
 def _check_documents(shard: ShardEntry, ids: U64, digests: DocumentDigests, pieces: _Pieces) -> Iterator[str]:
     """The pieces are the shard's documents. Equal ids (copies kept by recipe) count together."""
-    empty = np.empty((0, 16), np.uint8)
-    theirs = np.concatenate([empty, *pieces.ids])
-    both = np.concatenate([np.ascontiguousarray(ids).view(np.uint8).reshape(-1, 16), theirs]).view("V16").reshape(-1)
-    names, owners = np.unique(both, return_inverse=True)
-    own, other = owners[: len(ids)], owners[len(ids) :]
+    names, own, other = _owners(ids, pieces)
     starts = np.concatenate([np.empty(0, np.int64), *pieces.starts])
     tokens = np.concatenate([np.empty(0, np.int64), *pieces.tokens])
     added = np.concatenate([np.empty(0, np.uint64), *pieces.sums])

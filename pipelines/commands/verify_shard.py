@@ -39,14 +39,15 @@ INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two 
 class ShardFacts:
     """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
 
-    ids: [documents, 2], the halves of each id. documents, tokens: counted, not taken from the manifest. sources: tokens
-    of each, by provenance. addresses: of `row_addresses`, where the recipe keeps one document of each. digests: of the
-    documents, where there are packed rows to compare them with.
+    ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
+    counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
+    the recipe keeps one document of each. digests: of the documents, where there are packed rows to compare them with.
     """
 
     shard: ShardEntry
     ids: Ids | None = None
     text_bytes: int | None = None
+    sizes: npt.NDArray[np.int64] | None = None
     documents: int = 0
     tokens: int = 0
     decoded: int = 0
@@ -252,7 +253,7 @@ def _check_provenance(
     text_bytes, offset, count = (raw[name].view(np.int64) for name in ("text_bytes", "token_offset", "token_count"))
     facts.documents = len(text_bytes)
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
-    facts.text_bytes = int(text_bytes.sum())
+    facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
     facts.sources = check.tokens
     facts.addresses = np.concatenate(check.addresses) if check.addresses else None
     if facts.documents != shard.documents:

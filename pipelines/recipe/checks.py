@@ -8,6 +8,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.pack.write_packed import packed_format
+from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
 
 
@@ -28,10 +29,19 @@ def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None
     """The format of the packed rows, where the recipe asks for them. Raises RecipeError if the tokenizer forbids it."""
     if recipe.packed is None:
         return None
+    columns = notes_chunks(recipe)
     try:
-        return packed_format(recipe.packed, tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id)
+        return packed_format(recipe.packed, tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id, columns)
     except ValueError as error:
         raise RecipeError(f"packed: {error}") from error
+
+
+def notes_chunks(recipe: Recipe) -> bool:
+    """Whether a stage notes the chunks of documents, so that their tokens have columns. One that makes documents of the
+    chunks (`emit: chunks`) notes none."""
+    active = ((stage, params) for phase in PHASES for stage, params in recipe.active(phase))
+    noting = (params for stage, params in active if any(note.name == CHUNKS for note in stage.notes))
+    return any(getattr(params, "emit", "file") == "file" for params in noting)
 
 
 def check_stage(stage: AnyStage, params: Any) -> None:

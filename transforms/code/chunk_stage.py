@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from refinery.transforms.code.chunks import Chunk, CountTokens, chunk_source
-from refinery.transforms.code.languages import KINDS, LIBRARIES, language_of
+from refinery.transforms.code.chunks import CountTokens, chunk_source
+from refinery.transforms.code.languages import LIBRARIES, language_of
 from refinery.transforms.core.document import Document, Scalar, document_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Note, Stage
+from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 
@@ -33,27 +34,6 @@ def load_counter(params: ChunkParams) -> CountTokens:
     return lambda texts: [len(ids) for ids in tokenizer.encode_batch(texts)]
 
 
-def write_chunks(chunks: tuple[Chunk, ...]) -> str:
-    """Chunks as the note `chunks`: "END:KIND:DEPTH" each, with a "*" behind whole ones, one space between.
-
-    >>> write_chunks((Chunk(0, 90, "FUNC_BODY", 1, True), Chunk(90, 95, "OTHER", 0, False)))
-    '90:FUNC_BODY:1* 95:OTHER:0'
-    """
-    return " ".join(f"{one.end}:{one.kind}:{one.depth}{'*' * one.whole}" for one in chunks)
-
-
-def read_chunks(note: str) -> tuple[Chunk, ...]:
-    """The chunks that `write_chunks` wrote. Raises ValueError for anything else."""
-    chunks: list[Chunk] = []
-    for word in note.split(" ") if note else ():
-        end, kind, depth = word.removesuffix("*").split(":")
-        start = chunks[-1].end if chunks else 0
-        if kind not in KINDS or int(end) <= start:
-            raise ValueError(f"chunks: {word!r} given, END:KIND:DEPTH with ascending ends is allowed")
-        chunks.append(Chunk(start, int(end), kind, int(depth), word.endswith("*")))
-    return tuple(chunks)
-
-
 def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> Iterator[Document]:
     """The file with its notes, or a document per chunk, with the chunk's own id and its place in the file.
 
@@ -63,7 +43,7 @@ def split_document(doc: Document, count: CountTokens, params: ChunkParams) -> It
     found = chunk_source(doc.text, language_of(path, doc.text), count, params.budget)
     meta: dict[str, Scalar] = dict(doc.meta) | {"chunk_borders": found.borders}
     if params.emit == "file":
-        yield replace(doc, meta=meta | {"chunks": write_chunks(found.chunks)})
+        yield replace(doc, meta=meta | {CHUNKS: write_chunks(found.chunks), CHUNKS_OF: text_hash(doc.text)})
         return
     for number, chunk in enumerate(found.chunks):
         text = doc.text[chunk.start : chunk.end]
@@ -83,7 +63,7 @@ def tokenizer_files(params: ChunkParams) -> tuple[str, ...]:
 
 CHUNK = Stage(
     name="chunk",
-    version=1,
+    version=2,
     summary="Cut source files at function and class borders into chunks of a number of tokens.",
     params=ChunkParams,
     judge=split_document,
@@ -93,7 +73,8 @@ CHUNK = Stage(
     hint="refinery train-tokenizer learns one",
     splits=True,
     notes=(
-        Note("chunks", str, "where the file may be cut: END:KIND:DEPTH each, * behind whole constructs"),
+        Note(CHUNKS, str, "where the file may be cut: END:KIND:DEPTH each, * behind whole constructs"),
+        Note(CHUNKS_OF, str, "hash of the text that `chunks` are of: the encoder believes them of no other"),
         Note(
             "chunk_borders", str, "`syntax`, or `braces` where the file has no grammar or does not parse", column=True
         ),

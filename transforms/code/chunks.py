@@ -19,6 +19,7 @@ import numpy.typing as npt
 from refinery.transforms.code.languages import COMMENT, KINDS, LANGUAGES, OTHER, PREAMBLE
 from refinery.transforms.code.parse import parse
 from refinery.transforms.code.units import BUCKET, SOFT, TreeUnits, Unit, brace_units, line_starts
+from refinery.transforms.tokenize.chunk_notes import Chunk
 
 MAX_ERROR_SHARE = 0.2  # of a file's bytes, beyond which its tree says less than its braces
 SYNTAX, BRACES = "syntax", "braces"
@@ -31,20 +32,6 @@ Int64 = npt.NDArray[np.int64]
 
 CountTokens = Callable[[Sequence[str]], Sequence[int]]
 """Tokens of each of some texts, each encoded alone."""
-
-
-class Chunk(NamedTuple):
-    """A piece of a text: characters start to end (exclusive).
-
-    kind: one of KINDS, the one of most of its characters; comments and the preamble count where there is nothing else.
-    depth: namespaces, classes and functions around its outermost part. whole: whether all its parts are complete.
-    """
-
-    start: int
-    end: int
-    kind: str
-    depth: int
-    whole: bool
 
 
 class Chunks(NamedTuple):

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from refinery.transforms.native import textclean
 
@@ -62,12 +63,12 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A stage's answer with what it found in the document: "group/name" each, no name twice.
+    """A stage's answer (what it emits, or a Drop) with what it found in the document: "group/name" each, no name twice.
 
     Every one is counted, by document and source; a Drop with a finding is always listed in rejects/.
     """
 
-    answer: Document | Drop
+    answer: Any
     found: tuple[str, ...]
 
     @property

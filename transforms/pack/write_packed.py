@@ -18,6 +18,7 @@ from refinery.loader.format.packed import (
     FILE_DOCUMENTS,
     GROUP_TOKENS,
     MAX_LENGTH,
+    STRUCTURE,
     PackedFormat,
     PackedWriter,
     packed_name,
@@ -29,8 +30,9 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.pack.build_rows import PackedDocuments, build_rows
 from refinery.transforms.pack.plan_rows import plan_rows
 
-# Of a row group while it is built and written: 69 bytes a place measured, for rows of 4,096 and of 65,536.
-PACKED_MEMORY = 72 * GROUP_TOKENS
+# Bytes a place of a row group while it is built and written: 69 measured, for rows of 4,096 and of 65,536; with columns
+# of tokens 103.
+PLACE_MEMORY, PLACE_MEMORY_WITH_COLUMNS = 72, 112
 
 
 class PackedParams(Params):
@@ -40,13 +42,25 @@ class PackedParams(Params):
     """tokens of a row; a longer document is cut to pieces that fit"""
 
 
-def packed_format(params: PackedParams, vocab_size: int, bos_id: int | None, eos_id: int | None) -> PackedFormat:
-    """What the rows of a corpus share. Raises ValueError where documents have no BOS, which is how rows are checked."""
+def packed_format(
+    params: PackedParams, vocab_size: int, bos_id: int | None, eos_id: int | None, columns: bool = False
+) -> PackedFormat:
+    """What the rows of a corpus share. columns: whether documents may have columns for their tokens.
+
+    Raises ValueError where documents have no BOS, which is how rows are checked.
+    """
     if bos_id is None:
         raise ValueError("packed rows given, tokenizer.bos must name the token that begins every document")
     if eos_id == bos_id:
         raise ValueError("packed rows given, tokenizer.bos and tokenizer.eos must be different tokens")
-    return PackedFormat(params.length, vocab_size, bos_id, padding_id(bos_id, eos_id))
+    return PackedFormat(
+        params.length, vocab_size, bos_id, padding_id(bos_id, eos_id), tuple(STRUCTURE) if columns else ()
+    )
+
+
+def packed_memory(layout: PackedFormat) -> int:
+    """Bytes that a worker needs for the rows of a shard, beside those of the shard."""
+    return (PLACE_MEMORY_WITH_COLUMNS if layout.structure else PLACE_MEMORY) * GROUP_TOKENS
 
 
 def write_packed(
@@ -55,7 +69,7 @@ def write_packed(
     """Each file in `folder` as it is finished, and its counts: rows, documents (with parts of cut ones) and tokens.
 
     orders: uint64 [documents], ascending: the corpus' order. The caller may remove a file before it takes the next.
-    Cost: the plan's, and that of Parquet; memory is PACKED_MEMORY and 60 bytes a document.
+    Cost: the plan's, and that of Parquet; memory is `packed_memory` and 60 bytes a document.
     """
     plan = plan_rows(documents.lengths, orders, layout.length, documents.borders)
     for part, (first, last) in enumerate(plan.files(FILE_DOCUMENTS)):

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from tokenizers import PreTokenizedString, Regex, pre_tokenizers
 
 from refinery.transforms.native import bpe
+from refinery.transforms.tokenize.token_spans import Spans, Spelling, spelt_spans
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, check_ids, first_known
 
 OTHER, LETTER, NUMBER, SPACE, UNSTABLE = 0, 1, 2, 3, 4
@@ -127,12 +128,12 @@ class ByteLevelTokenizer:
         self.lossless = normalize is None
 
     @cached_property
-    def _bytes(self) -> list[bytes]:
-        """The bytes of each id, made when the first text is decoded."""
+    def _spelling(self) -> Spelling:
+        """The bytes of each id, made when they are first asked for."""
         table = [b""] * self.vocab_size
         for token, id_ in self._names.items():
             table[id_] = b"" if id_ in self._special else token_bytes(token)
-        return table
+        return Spelling(table)
 
     def encode(self, text: str) -> Ids:
         """See `Tokenizer.encode`."""
@@ -145,9 +146,13 @@ class ByteLevelTokenizer:
         """`encode` of each text."""
         return [self.encode(text) for text in texts]
 
+    def spans(self, text: str, ids: Ids) -> Spans | None:
+        """See `Tokenizer.spans`."""
+        return spelt_spans(text, ids, self._spelling)
+
     def decode(self, ids: Sequence[int] | npt.NDArray[Any]) -> str:
         """See `Tokenizer.decode`."""
-        table = self._bytes
+        table = self._spelling.table
         return b"".join([table[id_] for id_ in check_ids(ids, self.vocab_size).tolist()]).decode("utf-8", "replace")
 
     def token_id(self, name: str) -> int | None:

@@ -4,7 +4,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -16,10 +16,12 @@ from apache_beam.coders.coders import FastCoder
 from pydantic import Field
 
 from refinery.loader.format.indexed import dtype_for
-from refinery.transforms.core.document import Document, Drop, Scalar, text_bytes
+from refinery.transforms.core.document import Document, Drop, Finding, Scalar, text_bytes
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.token_columns import Lost, token_columns
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 AUTO = "auto"
@@ -52,7 +54,7 @@ class TokenizerInfo(NamedTuple):
 class EncodedDocument:
     """A document as tokens: uint16 (vocabulary up to 65,500 ids) or int32, shape (tokens,), with BOS and EOS.
 
-    text_bytes: UTF-8 bytes of the text that was encoded.
+    text_bytes: UTF-8 bytes of the text that was encoded. columns: of the tokens, as `token_columns` makes them.
     """
 
     id: bytes
@@ -62,6 +64,7 @@ class EncodedDocument:
     origin: str
     text_bytes: int
     meta: Mapping[str, Scalar]
+    columns: bytes = b""
 
 
 class _EncodedImpl(coder_impl.StreamCoderImpl):
@@ -70,18 +73,20 @@ class _EncodedImpl(coder_impl.StreamCoderImpl):
         header |= {"id": doc.id.hex(), "meta": dict(doc.meta), "dtype": doc.tokens.dtype.str}
         stream.write(orjson.dumps(header, option=orjson.OPT_SORT_KEYS), True)
         stream.write(doc.tokens.tobytes(), True)
+        stream.write(doc.columns, True)
 
     def estimate_size(self, doc: EncodedDocument, nested: bool = False) -> int:
-        return int(doc.tokens.nbytes)
+        return int(doc.tokens.nbytes) + len(doc.columns)
 
     def decode_from_stream(self, stream: Any, nested: bool) -> EncodedDocument:
         header = orjson.loads(stream.read_all(True))
         tokens = np.frombuffer(stream.read_all(True), header.pop("dtype"))
-        return EncodedDocument(tokens=tokens, **header | {"id": bytes.fromhex(header["id"])})
+        columns = stream.read_all(True)
+        return EncodedDocument(tokens=tokens, columns=columns, **header | {"id": bytes.fromhex(header["id"])})
 
 
 class EncodedDocumentCoder(FastCoder):
-    """Deterministic coder of EncodedDocument: a JSON header, then the tokens' bytes."""
+    """Deterministic coder of EncodedDocument: a JSON header, the tokens' bytes, then their columns."""
 
     def _create_impl(self) -> Any:
         return _EncodedImpl()
@@ -137,8 +142,11 @@ def load_encoder(params: TokenizerParams) -> Encoder:
     return Encoder(load_tokenizer(params.path), bos, eos, dtype_for(info.vocab_size))
 
 
-def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop:
-    """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates."""
+def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop | Finding:
+    """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates.
+
+    A document with the note `chunks` also gets its columns, or a finding that says why it has none.
+    """
     ids = encoder.tokenizer.encode(doc.text)
     if not len(ids):
         return Drop("no-tokens")
@@ -147,7 +155,14 @@ def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) ->
     tokens[:start] = encoder.bos
     tokens[start : start + len(ids)] = ids
     tokens[start + len(ids) :] = encoder.eos
-    return EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), doc.meta)
+    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), doc.meta)
+    if CHUNKS not in doc.meta:
+        return encoded
+    try:
+        around = len(encoder.bos), len(encoder.eos)
+        return replace(encoded, columns=token_columns(doc.text, ids, doc.meta, encoder.tokenizer, around))
+    except Lost as lost:
+        return Finding(encoded, (str(lost),))
 
 
 def tokenizer_files(params: TokenizerParams) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 They run on the fast engine if equality is certain (see sentencepiece_engine), else on the library."""
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from refinery.transforms.tokenize.sentencepiece_engine import (
     fields,
     read_model,
 )
+from refinery.transforms.tokenize.token_spans import Spans, Spelling, offset_spans, spelt_spans
 from refinery.transforms.tokenize.tokenizer import Ids, check_ids
 
 
@@ -72,6 +74,42 @@ class SentencePieceTokenizer:
     def encode_batch(self, texts: Iterable[str]) -> list[Ids]:
         """`encode` of each text."""
         return [self.encode(text) for text in texts]
+
+    @cached_property
+    def _is_byte(self) -> npt.NDArray[np.bool_]:
+        """Whether each piece is a byte of a character, [pieces]."""
+        return np.array([self._model.is_byte(id_) for id_ in range(self.vocab_size)], np.bool_)
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        """The bytes of each piece, with spaces for U+2581; made when they are first asked for."""
+        model = self._model
+        names = (model.id_to_piece(id_) for id_ in range(self.vocab_size))
+        return Spelling(
+            [
+                bytes.fromhex(name[3:5])
+                if self._is_byte[id_]
+                else b""
+                if model.is_control(id_) or model.is_unknown(id_) or model.is_unused(id_)
+                else name.replace(SPACE, " ").encode()
+                for id_, name in enumerate(names)
+            ]
+        )
+
+    def spans(self, text: str, ids: Ids) -> Spans | None:
+        """See `Tokenizer.spans`. The library is asked where the model normalises; it has a character that is written in
+        bytes at the last of them, which is spread over all."""
+        found = spelt_spans(text, ids, self._spelling)
+        if found is not None:
+            return found
+        mapping = self._model.encode(text, return_type="offset_mapping")
+        found = offset_spans(text, ids, mapping["ids"], mapping["offsets"])
+        if found is None:
+            return None
+        last = np.arange(len(ids))
+        last[self._is_byte[ids] & (found.starts == found.ends)] = len(ids) - 1
+        last = np.minimum.accumulate(last[::-1])[::-1]
+        return Spans(found.starts, found.ends[last])
 
     def decode(self, ids: Sequence[int] | npt.NDArray[Any]) -> str:
         """See `Tokenizer.decode`."""

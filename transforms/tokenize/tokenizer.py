@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from refinery.transforms.tokenize.token_spans import Spans
+
 Ids = npt.NDArray[np.uint32]
 
 BOS_NAMES = ("<s>", "<|begin_of_text|>", "<|startoftext|>", "<|begin▁of▁sentence|>", "<bos>", "[BOS]", "[CLS]")
@@ -39,6 +41,10 @@ class Tokenizer(Protocol):
 
     def encode_batch(self, texts: Iterable[str]) -> list[Ids]:
         """`encode` of each text."""
+        ...
+
+    def spans(self, text: str, ids: Ids) -> Spans | None:
+        """The characters of each of the text's ids, as `encode` gave them; None where that cannot be proved."""
         ...
 
     def decode(self, ids: Sequence[int] | npt.NDArray[Any]) -> str:

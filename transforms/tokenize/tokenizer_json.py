@@ -4,19 +4,21 @@ import gc
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
+from tokenizers import Encoding, normalizers
 from tokenizers import Tokenizer as Library
-from tokenizers import normalizers
 
 from refinery.transforms.native import pieces
 from refinery.transforms.tokenize.byte_level_bpe import BATTERY, ByteLevelTokenizer, normalizer_steps, recognise
-from refinery.transforms.tokenize.character_bpe import REPLACE, character_engine
+from refinery.transforms.tokenize.character_bpe import BYTE_NAMES, REPLACE, character_engine
 from refinery.transforms.tokenize.merge_table import MergeTable, added_ids, merge_table, reduced
 from refinery.transforms.tokenize.sentencepiece_engine import SPACE, SPACES
+from refinery.transforms.tokenize.token_spans import Spans, Spelling, offset_spans, spelt_spans
 from refinery.transforms.tokenize.tokenizer import BOS_NAMES, EOS_NAMES, Ids, Tokenizer, check_ids, first_known
 
 NEVER = -1e6  # score of a unigram piece that must not win: any other path through a text is better
@@ -62,10 +64,28 @@ class HuggingFaceTokenizer:
         if self._fast is not None and not (self._mark and self._mark in text):
             return np.frombuffer(self._fast.encode(text), np.uint32)
         text.encode()  # a lone surrogate is a UnicodeEncodeError here, whatever the library makes of it
-        ids: Ids = self._map[_ids(self._closed, text)]
+        ids: Ids = self._map[_encoding(self._closed, text).ids]
         if self._refused[ids].any():
             raise ValueError("the text encodes to a special token")
         return ids
+
+    @cached_property
+    def _spelling(self) -> Spelling:
+        """The bytes of each id of BPE over characters, with spaces for U+2581; made when they are first asked for."""
+        table = [b""] * self.vocab_size
+        for name, id_ in self._names.items():
+            table[id_] = name.replace(SPACE, " ").encode("utf-8", "surrogatepass")
+        for byte, name in enumerate(BYTE_NAMES):
+            table[self._names[name]] = bytes([byte])
+        return Spelling(table)
+
+    def spans(self, text: str, ids: Ids) -> Spans | None:
+        """See `Tokenizer.spans`. The library, which encodes the text once more, where the kernel does not run."""
+        found = spelt_spans(text, ids, self._spelling) if self._fast is not None else None
+        if found is not None:
+            return found
+        encoding = _encoding(self._closed, text)
+        return offset_spans(text, ids, self._map[encoding.ids], encoding.offsets)
 
     def run_on(self, fast: pieces.Encoder, mark: str | None) -> None:
         """Encode by the kernel from now on, if it gives the library's ids for the battery.
@@ -150,7 +170,7 @@ def load_spec(spec: Mapping[str, Any]) -> Tokenizer:
             fast = load_fast(spec, table)
             if fast is not None:
                 reference = build(closed(part, []))
-                if all(fast.encode(text).tolist() == _ids(reference, text) for text in BATTERY):
+                if all(fast.encode(text).tolist() == _encoding(reference, text).ids for text in BATTERY):
                     return fast
         except ValueError:
             pass  # the library says below what it does not like
@@ -275,9 +295,8 @@ def as_value_error(error: BaseException) -> BaseException:
     return error
 
 
-def _ids(library: Library, text: str) -> list[int]:
+def _encoding(library: Library, text: str) -> Encoding:
     try:
-        ids: list[int] = library.encode(text, add_special_tokens=False).ids
+        return library.encode(text, add_special_tokens=False)
     except BaseException as error:  # noqa: BLE001 - a panic of the library is no Exception
         raise as_value_error(error) from None
-    return ids

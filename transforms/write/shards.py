@@ -4,7 +4,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,15 @@ from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Writer
 from refinery.transforms.pack.build_rows import PackedDocuments
-from refinery.transforms.pack.write_packed import PACKED_MEMORY, publish_packed
+from refinery.transforms.pack.column_files import write_columns
+from refinery.transforms.pack.write_packed import packed_memory, publish_packed
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
 BATCH_ROWS = 1024
 # Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
 SHARD_MEMORY = 4
+COLUMN_MEMORY = 1  # more, where tokens have columns: a byte of each token, twice while they are sorted
 
 
 def sort_batches(batches: Iterable[bytes]) -> pa.Table:
@@ -46,7 +48,7 @@ def sort_batches(batches: Iterable[bytes]) -> pa.Table:
 def provenance_rows(table: pa.Table, lengths: Sequence[int], columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
     """Row i describes document i of the shard: where it came from, its scores, and where its tokens are."""
     offset = row = 0
-    for batch in table.drop_columns(["tokens", "order"]).to_batches(max_chunksize=BATCH_ROWS):
+    for batch in table.drop_columns(["tokens", "columns", "order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
             own = {c.name: meta.pop(c.name, "" if c.type == "string" else None) for c in columns}
@@ -76,7 +78,8 @@ def write_shard(
     checksums).
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. Memory: SHARD_MEMORY for a byte of text, and PACKED_MEMORY for packed rows.
+    rows. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for
+    packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
@@ -102,7 +105,7 @@ def write_shard(
         files["bin"]["block_crc32c"] = block_checksums(local["bin"])
         rows = {}
         if packed:
-            documents = documents_of(table, local["bin"], dtype, lengths)
+            documents = documents_of(table, local["bin"], dtype, lengths, packed)
             orders = table["order"].to_numpy()
             rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
     return side_output_record(
@@ -118,11 +121,19 @@ def write_shard(
     )
 
 
-def documents_of(table: pa.Table, path: Path, dtype: str, lengths: Sequence[int]) -> PackedDocuments:
-    """A shard's documents for packing; their tokens stay in the .bin at `path`."""
+def documents_of(
+    table: pa.Table, path: Path, dtype: str, lengths: Sequence[int], layout: PackedFormat
+) -> PackedDocuments:
+    """A shard's documents for packing; their tokens stay in the .bin at `path`, and what the layout has of columns is
+    written to files beside it."""
     tokens = np.memmap(path, dtype, "r") if sum(lengths) else np.empty(0, dtype)
     ids, sources = (table[name].combine_chunks() for name in ("id", "source"))
-    return PackedDocuments(tokens, np.array(lengths, np.int64), ids.cast(pa.binary(ID_BYTES)), sources)
+    documents = PackedDocuments(tokens, np.array(lengths, np.int64), ids.cast(pa.binary(ID_BYTES)), sources)
+    if not layout.structure:
+        return documents
+    columns = (value.as_py() for value in table["columns"])
+    structure, borders = write_columns(columns, lengths, layout, path.parent)
+    return replace(documents, structure=structure, borders=borders)
 
 
 @dataclass
@@ -183,10 +194,12 @@ class ShardsJob:
 
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     """Encoded documents -> shuffled shards under the prefix, with packed rows where the job says so."""
-    batches = docs | ShuffleToShards(job.params, job.counts, job.domains)  # (shard key, its batches)
+    columns = job.packed is not None and bool(job.packed.structure)
+    batches = docs | ShuffleToShards(job.params, job.counts, job.domains, columns)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
     write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts)
-    memory = SHARD_MEMORY * job.params.target_bytes + (PACKED_MEMORY if job.packed else 0)
+    memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
+    memory += packed_memory(job.packed) if job.packed else 0
     return batches | with_memory(write, memory)  # side-output records
 
 

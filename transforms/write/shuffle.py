@@ -34,6 +34,7 @@ BATCH_SCHEMA = pa.schema(
         ("text_bytes", pa.int64()),
         ("meta", pa.string()),
         ("tokens", pa.large_binary()),
+        ("columns", pa.large_binary()),  # of the tokens, where the writer wants them: of `token_columns`
     ]
 )
 
@@ -94,13 +95,13 @@ class _OpenBatch:
     rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in BATCH_SCHEMA.names})
     size: int = 0
 
-    def add(self, order: int, doc: EncodedDocument) -> int:
+    def add(self, order: int, doc: EncodedDocument, columns: bytes) -> int:
         tokens = doc.tokens.tobytes()
         meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
-        values = (order, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, tokens)
+        values = (order, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, tokens, columns)
         for column, value in zip(self.rows.values(), values, strict=True):
             column.append(value)
-        size = len(tokens) + len(meta) + len(doc.url) + len(doc.origin) + 64
+        size = len(tokens) + len(columns) + len(meta) + len(doc.url) + len(doc.origin) + 64
         self.size += size
         return size
 
@@ -122,8 +123,11 @@ def deserialize_batch(batch: bytes) -> pa.Table:
 
 
 class _BatchDocuments(beam.DoFn):
-    def __init__(self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str]) -> None:
+    def __init__(
+        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool
+    ) -> None:
         self.params = params
+        self.columns = columns
         self.counts = dict(counts)
         self.domains = dict(domains)
 
@@ -136,7 +140,7 @@ class _BatchDocuments(beam.DoFn):
         order = order_key(self.params.seed, doc.id)
         key = shard_key(place, order * self.counts[place] >> 64)
         batch = self.batches.setdefault(key, _OpenBatch())
-        self.held += batch.add(order, doc)
+        self.held += batch.add(order, doc, doc.columns if self.columns else b"")
         if batch.size >= BATCH_BYTES:
             return [self._take(key)]
         if self.held >= HELD_BYTES:
@@ -165,18 +169,20 @@ def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, b
 class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
-    counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain.
+    counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
+    tokens come along.
     """
 
     params: ShardParams
     counts: Mapping[str, int]
     domains: Mapping[str, str]
+    columns: bool = False
 
     def __post_init__(self) -> None:
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
-        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains))
+        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns))
         batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every

@@ -88,7 +88,7 @@ def test_other_widths() -> None:
 
 def test_structure(tmp_path: Path) -> None:
     """Columns that a lane knows travel with the rows; those it does not know are -1 everywhere."""
-    kinds = np.arange(12, dtype=np.int8).reshape(2, 6)
+    kinds = np.array([[-1, 3, -1, -1, 8, -1], [-1, 0, 0, 1, 2, -1]], np.int8)
     layout = replace(LAYOUT, structure=("chunk_kind",))
     path = write(tmp_path / "rows.parquet", replace(rows(), structure={"chunk_kind": kinds}), layout)
     (found,) = read_packed(path, layout, "x")
@@ -97,6 +97,57 @@ def test_structure(tmp_path: Path) -> None:
         assert (found.column(name) == -1).all() and found.column(name).shape == (2, 6)
     with pytest.raises(FormatError, match="column chunk_id: 0 found, one expected"):
         list(read_packed(path, replace(LAYOUT, structure=("chunk_id",)), "x"))
+
+
+def structured(**columns: list[list[int]]) -> PackedRows:
+    """Rows with all structure columns; of the second document nothing is known."""
+    known = {
+        "chunk_kind": [[-1, 3, -1, -1, -1, -1], [-1, 0, 0, 8, 8, -1]],
+        "nesting_depth": [[-1, 0, -1, -1, -1, -1], [-1, 2, 2, 0, 0, -1]],
+        "chunk_id": [[-1, 0, -1, -1, -1, -1], [-1, 4, 4, 6, 6, -1]],
+        "char_start": [[-1, 0, -1, -1, -1, -1], [-1, 7, 9, 9, 10, -1]],
+        "char_end": [[-1, 2, -1, -1, -1, -1], [-1, 9, 10, 10, 12, -1]],
+    }
+    return replace(rows(), structure={n: np.array(v, STRUCTURE[n]) for n, v in {**known, **columns}.items()})
+
+
+def test_all_structure_columns(tmp_path: Path) -> None:
+    layout = replace(LAYOUT, structure=tuple(STRUCTURE))
+    (found,) = read_packed(write(tmp_path / "rows.parquet", structured(), layout), layout, "x")
+    assert all(found.column(name).tolist() == structured().structure[name].tolist() for name in STRUCTURE)
+    assert all(found.column(name).dtype == STRUCTURE[name] for name in STRUCTURE)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "place", "value", "message"),
+    [
+        ("chunk_kind", 1, 1, 9, "row 1, place 1: 9 found, chunk_kind: -1 to 8 expected"),
+        ("char_start", 1, 1, -2, "row 1, place 1: -2 found, char_start: -1 to 2147483647 expected"),
+        ("chunk_id", 1, 2, -1, "row 1, place 2: -1 found, chunk_id: known where chunk_kind is, and nowhere else"),
+        ("char_end", 0, 5, 3, "row 0, place 5: 3 found, char_end: known where chunk_kind is, and nowhere else"),
+        ("*", 0, 5, 3, "row 0, place 5: chunk_kind: -1 expected in BOS and in padding"),
+        ("*", 0, 3, 3, "row 0, place 3: chunk_kind: -1 expected in BOS and in padding"),
+        ("*", 1, 1, -1, "row 1, place 1: chunk_kind: known in all of a document or nowhere expected"),
+        ("*", 1, 3, -1, "row 1, place 2: chunk_kind: known in all of a document or nowhere expected"),
+        ("chunk_id", 1, 2, 5, ""),
+        ("chunk_id", 1, 3, 3, "chunk_id: it goes back, the same or more expected"),
+        ("char_start", 1, 2, 6, "char_start: it goes back, the same or more expected"),
+        ("char_end", 1, 4, 9, "char_end: it goes back, the same or more expected"),
+        ("chunk_kind", 1, 2, 1, "chunk_kind: it changes inside a chunk"),
+        ("nesting_depth", 1, 4, 1, "nesting_depth: it changes inside a chunk"),
+        ("char_start", 1, 4, 13, "row 1, place 4: 12 found, char_end: char_start or more expected"),
+    ],
+)
+def test_wrong_structure(name: str, row: int, place: int, value: int, message: str) -> None:
+    made = structured()
+    for column in STRUCTURE if name == "*" else (name,):
+        made.structure[column][row, place] = value
+    if not message:
+        check_rows(made, LAYOUT, "x")
+        return
+    with pytest.raises(FormatError) as error:
+        check_rows(made, LAYOUT, "x")
+    assert message in str(error.value)
 
 
 def change(name: str, place: Any, value: Any) -> PackedRows:

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from refinery.loader import DecodedParams, PackedStream
+from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup
 from refinery.loader.packed.packed_source import PackedSource
 from refinery.loader.storage.fetch import ReadCounters
@@ -58,6 +59,15 @@ def test_decoded_once(corpus: Path, tmp_path: Path, decodes: list[tuple[int, int
     assert len(decodes) == 2 * count
     names = list(folder_files(tmp_path))
     assert len(names) == count and all(name.endswith(".rows") for name in names)
+
+
+def test_columns(corpus: Path, tmp_path: Path, decodes: list[tuple[int, int]]) -> None:
+    """Streams with other columns of tokens have files of their own."""
+    for columns in ((), ("chunk_kind",), ()):
+        decoded = DecodedParams(tmp_path)
+        with PackedStream(str(corpus), L, batch_size=3, epochs=1, columns=columns, decoded=decoded) as stream:
+            assert all(set(columns) <= set(batch) for batch in stream)
+    assert len(decodes) == len(folder_files(tmp_path)) == 2 * len(set(decodes))
 
 
 def flip(place: int) -> Callable[[bytes], bytes]:
@@ -190,20 +200,21 @@ def test_many_processes(corpus: Path, tmp_path: Path) -> None:
     assert not [name for name in folder_files(tmp_path) if TEMPORARY in name]  # of the killed: swept
 
 
-@pytest.fixture
-def group() -> Iterator[DecodedGroup]:
-    bounds = np.array([0, 1, 3])
-    loss = np.array([[True, False], [False, True]])
-    yield DecodedGroup(np.arange(6, dtype=np.int32).reshape(2, 3), np.array([0, 0, 1]), bounds, bounds[1:], loss)
-
-
-def test_groups(tmp_path: Path, group: DecodedGroup) -> None:
+@pytest.mark.parametrize("has_loss", [False, True])
+@pytest.mark.parametrize("columns", [(), ("chunk_kind",), ("nesting_depth", "char_end"), tuple(STRUCTURE)])
+def test_groups(tmp_path: Path, has_loss: bool, columns: tuple[str, ...]) -> None:
     """Arrays come back as they were, at multiples of 64 bytes; a name that was not stored is not there."""
+    bounds = np.array([0, 1, 3])
+    loss = np.array([[True, False], [False, True]]) if has_loss else None
+    further = {name: np.array([[1, 2], [-1, n]], STRUCTURE[name]) for n, name in enumerate(columns)}
+    tokens = np.arange(6, dtype=np.int32).reshape(2, 3)
+    group = DecodedGroup(tokens, np.array([0, 0, 1]), bounds, bounds[1:], loss, further)
     cache = DecodedCache(DecodedParams(tmp_path), "c" * 64, ReadCounters())
     assert cache.load("a") is None
     assert cache.store("a", group) and cache.store("a", group)  # as by another process
     found = cache.load("a")
     assert found is not None and cache.load("b") is None
+    assert (found.loss is not None, tuple(found.columns)) == (has_loss, columns)
     for array, expected in zip(found.arrays, group.arrays, strict=True):
         np.testing.assert_array_equal(array, expected)
         assert array.ctypes.data % 8 == 0 and array.dtype == expected.dtype and not array.flags.writeable

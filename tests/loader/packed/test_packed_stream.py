@@ -98,6 +98,19 @@ def test_arrays(corpus: Path) -> None:
                 assert i * L + int(np.argmax(docs == number)) in ends
 
 
+def test_columns_that_a_corpus_does_not_have(corpus: Path) -> None:
+    """They are -1 everywhere, of the contract's types; a name alone, or an unknown one, is an error."""
+    batches = list(packed(corpus, epochs=1, columns=("char_end", "chunk_kind")))
+    assert rows(batches) == rows(packed(corpus, epochs=1))
+    for batch in batches:
+        for name, dtype in (("char_end", np.int32), ("chunk_kind", np.int8)):
+            assert batch[name].shape == (2, L) and batch[name].dtype == dtype and (batch[name] == -1).all()
+        assert "chunk_id" not in batch
+    for wrong in ("chunk_id", ("chunk_id", "input_ids")):
+        with pytest.raises(ValueError, match=r"^columns: '\w+' given, a list of chunk_kind, nesting_depth, chunk_id"):
+            packed(corpus, columns=wrong)
+
+
 @pytest.mark.parametrize(("world", "batch"), [(1, 6), (2, 3), (3, 2), (6, 1)])
 def test_ranks(corpus: Path, world: int, batch: int) -> None:
     """A step has the same rows, however many ranks share it."""

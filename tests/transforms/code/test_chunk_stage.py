@@ -7,17 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.code.chunk_stage import (
-    CHUNK,
-    ChunkParams,
-    load_counter,
-    read_chunks,
-    split_document,
-    write_chunks,
-)
-from refinery.transforms.code.chunks import Chunk
+from refinery.transforms.code.chunk_stage import CHUNK, ChunkParams, load_counter, split_document
 from refinery.transforms.code.languages import KINDS
 from refinery.transforms.core.document import Document, document_id
+from refinery.transforms.tokenize.chunk_notes import Chunk, read_chunks, text_hash, write_chunks
 from tests.beam import make_document, run_and_collect
 from tests.transforms.tokenizer_files import byte_level_spec, write
 
@@ -38,6 +31,7 @@ def test_borders_are_noted_beside_the_file(tokenizer: str) -> None:
     [done] = split_document(document(), load_counter(params), params)
     chunks = read_chunks(str(done.meta["chunks"]))
     assert done.text == TEXT and done.meta["chunk_borders"] == "syntax" and done.meta["path"] == "src/a.c"
+    assert done.meta["chunks_of"] == text_hash(TEXT) != text_hash(TEXT[:-1])
     assert chunks[-1].end == len(TEXT) and {one.kind for one in chunks} == {"FUNC_BODY"}
     assert all(one.end - one.start <= 64 for one in chunks)  # a byte is a token
 
@@ -72,7 +66,7 @@ def test_notes_are_read_as_they_were_written(parts: list[tuple[int, str, int, bo
     assert read_chunks(write_chunks(tuple(chunks))) == tuple(chunks)
 
 
-@pytest.mark.parametrize("note", ["x", "5:NOTHING:0", "5:OTHER:0 5:OTHER:0", "5:OTHER"])
+@pytest.mark.parametrize("note", ["x", "5:NOTHING:0", "5:OTHER:0 5:OTHER:0", "5:OTHER", "5:OTHER:-1"])
 def test_other_notes_are_refused(note: str) -> None:
     with pytest.raises(ValueError):
         read_chunks(note)

@@ -1,6 +1,7 @@
 """The global order: uniform, seeded, and independent of how documents fall into bundles."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import apache_beam as beam
@@ -60,6 +61,21 @@ def test_every_document_is_in_its_shard_in_order(flags: tuple[str, ...]) -> None
     assert shuffle(docs[::-1], counts, params).keys() == shards.keys()
     for key, table in shuffle(docs[::-1], counts, params).items():
         assert table.equals(shards[key])
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_columns_of_tokens_come_along_where_they_are_wanted(wanted: bool) -> None:
+    docs = [replace(encoded(number), columns=b"c" * (number % 3)) for number in range(9)]
+
+    def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
+        created = pipeline | beam.Create(docs)
+        moved = ShuffleToShards(ShardParams(validation=0), {"train/web": 1}, {"s": "web"}, columns=wanted)
+        return [created | moved | beam.MapTuple(lambda k, b: (k, list(b)))]
+
+    ((_, batches),) = run_and_collect(build)[0]
+    table = sort_batches(batches)
+    found = dict(zip(table["id"].to_pylist(), table["columns"].to_pylist(), strict=True))
+    assert found == {doc.id: doc.columns if wanted else b"" for doc in docs}
 
 
 def test_an_empty_shard_is_still_a_shard() -> None:
