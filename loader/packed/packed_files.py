@@ -1,31 +1,25 @@
 """The Parquet files of packed rows, opened for reading: in a local folder, or behind a network through the cache."""
 
 import io
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from pathlib import Path
-from typing import IO, Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import google_crc32c
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
 from refinery.loader.format.manifest import FileEntry
 from refinery.loader.format.packed import COUNTS, PLACES, STRUCTURE, PackedFormat
+from refinery.loader.format.parquet_file import Source
 from refinery.loader.format.shard_files import describe_size
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_bytes import ByteRange, RemoteBytes, RemoteFileStream
-from refinery.loader.storage.fetch import FetchError, ReadCounters
+from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
-from refinery.loader.storage.store import StorageError, Store
+from refinery.loader.storage.store import Store
 
 TAIL = 8  # bytes at a Parquet file's end: length of the footer, magic
 BUFFER = 1 << 16  # of a remote file's stream: more than a footer, less than a column
-
-
-Source = IO[bytes] | Path
 
 
 class PackedFiles(Protocol):
@@ -124,27 +118,6 @@ def open_files(
     if isinstance(store, RemoteStore):
         return RemoteFiles(store, files, corpus=corpus, params=params, counters=counters)
     return LocalFiles(store, files)
-
-
-@contextmanager
-def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file; a stream is closed at the end. What pyarrow raises for wrong bytes becomes a FormatError.
-
-    Errors of reading the bytes pass: those of stores, and those of the system, which have a number.
-    """
-    try:
-        with (
-            nullcontext() if isinstance(source, Path) else source,
-            pq.ParquetFile(source, page_checksum_verification=True) as file,
-        ):
-            yield file
-    except (FetchError, StorageError, FormatError):
-        raise
-    except (OSError, pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        said = (str(error) or repr(error)).splitlines()[0]
-        raise FormatError(f"{url}: not a readable Parquet file: {said:.200}") from None
 
 
 def group_spans(metadata: Any, size: int) -> list[tuple[int, int]]:

@@ -24,9 +24,10 @@ from refinery.loader.format.packed import (
     parse_rows,
     row_columns,
 )
+from refinery.loader.format.parquet_file import parquet
 from refinery.loader.native import rows as kernel
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
-from refinery.loader.packed.packed_files import check_counts, group_spans, open_files, parquet
+from refinery.loader.packed.packed_files import check_counts, group_spans, open_files
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IndexedWriter, dtype_for
 from refinery.loader.format.manifest import MANIFEST, Manifest, parse_manifest, shard_name, unseal
+from refinery.loader.format.parquet_file import parquet
 from refinery.loader.format.provenance import PARQUET
-from refinery.loader.packed.packed_files import parquet
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
