@@ -165,11 +165,13 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what was checked and every failure."""
+    from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
     from refinery.pipelines.checks.verify_export import is_export, verify_export
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
-    report = verify_export(args.prefix) if is_export(args.prefix) else verify(args.prefix)
+    kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
+    report = next((check(args.prefix) for is_kind, check in kinds if is_kind(args.prefix)), None) or verify(args.prefix)
     for line in report.summary_lines():
         say(line)
     return EXIT_FAILED if report.failures else 0
