@@ -3,9 +3,9 @@
     python -m benchmarks.planning --input docs.jsonl.gz [--files 1000] [--splits 2000] [--runs 3] [--work DIR]
     python -m benchmarks.planning                        (generated families of copies alone)
 
-With --input every document is cut into consecutive pieces of at most --cut characters, which fill --files files of about
-equal size in their order, so that documents of one file are as alike as in a crawl. `refinery refine` runs on all of
-them: that is the truth. Then
+With --input every document is cut into consecutive pieces of at most --cut characters, which fill --files files of
+about equal size in their order, so that documents of one file are as alike as in a crawl. `refinery refine` runs on all
+of them: that is the truth. Then
 
 1. random samples of the files are drawn, the sample's part of the run is taken out, and its forecast is compared: how
    often the interval holds the truth, how wide it is, how far off the estimate; beside it the interval that takes
@@ -30,7 +30,7 @@ import yaml
 
 from benchmarks.funnel import pieces
 from benchmarks.signatures import describe_run
-from refinery.pipelines.planner.extrapolate import RISK_ABOVE, Forecast, Interval, distinct_share, forecast, student
+from refinery.pipelines.planner.extrapolate import RISK, Forecast, Interval, distinct_share, forecast, student
 from refinery.pipelines.planner.measured import measure
 from refinery.pipelines.planner.sample import Sample
 from refinery.pipelines.run.api import refine
@@ -71,7 +71,7 @@ def draws(sample: Sample, share: float, count: int) -> Iterator[tuple[Sample, fl
 def independent(part: Sample, times: float) -> Interval:
     """The interval of one who takes documents for independent and copies for absent: for comparison."""
     kept = part.documents
-    spread = student(RISK_ABOVE, max(1, round(kept) - 1)) / math.sqrt(max(1.0, kept))
+    spread = student(2 * RISK, max(1, round(kept) - 1)) / math.sqrt(max(1.0, kept))
     whole = part.tokens * times
     return Interval(whole * math.exp(-spread), whole, whole * math.exp(spread))
 
@@ -170,9 +170,7 @@ def print_documents(args: argparse.Namespace, work: Path) -> None:
     print(
         f"{whole.files} files, {truth.raw / 1e6:.0f} MB, {whole.tokens:,.0f} tokens, {distinct:.2%} of them distinct\n"
     )
-    print(
-        "| share read | files | holds the truth | width | estimate's error | documents taken for independent: holds | width |"
-    )
+    print("| share read | files | holds the truth | width | estimate's error | as if independent: holds | width |")
     print("| --- " * 7 + "|")
     for share in SHARES:
         parts = list(draws(whole, share, args.splits))
@@ -182,9 +180,7 @@ def print_documents(args: argparse.Namespace, work: Path) -> None:
             f"{result.inside:.1%} | {result.width:.0%} | {result.error:.1%} | {plain.inside:.1%} | {plain.width:.0%}"
         )
         print(f"| {share:.0%} | {round(whole.files * share)} | {cells} |", flush=True)
-    print(
-        "\n| share read, really run | forecast, M tokens | truth | low | high | holds | speed of a core, sample | whole |"
-    )
+    print("\n| share really run | forecast, M tokens | truth | low | high | holds | speed of a core, sample | whole |")
     print("| --- " * 8 + "|")
     for share in (0.01, 0.05):
         for number in range(args.runs):
@@ -193,13 +189,11 @@ def print_documents(args: argparse.Namespace, work: Path) -> None:
             if found.sample is None:
                 raise SystemExit(found.why)
             said: Forecast = forecast(found.sample, truth.stored / found.stored)
-            low, middle, high = (
-                f"{each / 1e6:.2f}" for each in (said.tokens.low, said.tokens.middle, said.tokens.high)
-            )
-            holds = said.tokens.low <= truth.tokens <= said.tokens.high
-            speeds = [f"{each.raw / each.seconds / 1e6:.1f} MB/s" for each in (found, truth)]
-            row = f"{middle} | {truth.tokens / 1e6:.2f} | {low} | {high} | {'yes' if holds else 'no'} | {' | '.join(speeds)}"
-            print(f"| {share:.0%} | {row} |", flush=True)
+            numbers = (said.tokens.middle, truth.tokens, said.tokens.low, said.tokens.high)
+            row = [f"{each / 1e6:.2f}" for each in numbers]
+            row.append("yes" if said.tokens.low <= truth.tokens <= said.tokens.high else "no")
+            row += [f"{each.raw / each.seconds / 1e6:.1f} MB/s" for each in (found, truth)]
+            print(f"| {share:.0%} | {' | '.join(row)} |", flush=True)
 
 
 def main() -> None:

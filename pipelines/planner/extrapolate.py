@@ -4,8 +4,8 @@ Two things grow differently, and are kept apart.
 
 **What a file gives.** Documents of one file are alike (one host, one hour of a crawl), so files are drawn, not
 documents: cluster sampling with the ratio estimator, tokens over bytes (Cochran, Sampling Techniques, 1977, chapters 6
-and 9A). Its variance is the jackknife's over files, on the logarithm, since a ratio of sizes is skewed; Student's t with
-files - 1 degrees of freedom, and the correction for a finite whole.
+and 9A). Its variance is the jackknife's over files, on the logarithm, since a ratio of sizes is skewed; Student's t
+with files - 1 degrees of freedom, and the correction for a finite whole.
 
 **What deduplication leaves.** A larger corpus has more copies of everything, so this share cannot be extrapolated
 linearly, nor at all without an assumption beyond about log(n) times the sample (Orlitsky, Suresh, Wu 2016, PNAS 113).
@@ -16,8 +16,8 @@ with the number of files. From it follow bounds that need no model:
 - at least 1 / (1 + mean number of other files), by Jensen's inequality: families of one size are the worst case.
 
 Between them, the estimate is the extended negative binomial (Engen 1974) that has the sample's share and mean number.
-Copies that were never seen are not taken for absent: Poisson's upper limit for the number of families counts. That takes
-families for independent of each other; whole files that mirror others are noticed once the sample has both of a pair.
+Copies that were never seen are not taken for absent: Poisson's upper limit for the number of families counts. That
+takes families for independent; whole files that mirror others are noticed once the sample has both of a pair.
 """
 
 import math
