@@ -21,6 +21,7 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
+from refinery.pipelines.commands.plan import add_plan
 from refinery.pipelines.commands.training_commands import add_training_commands
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -135,6 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_plan(commands)
     add_training_commands(commands)
     return parser
 

@@ -3,6 +3,7 @@
 Read are the manifest, `_run.json`, `removals/`, some columns of the provenance files, and the phases' small manifests.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.manifest import DTYPES, RUN, Manifest, read_manifest, unseal
 from refinery.loader.format.removals import REFERENCE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -30,13 +31,15 @@ BATCH = 1 << 16  # rows that are in memory at once
 class Measured:
     """A finished run. retentions: kept bytes over bytes that entered, of every stage. raw: bytes that the reader gave.
 
-    stored: bytes of the input files. seconds: of work in all stages, 0 where the work location is gone. sample: None,
+    stored: bytes of the input files, of which there are `files`. token_bytes: of a token in the shards. seconds: of work in all stages, 0 where the work location is gone. sample: None,
     with the reason in `why`, where the documents' origins do not name input files.
     """
 
     retentions: Mapping[str, float]
     raw: float
     stored: float
+    files: int
+    token_bytes: float
     tokens: float
     text: float
     seconds: float
@@ -67,6 +70,8 @@ def measure(prefix: str, work: str = "") -> Measured:
         retentions=_retentions(manifest),
         raw=float(raw),
         stored=float(sum(sizes.values())),
+        files=len(sizes),
+        token_bytes=float(DTYPES[manifest.dtype_code].itemsize),
         tokens=float(manifest.totals["tokens"]),
         text=float(manifest.totals["bytes"]),
         seconds=_seconds(store, work, run["phases"]),
@@ -103,7 +108,7 @@ def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> t
     """(the input files as a sample, "") or (None, why not)."""
     number = {path: place for place, path in enumerate(sorted(sizes))}
     homes = _removed(store, manifest)
-    weights, documents = np.zeros(len(number)), 0.0
+    weights, documents = np.zeros(len(number)), 0.0 if _deduplicated(manifest) else math.inf
     kept: dict[bytes, tuple[float, int]] = {}
     for ids, files, tokens in _kept_rows(store, manifest):
         names = files.dictionary.to_pylist()
@@ -127,6 +132,10 @@ def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> t
                 families.append((size, [home, *others]))
     counts = np.array([sizes[path] for path in sorted(sizes)], np.float64)
     return Sample(counts, weights, documents, sorted(families, key=lambda f: (f[1], f[0]))), ""
+
+
+def _deduplicated(manifest: Manifest) -> bool:
+    return any(stage.phase == "dedup" for stage in manifest.stages)
 
 
 def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:

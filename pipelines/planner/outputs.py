@@ -1,8 +1,11 @@
 """What a plan says, quantity by quantity: one declaration for the text, the JSON's order and the page."""
 
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
+from refinery.pipelines.planner.from_run import FromRun
 from refinery.pipelines.planner.prices import UNVERIFIED
 from refinery.pipelines.planner.quantity import show
 from refinery.pipelines.planner.scenario import Scenario
@@ -62,3 +65,12 @@ def plan_lines(plan: Scenario) -> Iterator[str]:
     cores = show(plan.inputs["cores_per_host"], "count")
     yield f"(at {speed} per core through all phases, within {days} days, on hosts of {cores} cores;"
     yield f"{UNVERIFIED})"
+
+
+def plan_json(plan: Scenario, found: FromRun | None) -> str:
+    """Every quantity in SI units, the retentions, and with `found` what the run says of the whole, on one line."""
+    said: dict[str, Any] = {"retentions": dict(plan.retentions), "quantities": plan.values()}
+    if found:
+        forecast = asdict(found.forecast) if found.forecast else None
+        said["from"] = {"times": found.times, "forecast": forecast, "why": found.measured.why}
+    return json.dumps(said, allow_nan=False)

@@ -44,7 +44,7 @@ function update() {
   for (const stage of data.stages) {
     const field = byId("kept-" + stage);
     const value = field.value === "" ? NaN : Number(field.value);
-    const fits = value > 0 && value <= 1;
+    const fits = value > 0 && value <= data.mostKept;
     field.setAttribute("aria-invalid", String(!fits));
     v.retention *= fits ? value : NaN;
   }
@@ -68,7 +68,7 @@ function update() {
   byId("fit").value = String(v.raw_needed);
   for (const button of document.querySelectorAll("[data-preset]")) {
     const kept = data.presets[button.dataset.preset];
-    const same = data.stages.every((stage) => Number(byId("kept-" + stage).value) === kept[stage]);
+    const same = data.stages.every((stage) => Number(byId("kept-" + stage).value) === (kept[stage] ?? 1));
     button.setAttribute("aria-pressed", String(same));
   }
 }
@@ -85,7 +85,7 @@ for (const stage of data.stages) {
 for (const each of data.inputs) byId("in-" + each.name).addEventListener("input", update);
 for (const button of document.querySelectorAll("[data-preset]")) {
   button.addEventListener("click", () => {
-    for (const stage of data.stages) setKept(stage, data.presets[button.dataset.preset][stage]);
+    for (const stage of data.stages) setKept(stage, data.presets[button.dataset.preset][stage] ?? 1);
     update();
   });
 }

@@ -41,6 +41,7 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
         "units": UNITS,
         "number": NUMBER.pattern,
         "most": MOST,
+        "mostKept": max(1.0, *plan.retentions.values()),
     }
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -106,7 +107,7 @@ def _stage(stage: str, kept: float) -> str:
     value = f'min="{LEAST_SLIDER}" max="1" step="{LEAST_SLIDER}" value="{typed(kept)}"'
     return (
         f'<div class="row"><label for="slide-{name}">{name}</label><input type="range" id="slide-{name}" {value}>'
-        f'<input type="number" id="kept-{name}" min="0" max="1" step="any" value="{typed(kept)}" '
+        f'<input type="number" id="kept-{name}" min="0" step="any" value="{typed(kept)}" '
         f'aria-label="{name}, typed"></div>'
     )
 

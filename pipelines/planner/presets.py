@@ -1,6 +1,6 @@
 """Retentions by stage: what a stage keeps of the bytes that enter it. Stages are the lane's, in its order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from refinery.pipelines.recipe.recipe import find_lane
@@ -26,13 +26,13 @@ class Preset:
         return {stage: self.kept.get(stage, 1.0) for stage in STAGES}
 
 
-def check_stages(kept: Mapping[str, float]) -> None:
-    """Raise ValueError for a stage that the lane does not have, and for a retention outside ]0, 1]."""
+def check_stages(kept: Mapping[str, float], stages: Sequence[str] = STAGES, most: float = 1.0) -> None:
+    """Raise ValueError for a stage that is not among `stages`, and for a retention that is not above 0 and up to `most`."""
     for stage, value in kept.items():
-        if stage not in STAGES:
-            raise ValueError(f"retention: no stage {stage!r}; the stages are {', '.join(STAGES)}")
-        if not 0 < value <= 1:
-            raise ValueError(f"retention of {stage}: {value:g} given, above 0 and up to 1 is allowed")
+        if stage not in stages:
+            raise ValueError(f"retention: no stage {stage!r}; the stages are {', '.join(stages)}")
+        if not 0 < value <= most:
+            raise ValueError(f"retention of {stage}: {value:g} given, above 0 and up to {most:g} is allowed")
 
 
 # The reference's eight figures have no names. They are given to eight stages of the lane in its order; their product,
@@ -78,3 +78,11 @@ PRESETS = {
         ),
     )
 }
+
+
+def chosen(name: str, kept: Mapping[str, float]) -> dict[str, float]:
+    """The retentions of a preset ("": the reference's), with these instead of its own. Raises ValueError."""
+    if name and name not in PRESETS:
+        raise ValueError(f"preset: {name!r:.80} given, {', '.join(PRESETS)} is allowed")
+    check_stages(kept)
+    return {**PRESETS[name or "reference"].retentions, **kept}
