@@ -30,7 +30,15 @@ import yaml
 
 from benchmarks.funnel import pieces
 from benchmarks.signatures import describe_run
-from refinery.pipelines.planner.extrapolate import RISK, Forecast, Interval, distinct_share, forecast, student
+from refinery.pipelines.planner.extrapolate import (
+    RISK,
+    Forecast,
+    Interval,
+    copies_in,
+    distinct_share,
+    forecast,
+    student,
+)
 from refinery.pipelines.planner.measured import measure
 from refinery.pipelines.planner.sample import Sample
 from refinery.pipelines.run.api import refine
@@ -119,7 +127,7 @@ def print_families(splits: int) -> None:
         whole = make()
         truth = whole.tokens / float(whole.weights.sum())
         for share in (0.01, 0.05, 0.2):
-            found = [distinct_share(part, times) for part, times in draws(whole, share, splits)]
+            found = [distinct_share(copies_in(part), part.files, times) for part, times in draws(whole, share, splits)]
             result = coverage(found, truth)
             flat = float(np.median([abs(each.high / truth - 1) for each in found]))
             cells = f"{result.inside:.1%} | {result.width:.0%} | {result.error:.1%} | {flat:.1%}"

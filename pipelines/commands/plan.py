@@ -85,7 +85,7 @@ def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
         plan = on_hosts(plan, read("--hosts", parse_quantity, args.hosts))
     lines = list(forecast_lines(found)) if found else []
     if args.html:
-        notes = " ".join(line.strip() for line in lines)
+        notes = "; ".join(line.strip().removeprefix("measured: ") for line in lines if line)
         page = plan_page(plan, found.retentions if found else None, notes)
         write_new(args.html, page.encode(), args.overwrite)
         say(f"{args.html}: open it in a browser; it needs no network")

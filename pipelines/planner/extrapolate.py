@@ -56,28 +56,53 @@ class Forecast:
     in_sample: float
 
 
-def forecast(sample: Sample, times: float) -> Forecast:
-    """What `times` the sample's bytes give, in files like the sample's. Linear in files and families.
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """What a sample says of copies in other files. share: of its tokens that deduplication across files leaves; error:
+    its standard error. other: mean number of other files that have a document, too, by tokens; most: its upper limit.
+    """
 
-    Raises ValueError for less than the sample, for too few files, and where fewer than two files gave anything.
+    share: float
+    error: float
+    other: float
+    most: float
+
+
+def why_none(sample: Sample) -> str:
+    """Why no interval can be had from a sample; "" if one can."""
+    gave = np.count_nonzero(sample.weights)
+    if sample.files >= LEAST_FILES and gave >= 2:
+        return ""
+    return (
+        f"{sample.files} input file{'s' * (sample.files != 1)}, of which {gave} gave tokens; it takes {LEAST_FILES}, "
+        "2 of them with tokens: documents of one file are not independent"
+    )
+
+
+def forecast(sample: Sample, times: float, copies: Copies | None = None) -> Forecast:
+    """What `times` the sample's bytes give, in files like the sample's. copies: `copies_in(sample)`, if it is known.
+
+    Raises ValueError for less than the sample, and for a sample of which `why_none` says something. Linear in files.
     """
     if not 1 <= times < math.inf:
         raise ValueError(f"the whole is {times:g} times the sample; 1 or more is allowed")
-    if sample.files < LEAST_FILES or np.count_nonzero(sample.weights) < 2:
-        raise ValueError(
-            f"{sample.files} input files, of which {np.count_nonzero(sample.weights)} gave tokens: an interval takes "
-            f"{LEAST_FILES} files, and 2 that gave some, since documents of one file are not independent"
-        )
+    if why := why_none(sample):
+        raise ValueError(f"no interval: {why}")
     alone = _tokens_alone(sample, times)
-    distinct = distinct_share(sample, times)
+    copies = copies or copies_in(sample)
+    distinct = distinct_share(copies, sample.files, times)
     got = sample.tokens
-    whole = Interval(
-        max(got, alone.low * distinct.low),
-        max(got, alone.middle * distinct.middle),
-        max(got, alone.high * distinct.high),
+    low, middle, high = (
+        max(got, tokens * share)
+        for tokens, share in ((alone.low, distinct.low), (alone.middle, distinct.middle), (alone.high, distinct.high))
     )
-    rest = Interval(whole.low - got, whole.middle - got, whole.high - got)
-    return Forecast(whole, rest, distinct, got / float(sample.weights.sum()))
+    return Forecast(Interval(low, middle, high), Interval(low - got, middle - got, high - got), distinct, copies.share)
+
+
+def copies_in(sample: Sample) -> Copies:
+    """What a sample says of copies. Linear in files and families. Takes `why_none` to be ""."""
+    other, most = _other_files(sample)
+    return Copies(sample.tokens / float(sample.weights.sum()), _share_error(sample), other, most)
 
 
 def _tokens_alone(sample: Sample, times: float) -> Interval:
@@ -93,16 +118,13 @@ def _tokens_alone(sample: Sample, times: float) -> Interval:
     return Interval(whole * math.exp(-spread), whole, whole * math.exp(spread))
 
 
-def distinct_share(sample: Sample, times: float) -> Interval:
-    """Share of tokens that deduplication across files leaves of `times` the sample."""
-    total = float(sample.weights.sum())
-    share = sample.tokens / total
-    other, high = _other_files(sample)
-    grown = (sample.files * times - 1) / (sample.files - 1)  # ordered pairs with one document grow so
-    bound = max(sample.tokens / total / times, 1 / (1 + high * grown))
-    low = min(share, bound if times > 1 else share)
-    upper = min(1.0, share + student(RISK, sample.files - 1) * _share_error(sample) * math.sqrt(1 - 1 / times))
-    return Interval(low, min(share, max(low, _binomial_share(share, other, times))), upper)
+def distinct_share(copies: Copies, files: int, times: float) -> Interval:
+    """Share of tokens that deduplication across files leaves of `times` a sample of that many files."""
+    share = copies.share
+    grown = (files * times - 1) / (files - 1)  # ordered pairs with one document grow so
+    low = min(share, max(share / times, 1 / (1 + copies.most * grown))) if times > 1 else share
+    high = min(1.0, share + student(RISK, files - 1) * copies.error * math.sqrt(1 - 1 / times))
+    return Interval(low, min(share, max(low, _binomial_share(share, copies.other, times))), high)
 
 
 def _share_error(sample: Sample) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from refinery.pipelines.planner.extrapolate import Forecast, forecast
+from refinery.pipelines.planner.extrapolate import Copies, Forecast, copies_in, forecast, why_none
 from refinery.pipelines.planner.formulas import HOUR
 from refinery.pipelines.planner.inputs import REFERENCE
 from refinery.pipelines.planner.measured import Measured
@@ -37,52 +37,56 @@ def plan_from(measured: Measured, given: Mapping[str, float], share: float = 0.0
     share: how much of the whole the run read; 0: as "raw", or else the target in "tokens" says. Raises ValueError where
     that is not said or said twice, or the target is beyond reach.
     """
-    if bool(share) == ("raw" in given) and (share or "tokens" not in given):
+    said = sorted({"--share": bool(share), "--raw": "raw" in given}.items())
+    if all(known for _, known in said) or not (any(known for _, known in said) or "tokens" in given):
         raise ValueError("--from: say how large the whole is, by one of --share, --raw and --tokens")
+    copies = copies_in(measured.sample) if measured.sample and not why_none(measured.sample) else None
     if share:
         times = 1 / share
     elif "raw" in given:
         times = given["raw"] / measured.raw
     else:
-        times = _times_for(measured, given["tokens"])
-    found, why = _forecast(measured, times)
-    measured = replace(measured, why=why)
-    kept = dict(measured.retentions)
+        times = _times_for(measured, copies, given["tokens"])
+    if times < 1:
+        raise ValueError(f"--raw: {given['raw']:g} given, but the run itself read {measured.raw:,.0f} bytes")
+    found = forecast(measured.sample, times, copies) if measured.sample and copies else None
+    kept = {stage: _rounded(value) for stage, value in measured.retentions.items()}
     if found:
         ran = [stage for stage in DEDUP if kept[stage] != 1] or [DEDUP[-1]]
-        kept[ran[-1]] *= found.distinct.middle / found.in_sample
-    inputs = {"bytes_per_token": measured.text / measured.tokens, "raw": measured.raw * times}
-    inputs["token_bytes"] = measured.token_bytes
+        kept[ran[-1]] = _rounded(kept[ran[-1]] * found.distinct.middle / found.in_sample)
+    inputs = {"bytes_per_token": _rounded(measured.text / measured.tokens), "token_bytes": measured.token_bytes}
     if measured.seconds:
-        inputs["core_speed"] = measured.raw / measured.seconds
-    inputs["tokens"] = found.tokens.middle if found else measured.tokens * times
-    return FromRun(measured, times, found, scenario({**inputs, **given}, kept))
+        inputs["core_speed"] = _rounded(measured.raw / measured.seconds)
+    if share:
+        inputs["raw"] = _rounded(measured.raw * times)
+    plan = scenario({**inputs, **given}, kept)
+    if "tokens" not in given:  # the target is what comes out
+        plan = scenario({**plan.inputs, "tokens": _rounded(plan.values()["output_tokens"] * (1 - 1e-4))}, kept)
+    why = measured.why or (why_none(measured.sample) if measured.sample else "")
+    return FromRun(replace(measured, why=why), times, found, plan)
 
 
-def _forecast(measured: Measured, times: float) -> tuple[Forecast | None, str]:
-    if measured.sample is None:
-        return None, measured.why
-    try:
-        return forecast(measured.sample, times), ""
-    except ValueError as error:
-        if times < 1:
-            raise
-        return None, str(error)
+def _rounded(value: float) -> float:
+    """To five digits: for fields that people read and change; far finer than any interval."""
+    return float(f"{value:.5g}")
 
 
-def _times_for(measured: Measured, tokens: float) -> float:
+def _times_for(measured: Measured, copies: Copies | None, tokens: float) -> float:
     """How many times the run's bytes give that many tokens; by bisection, since copies grow with the whole."""
-    low, high = 1.0, MOST_TIMES
-    for _ in range(100):
-        middle = (low * high) ** 0.5
-        found, _why = _forecast(measured, middle)
-        low, high = (
-            (middle, high) if (found.tokens.middle if found else measured.tokens * middle) < tokens else (low, middle)
-        )
-    if high == MOST_TIMES:
-        raise ValueError(f"--tokens: {tokens:g} given; {MOST_TIMES:g} times what the run read would not give that many")
     if measured.tokens > tokens:
         raise ValueError(f"--tokens: {tokens:g} given; the run itself has {measured.tokens:,.0f} already")
+
+    def given(times: float) -> float:
+        if measured.sample is None or copies is None:
+            return measured.tokens * times
+        return forecast(measured.sample, times, copies).tokens.middle
+
+    if given(MOST_TIMES) < tokens:
+        raise ValueError(f"--tokens: {tokens:g} given; {MOST_TIMES:g} times what the run read would not give that many")
+    low, high = 1.0, MOST_TIMES
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if given(middle) < tokens else (low, middle)
     return high
 
 
@@ -107,10 +111,9 @@ def forecast_lines(found: FromRun) -> Iterator[str]:
         for what, tokens in (("the whole gives", said.tokens), ("the rest adds", said.rest)):
             low, middle, high = (show(each, "tokens") for each in (tokens.low, tokens.middle, tokens.high))
             yield f"  {what} {middle}; 95 % interval {low} to {high}"
-        low, middle, high = (
-            show(each, "share") for each in (said.distinct.low, said.distinct.middle, said.distinct.high)
-        )
-        yield f"  copies in other files leave {middle} of the tokens, {low} to {high}; in the run {show(said.in_sample, 'share')}"
+        share, sampled = said.distinct, show(said.in_sample, "share")
+        low, middle, high = (show(each, "share") for each in (share.low, share.middle, share.high))
+        yield f"  copies in other files leave {middle} of them, {low} to {high}; in the run {sampled}"
         yield "  (files taken for drawn at random and alike; how: docs/planning.md)"
     for stage in LINEAR:
         if run.retentions.get(stage, 1.0) != 1:

@@ -26,6 +26,7 @@ class Input:
 
 
 TARGET, PASS, TRAIN, COST = "Target", "Offline pass", "Training", "Prices"
+MET = 1 - 1e-9  # share of the target from which on it is met: what a target needs, computed, may round to less
 MOST = 1e30  # beyond it products of inputs would leave what a double holds
 
 # The reference case (docs/planning.md): 14.8 T tokens at 4 bytes each, 6 PB read in 14 days, 54 days on 2,048 GPUs.

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import DTYPES, RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.indexed import DTYPES
+from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
 from refinery.loader.format.removals import REFERENCE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -31,8 +32,9 @@ BATCH = 1 << 16  # rows that are in memory at once
 class Measured:
     """A finished run. retentions: kept bytes over bytes that entered, of every stage. raw: bytes that the reader gave.
 
-    stored: bytes of the input files, of which there are `files`. token_bytes: of a token in the shards. seconds: of work in all stages, 0 where the work location is gone. sample: None,
-    with the reason in `why`, where the documents' origins do not name input files.
+    stored: bytes of the input files, of which there are `files`. token_bytes: of a token in the shards. text: bytes of
+    the kept texts. seconds: of work in all stages, 0 where the work location is gone. sample: None, with the reason in
+    `why`, where the documents' origins do not name input files.
     """
 
     retentions: Mapping[str, float]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from refinery.pipelines.planner.from_run import FromRun
+from refinery.pipelines.planner.inputs import MET
 from refinery.pipelines.planner.prices import UNVERIFIED
 from refinery.pipelines.planner.quantity import show
 from refinery.pipelines.planner.scenario import Scenario
@@ -48,7 +49,7 @@ WIDTH = 18  # of the numbers' column
 def plan_lines(plan: Scenario) -> Iterator[str]:
     """The plan as text."""
     values = plan.values()
-    kept = " × ".join(f"{stage} {value:.3g}" for stage, value in plan.retentions.items() if value != 1)
+    kept = " × ".join(f"{stage} {value:.3g}" for stage, value in plan.retentions.items() if abs(value - 1) >= 5e-4)
     yield f"retention: {kept or 'every stage keeps everything'}"
     group = ""
     for output in OUTPUTS:
@@ -57,7 +58,7 @@ def plan_lines(plan: Scenario) -> Iterator[str]:
             yield ""
             yield group
         yield f"{show(values[output.name], output.kind):>{WIDTH}}  {output.label}"
-        if output.name == "target_share" and values["target_share"] < 1:
+        if output.name == "target_share" and values["target_share"] < MET:
             missing = show(values["raw_needed"] - values["raw"], "bytes")
             yield f"{'':>{WIDTH}}  the target is missed: {missing} more raw text is needed (--raw)"
     yield ""

@@ -54,7 +54,7 @@ function update() {
     field.textContent = show(v[each.name], each.kind);
     field.dataset.value = String(v[each.name]);
   }
-  const met = v.target_share >= 1;
+  const met = v.target_share >= data.met;
   const known = Number.isFinite(v.target_share);
   byId("meter").className = "meter " + (met ? "good" : "bad");
   byId("track").setAttribute("aria-valuenow", known ? String(Math.min(100, Math.round(v.target_share * 100))) : "0");

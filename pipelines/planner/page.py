@@ -13,7 +13,7 @@ from importlib.resources import files
 from itertools import groupby
 
 from refinery.pipelines.planner.formulas import FORMULAS
-from refinery.pipelines.planner.inputs import COST, INPUTS, MOST, PASS, TARGET, TRAIN
+from refinery.pipelines.planner.inputs import COST, INPUTS, MET, MOST, PASS, TARGET, TRAIN
 from refinery.pipelines.planner.javascript import to_javascript
 from refinery.pipelines.planner.outputs import OUTPUTS
 from refinery.pipelines.planner.presets import PRESETS
@@ -25,7 +25,7 @@ LEAST_SLIDER = 0.001  # of a stage's retention; smaller ones can be typed
 
 
 def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes: str = "") -> str:
-    """The page as HTML. measured: retentions of a run, as a preset of their own. notes: a paragraph about that run."""
+    """The page as HTML. measured: retentions of a run, as a preset of their own. notes: about that run."""
     own = {"measured": dict(measured)} if measured else {}
     presets = {name: preset.retentions for name, preset in PRESETS.items()} | own
     summaries = {name: f"{preset.summary} Figures: {preset.source}." for name, preset in PRESETS.items()}
@@ -40,6 +40,7 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
         "presets": presets,
         "units": UNITS,
         "number": NUMBER.pattern,
+        "met": MET,
         "most": MOST,
         "mostKept": max(1.0, *plan.retentions.values()),
     }

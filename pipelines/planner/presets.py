@@ -27,7 +27,7 @@ class Preset:
 
 
 def check_stages(kept: Mapping[str, float], stages: Sequence[str] = STAGES, most: float = 1.0) -> None:
-    """Raise ValueError for a stage that is not among `stages`, and for a retention that is not above 0 and up to `most`."""
+    """Raise ValueError for a stage that is not among `stages`, and for a retention not above 0 and up to `most`."""
     for stage, value in kept.items():
         if stage not in stages:
             raise ValueError(f"retention: no stage {stage!r}; the stages are {', '.join(stages)}")
