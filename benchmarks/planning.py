@@ -90,8 +90,12 @@ def independent(part: Sample, times: float) -> Interval:
 def placed(sizes: Sequence[int], files: int, seed: int) -> Sample:
     """Families of these sizes, each copy in a random file; documents of one token."""
     generator = np.random.default_rng(seed)
-    weights, families, documents = np.zeros(files), [], 0.0
+    singles = sum(size == 1 for size in sizes)
+    weights = np.bincount(generator.integers(0, files, singles), minlength=files).astype(float)
+    families, documents = [], float(singles)
     for size in sizes:
+        if size == 1:
+            continue
         homes = np.unique(generator.integers(0, files, size))
         weights[homes] += 1
         documents += len(homes)

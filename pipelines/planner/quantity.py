@@ -4,7 +4,7 @@ import math
 import re
 
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,2})?|\.[0-9]+)\s*([kMGTPE]?)B?\s*")
+NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?|\.[0-9]+)\s*([kMGTPE]?)B?\s*")
 SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)\s*")
 # Kinds of numbers that take a prefix -> the unit behind it.
 UNITS = {"bytes": "B", "bytes/s": "B/s", "tokens": "tokens", "tokens/s": "tokens/s"}
