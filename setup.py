@@ -98,6 +98,7 @@ setup(
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
         "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
+        "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",
             "build>=1.3,<2",

@@ -21,8 +21,8 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
-from refinery.pipelines.commands.plan import add_plan
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.planner.command import add_plan, plan_command
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -136,7 +136,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
-    add_plan(commands)
+    add_plan(commands).set_defaults(run=run_plan)
     add_training_commands(commands)
     return parser
 
@@ -248,6 +248,14 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
         else:
             lines = [stage_page(lane, *args.words)] if args.markdown else listed
     for line in lines:
+        say(line)
+    return 0
+
+
+def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what a corpus will take, or write it as a page."""
+    refuse_flags(flags)
+    for line in plan_command(args):
         say(line)
     return 0
 

@@ -2,10 +2,12 @@
 
 import math
 import re
+from decimal import ROUND_HALF_UP, Context
 
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]*)?(?:e[+-]?[0-9]{1,3})?|\.[0-9]+)\s*([kMGTPE]?)B?\s*")
 SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)\s*")
+THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)  # as Number.prototype.toExponential rounds
 # Kinds of numbers that take a prefix -> the unit behind it.
 UNITS = {"bytes": "B", "bytes/s": "B/s", "tokens": "tokens", "tokens/s": "tokens/s"}
 
@@ -44,8 +46,8 @@ def three_digits(value: float) -> str:
     >>> three_digits(1549.3), three_digits(0.00950), three_digits(78.0)
     ('1,550', '0.0095', '78')
     """
-    rounded = f"{value:.2e}"
-    text = f"{float(rounded):,.{max(0, 2 - int(rounded.partition('e')[2]))}f}"
+    exact = THREE_DIGITS.create_decimal(value)
+    text = f"{exact:,.{max(0, 2 - exact.adjusted())}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -62,7 +64,7 @@ def show(value: float, kind: str = "") -> str:
     if kind == "dollars":
         return f"${three_digits(value)}"
     if kind in UNITS:
-        rounded = float(f"{value:.2e}")
+        rounded = float(THREE_DIGITS.create_decimal(value))
         prefix, factor = next((each for each in reversed(PREFIXES.items()) if rounded >= each[1]), ("", 1.0))
         space = " " if prefix and kind.startswith("tokens") else ""
         return f"{three_digits(rounded / factor)} {prefix}{space}{UNITS[kind]}"

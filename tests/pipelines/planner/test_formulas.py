@@ -16,7 +16,7 @@ from refinery.pipelines.recipe.recipe import find_lane
 
 def test_the_reference_case() -> None:
     """Retentions .50 .40 .50 .50 .50 .40 .95 1.00; 14.8 T tokens of 4 bytes; 6 PB in 14 days; 54 days on 2,048 GPUs."""
-    kept = [value for value in PRESETS["reference"].kept.values()]
+    kept = list(PRESETS["reference"].kept.values())
     assert kept == [0.50, 0.40, 0.50, 0.50, 0.50, 0.40, 0.95, 1.00]
     values = scenario({}).values()
     assert values["retention"] == pytest.approx(0.0095, rel=1e-12)

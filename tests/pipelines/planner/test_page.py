@@ -1,4 +1,4 @@
-"""The page as text: nothing is loaded, nothing from outside is markup. What it does in a browser: test_page_browser.py."""
+"""The page as text: nothing is loaded, nothing from outside is markup. In a browser: test_page_browser.py."""
 
 import base64
 import hashlib
@@ -50,40 +50,7 @@ def test_the_policy_allows_this_script_and_style_and_nothing_else() -> None:
 def test_nothing_is_loaded_and_no_attribute_is_a_script() -> None:
     for page in (plan_page(scenario({})), hostile_page()):
         tags = Tags(page).tags
-        assert {tag for tag, _ in tags} <= set(
-            [
-                "html",
-                "head",
-                "meta",
-                "title",
-                "style",
-                "body",
-                "header",
-                "h1",
-                "h2",
-                "p",
-                "main",
-                "section",
-                "div",
-                "strong",
-                "span",
-                "button",
-                "b",
-                "small",
-                "label",
-                "input",
-                "details",
-                "summary",
-                "fieldset",
-                "legend",
-                "dl",
-                "dt",
-                "dd",
-                "code",
-                "footer",
-                "script",
-            ]
-        )
+        assert not {tag for tag, _ in tags} & {"img", "link", "iframe", "object", "embed", "base", "form", "svg", "a"}
         names = {name for _, attrs in tags for name in attrs}
         assert not [name for name in names if name.startswith("on") or name in ("src", "href", "style", "action")]
 

@@ -1,10 +1,9 @@
-"""`refinery plan` on the command line; what it computes is imported when it runs."""
+"""The flags of `refinery plan` and what it says; what it computes is imported when it runs."""
 
 import argparse
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
-from refinery.pipelines.commands.arguments import refuse_flags, say
 from refinery.pipelines.planner.inputs import BY_NAME, INPUTS, check_input
 from refinery.pipelines.planner.quantity import parse_quantity, parse_share, typed
 from refinery.pipelines.training.new_file import check_new, write_new
@@ -19,7 +18,7 @@ Numbers may end in k, M, G, T, P or E (decimal) and B. docs/planning.md says wha
 exit code 0: computed; 2: an input is impossible, or there is no corpus to measure."""
 
 
-def add_plan(commands: Any) -> None:
+def add_plan(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser to `commands`, the subparsers of the command line. Its flags are the plan's inputs."""
     plan = commands.add_parser(
         "plan",
@@ -27,7 +26,6 @@ def add_plan(commands: Any) -> None:
         epilog=PLAN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    plan.set_defaults(run=run_plan)
     source = plan.add_mutually_exclusive_group()
     source.add_argument("--preset", default="", metavar="NAME", help="retentions: reference (default), lazy or strict")
     source.add_argument(
@@ -49,10 +47,11 @@ def add_plan(commands: Any) -> None:
     for each in INPUTS:
         default = f"; default {typed(each.reference)}" if each.name != "raw" else ""
         plan.add_argument(each.flag, default="", metavar="N", help=f"{each.meaning}{default}".replace("%", "%%"))
+    return cast(argparse.ArgumentParser, plan)
 
 
-def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
-    """Print the plan, or write its page."""
+def plan_command(args: argparse.Namespace) -> Iterator[str]:
+    """The plan, line by line; with --html its page is written. Raises ValueError for flags that cannot be."""
     from refinery.pipelines.planner.from_run import forecast_lines, plan_from
     from refinery.pipelines.planner.measured import measure
     from refinery.pipelines.planner.outputs import plan_json, plan_lines
@@ -60,7 +59,6 @@ def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
     from refinery.pipelines.planner.presets import chosen
     from refinery.pipelines.planner.scenario import on_hosts, scenario
 
-    refuse_flags(flags)
     given = {each.name: text for each in INPUTS if (text := getattr(args, each.name))}
     inputs = {name: read(BY_NAME[name].flag, parse_quantity, text) for name, text in given.items()}
     for name, value in inputs.items():
@@ -88,11 +86,12 @@ def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
         notes = "; ".join(line.strip().removeprefix("measured: ") for line in lines if line)
         page = plan_page(plan, found.retentions if found else None, notes)
         write_new(args.html, page.encode(), args.overwrite)
-        say(f"{args.html}: open it in a browser; it needs no network")
-        return 0
-    for line in [plan_json(plan, found)] if args.json else [*lines, *plan_lines(plan)]:
-        say(line)
-    return 0
+        yield f"{args.html}: open it in a browser; it needs no network"
+    elif args.json:
+        yield plan_json(plan, found)
+    else:
+        yield from lines
+        yield from plan_lines(plan)
 
 
 def read(flag: str, parse: Callable[[str], float], text: str) -> float:
