@@ -72,11 +72,13 @@ def show(value: float, kind: str = "") -> str:
 
 
 def typed(value: float) -> str:
-    """The shortest text that `parse_quantity` reads as exactly this value, not below 0.
+    """A text that `parse_quantity` reads as exactly this value, not below 0: from a million on with a prefix.
 
-    >>> typed(14.8e12), typed(64.0), typed(0.003557), typed(6e15)
-    ('14.8T', '64', '0.003557', '6P')
+    >>> typed(14.8e12), typed(64.0), typed(0.003557), typed(6e15), typed(149010e3)
+    ('14.8T', '64', '0.003557', '6P', '149.01M')
     """
-    texts = [f"{value / factor:.15g}{prefix}" for prefix, factor in PREFIXES.items()]
+    texts = [
+        f"{value / factor:.15g}{prefix}" for prefix, factor in reversed(PREFIXES.items()) if value >= factor >= 1e6
+    ]
     exact = [text for text in texts if NUMBER.fullmatch(text) and parse_quantity(text) == value]
-    return min([*exact, repr(value).replace("e+", "e")], key=len)
+    return exact[0] if exact else repr(value).replace("e+", "e").removesuffix(".0")
