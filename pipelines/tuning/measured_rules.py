@@ -9,14 +9,16 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
 
 from refinery.transforms.core.document import Drop, Finding, Scored
 from refinery.transforms.core.lane import AnyStage
 from refinery.transforms.core.params import Params, is_optional
 
 NAMED = re.compile(r"`(\w+)`")
-LARGEST = 1 << 31  # of a whole number; a share goes to 1, any other number to this
+LARGEST = 1 << 27  # threshold that is asked for, more than any document has of anything; the kernels allow no more
 STEPS = 34  # halvings: whole numbers exactly, shares to 1e-10
 
 
@@ -59,7 +61,10 @@ def rules_of(stage: AnyStage, params: Params) -> Iterator[Rule]:
 def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
     """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
     for rule in rules_of(stage, params):
-        yield _read(rule, _alone(stage, params, rule), judge)
+        try:
+            yield _read(rule, _alone(stage, params, rule), judge)
+        except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
+            yield Reading(rule, None, False)
 
 
 def dropped_for(answer: Any) -> str:
@@ -73,15 +78,13 @@ def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
         return dropped_for(judge(_with(params, rule.path, threshold))) == rule.reason
 
     whole = isinstance(rule.threshold, int)
-    low, high = 0, LARGEST
-    if not whole and 0 <= rule.threshold <= 1:
-        high = 1
-    at_low, at_high = drops(low if whole else float(low)), drops(high if whole else float(high))
+    low, high = threshold_range(_holder(params, rule.path).model_fields[rule.path[-1]], rule.threshold)
+    at_low, at_high = drops(int(low) if whole else low), drops(int(high) if whole else high)
     now = drops(rule.threshold)
     if at_low == at_high:
-        nothing = not at_low and not rule.is_least  # nothing exceeds 0: none was found
+        nothing = not at_low and not rule.is_least and low == 0  # not even 0 is exceeded
         return Reading(rule, 0.0 if nothing else None, now)
-    first, last = float(low), float(high)
+    first, last = low, high
     for _ in range(STEPS):
         middle = math.floor((first + last) / 2) if whole else (first + last) / 2
         if drops(int(middle) if whole else middle) == at_low:
@@ -91,6 +94,25 @@ def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
         if whole and last - first <= 1:
             break
     return Reading(rule, (first if rule.is_least else last) if whole else (first + last) / 2, now)
+
+
+def threshold_range(field: FieldInfo, threshold: float) -> tuple[float, float]:
+    """Smallest and largest threshold to ask for: what the field allows, at most `LARGEST`, 1 for shares."""
+    low, high = 0.0, 1.0 if isinstance(threshold, float) and threshold <= 1 else float(LARGEST)
+    for limit in _metadata(field):
+        step = 1 if isinstance(threshold, int) else 1e-12
+        low = max(low, float(getattr(limit, "ge", low)), float(getattr(limit, "gt", low - step)) + step)
+        high = min(high, float(getattr(limit, "le", high)), float(getattr(limit, "lt", high + step)) - step)
+    return low, high
+
+
+def _metadata(part: Any) -> Iterator[Any]:
+    """Limits of a field, also those inside `… | None`."""
+    for each in getattr(part, "metadata", ()) or getattr(part, "__metadata__", ()) or ():
+        yield each
+        yield from _metadata(each)
+    for inner in get_args(getattr(part, "annotation", part)):
+        yield from _metadata(inner)
 
 
 def _alone(stage: AnyStage, params: Params, rule: Rule) -> Params:

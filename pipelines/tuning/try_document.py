@@ -59,8 +59,26 @@ def _decide(stage: AnyStage, params: Any, doc: Any) -> tuple[Decision, Any]:
     if reason := dropped_for(answer):
         declared = next((each for each in stage.reasons if each.name == reason), None)
         why = f"{reason}: {declared.meaning}" if declared else reason
+        notes |= _notes_if_kept(stage, params, doc)
         return Decision(stage.name, "dropped", why, declared.advice if declared else "", 0, notes, measured), None
     return Decision(stage.name, "kept", "", "", content_size(results[0]), notes, measured), results[0]
+
+
+def _notes_if_kept(stage: AnyStage, params: Any, doc: Any) -> dict[str, Any]:
+    """What a stage that dropped the document notes of it without its threshold and its lists of what is wanted: the
+    language and its score, a classifier's. Nothing where that is not what made it drop it."""
+    fields = type(params).model_fields
+    open_ = {"threshold": 0.0} if "threshold" in fields else {}
+    open_ |= {name: {} for name, field in fields.items() if field.default == {} and isinstance(field.default, Mapping)}
+    if not stage.notes or not open_ or stage.judge is None:
+        return {}
+    try:
+        free = type(params).model_construct(**{**{name: getattr(params, name) for name in fields}, **open_})
+        answer: Any = stage.judge(doc, *([stage.prepare(free)] if stage.prepare else []), params=free)
+        inner = answer.answer if isinstance(answer, Finding | Scored) else answer
+    except Exception:  # noqa: BLE001 - a stage may refuse what its fields allow; it is only a note
+        return {}
+    return _notes(answer, doc, [inner], stage) if isinstance(inner, Document) else {}
 
 
 def _notes(answer: Any, before: Any, results: list[Any], stage: AnyStage) -> dict[str, Any]:
