@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.removals import REFERENCE
+from refinery.loader.format.removals import ID_BYTES, REFERENCE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.planner.presets import STAGES
@@ -112,6 +112,7 @@ def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> t
     homes = _removed(store, manifest)
     weights, documents = np.zeros(len(number)), 0.0 if _deduplicated(manifest) else math.inf
     kept: dict[bytes, tuple[float, int]] = {}
+    representatives = pa.array(list(homes), pa.binary(ID_BYTES))
     for ids, files, tokens in _kept_rows(store, manifest):
         names = files.dictionary.to_pylist()
         if strange := [name for name in names if name not in number]:
@@ -120,7 +121,7 @@ def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> t
         np.add.at(weights, places, tokens.to_numpy())
         documents += len(ids)
         if homes:
-            wanted = pc.is_in(ids, value_set=pa.array(list(homes), ids.type)).to_numpy(zero_copy_only=False)
+            wanted = pc.is_in(ids, value_set=representatives).to_numpy(zero_copy_only=False)
             for row in np.flatnonzero(wanted):
                 kept[ids[row].as_py()] = float(tokens[row].as_py()), int(places[row])
     families = []

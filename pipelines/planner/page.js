@@ -1,6 +1,7 @@
 "use strict";
 // What moves on the page. `compute(v)` is made from Python's formulas and stands before this text.
 const data = JSON.parse(document.getElementById("data").textContent);
+const keptBy = (preset, stage) => (Object.hasOwn(preset, stage) ? preset[stage] : 1);
 const byId = (id) => document.getElementById(id);
 const PREFIXES = [["E", 1e18], ["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
 
@@ -68,7 +69,7 @@ function update() {
   byId("fit").value = String(v.raw_needed);
   for (const button of document.querySelectorAll("[data-preset]")) {
     const kept = data.presets[button.dataset.preset];
-    const same = data.stages.every((stage) => Number(byId("kept-" + stage).value) === (kept[stage] ?? 1));
+    const same = data.stages.every((stage) => Number(byId("kept-" + stage).value) === keptBy(kept, stage));
     button.setAttribute("aria-pressed", String(same));
   }
 }
@@ -85,7 +86,7 @@ for (const stage of data.stages) {
 for (const each of data.inputs) byId("in-" + each.name).addEventListener("input", update);
 for (const button of document.querySelectorAll("[data-preset]")) {
   button.addEventListener("click", () => {
-    for (const stage of data.stages) setKept(stage, data.presets[button.dataset.preset][stage] ?? 1);
+    for (const stage of data.stages) setKept(stage, keptBy(data.presets[button.dataset.preset], stage));
     update();
   });
 }
