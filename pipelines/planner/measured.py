@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
-from refinery.loader.format.removals import ID_BYTES, REFERENCE
+from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.planner.presets import STAGES
@@ -26,6 +25,7 @@ from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.rejects import TARGET_STAGE
 
 BATCH = 1 << 16  # rows that are in memory at once
+REMOVED = ("id", "kept_id", "reason", "scope", "origin")
 
 
 @dataclass(frozen=True)
@@ -144,17 +144,21 @@ def _deduplicated(manifest: Manifest) -> bool:
 def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:
     """Kept id -> input files of the documents removed in its favour.
 
-    Removals in favour of another corpus' documents are left out: what is published does not grow with the run.
+    Removals in favour of another corpus' documents are left out: what is published does not grow with the run. Captures
+    of one address go first, by address: their ids say nothing of other documents of the same text, so no way leads
+    through them.
     """
     instead: dict[bytes, bytes] = {}
     rows: list[tuple[bytes, str]] = []
     for file in manifest.removals:
         with store.open(file.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
-            for batch in parquet.iter_batches(BATCH, columns=["id", "kept_id", "scope", "origin"]):
-                for id_, kept_id, scope, origin in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            for batch in parquet.iter_batches(BATCH, columns=list(REMOVED)):
+                for id_, kept_id, reason, scope, origin in zip(
+                    *(batch[name].to_pylist() for name in REMOVED), strict=True
+                ):
                     if not scope.startswith(REFERENCE):
                         rows.append((kept_id, origin.rpartition("@")[0]))
-                        if id_ != kept_id:
+                        if id_ != kept_id and reason != URL_DUPLICATE:
                             instead.setdefault(id_, kept_id)
     homes: dict[bytes, list[str]] = {}
     for kept_id, path in rows:
@@ -163,16 +167,18 @@ def _removed(store: Store, manifest: Manifest) -> dict[bytes, list[str]]:
 
 
 def _end(id_: bytes, instead: dict[bytes, bytes]) -> bytes:
-    """The document that stands for this one at the end of all stages of deduplication; shortens the way to it."""
-    way = []
-    while id_ in instead:
-        way.append(id_)
-        if len(way) > len(instead):
-            raise FormatError(f"removals: {id_.hex()} is removed in favour of itself")
+    """The document that stands for this one at the end of all stages of deduplication; shortens the way to it. Without
+    exact deduplication two documents may have one id, and a way may lead back: then it ends at the smallest id."""
+    way: dict[bytes, None] = {}
+    while id_ in instead and id_ not in way:
+        way[id_] = None
         id_ = instead[id_]
-    for step in way[:-1]:
-        instead[step] = id_
-    return id_
+    end = min(way) if id_ in way else id_
+    for step in way:
+        if step != end:
+            instead[step] = end
+    instead.pop(end, None)
+    return end
 
 
 def _kept_rows(store: Store, manifest: Manifest) -> Iterator[tuple[pa.Array, pa.DictionaryArray, pa.Array]]:

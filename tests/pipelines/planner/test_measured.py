@@ -13,7 +13,7 @@ from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unsea
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.planner.formulas import product
 from refinery.pipelines.planner.from_run import forecast_lines, plan_from
-from refinery.pipelines.planner.measured import Measured, measure
+from refinery.pipelines.planner.measured import Measured, _end, measure
 from refinery.pipelines.planner.presets import STAGES
 from refinery.pipelines.run.api import refine
 from tests.pipelines.small_runs import OFF, WORDS
@@ -152,3 +152,11 @@ def test_damaged_removals_are_an_error(measured: tuple[Measured, Path], tmp_path
         path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises((FormatError, OSError, ValueError)):
         measure(prefix)
+
+
+def test_ways_of_removals_end() -> None:
+    ids = [bytes([number]) * 16 for number in range(6)]
+    instead = {ids[5]: ids[4], ids[4]: ids[3], ids[2]: ids[1], ids[1]: ids[2]}
+    assert [_end(id_, dict(instead)) for id_ in ids] == [ids[0], ids[1], ids[1], ids[3], ids[3], ids[3]]
+    shared = dict(instead)
+    assert [_end(id_, shared) for id_ in reversed(ids)] == [ids[3], ids[3], ids[3], ids[1], ids[1], ids[0]]
