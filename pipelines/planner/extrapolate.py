@@ -5,7 +5,7 @@ Two things grow differently, and are kept apart.
 **What a file gives.** Documents of one file are alike (one host, one hour of a crawl), so files are drawn, not
 documents: cluster sampling with the ratio estimator, tokens over bytes (Cochran, Sampling Techniques, 1977, chapters 6
 and 9A). Its variance is the jackknife's over files, on the logarithm, since a ratio of sizes is skewed; Student's t
-with files - 1 degrees of freedom, and the correction for a finite whole.
+with as many degrees of freedom as files of one size would give, and the correction for a finite whole.
 
 **What deduplication leaves.** A larger corpus has more copies of everything, so this share cannot be extrapolated
 linearly, nor at all without an assumption beyond about log(n) times the sample (Orlitsky, Suresh, Wu 2016, PNAS 113).
@@ -72,6 +72,9 @@ def why_none(sample: Sample) -> str:
     """Why no interval can be had from a sample; "" if one can."""
     gave = np.count_nonzero(sample.weights)
     if sample.files >= LEAST_FILES and gave >= 2:
+        if sample.effective_files < LEAST_FILES:
+            alike = f"{sample.files:,} input files of so different sizes that they say as much as"
+            return f"{alike} {sample.effective_files:.1f} of one size; it takes {LEAST_FILES}"
         return ""
     return (
         f"{sample.files} input file{'s' * (sample.files != 1)}, of which {gave} gave tokens; it takes {LEAST_FILES}, "
@@ -113,7 +116,7 @@ def _tokens_alone(sample: Sample, times: float) -> Interval:
     without = np.log((tokens.sum() - tokens) / (size.sum() - size))
     variance = (count - 1) / count * float(((without - without.mean()) ** 2).sum())
     spread = math.sqrt(variance * (1 - 1 / times))
-    spread *= student(RISK, count - 1)
+    spread *= student(RISK, sample.effective_files - 1)
     whole = float(size.sum()) * times * ratio
     return Interval(whole * math.exp(-spread), whole, whole * math.exp(spread))
 
@@ -176,7 +179,7 @@ def _share_of(log_shape: float, other: float, times: float = 1.0) -> float:
     return -math.expm1(-shape * math.log1p(u)) / (shape * u)
 
 
-def student(risk: float, freedom: int) -> float:
+def student(risk: float, freedom: float) -> float:
     """Upper quantile of Student's t: Hill's expansion of 1970 (CACM algorithm 396), 4 digits from 5 degrees on."""
     n = float(freedom)
     a = 1 / (n - 0.5)

@@ -29,6 +29,11 @@ class Sample:
         return len(self.sizes)
 
     @property
+    def effective_files(self) -> float:
+        """How many files of one size say as much: (sum of sizes)² over the sum of their squares (Kish 1965)."""
+        return float(self.sizes.sum() ** 2 / (self.sizes**2).sum())
+
+    @property
     def tokens(self) -> float:
         """What all files gave together: of every family one copy."""
         return float(self.weights.sum() - sum(tokens * (len(files) - 1) for tokens, files in self.families))

@@ -77,7 +77,8 @@ def try_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
 def _reading_line(reading: "Reading") -> str:
     rule, sign = reading.rule, "≥" if reading.rule.is_least else "≤"
     mark = "-" if reading.drops else " "
-    return f"  {mark} {rule.key:<44}{reading.value:>12,.4g}  {sign} {rule.threshold:,.6g}"
+    form = ",.0f" if isinstance(rule.threshold, int) else ",.4g"
+    return f"  {mark} {rule.key:<44}{reading.value:>12{form}}  {sign} {rule.threshold:{form}}"
 
 
 def try_json(decisions: "Iterable[Decision]") -> Iterator[str]:

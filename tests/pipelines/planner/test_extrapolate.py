@@ -23,14 +23,14 @@ from refinery.pipelines.planner.sample import Sample
 
 @st.composite
 def samples(draw: st.DrawFn) -> Sample:
-    files = draw(st.integers(8, 30))
+    files = draw(st.integers(9, 30))
     own = draw(st.lists(st.integers(0, 500), min_size=files, max_size=files).filter(lambda own: min(own[:2]) > 0))
     groups = st.lists(st.integers(0, files - 1), min_size=2, max_size=files, unique=True)
     families = draw(st.lists(st.tuples(st.integers(1, 50).map(float), groups), max_size=12))
     weights = np.array(own, float)
     for tokens, homes in families:
         weights[homes] += tokens
-    sizes = np.array(draw(st.lists(st.integers(1, 10**6), min_size=files, max_size=files)), float)
+    sizes = np.array(draw(st.lists(st.integers(9 * 10**5, 10**6), min_size=files, max_size=files)), float)
     return Sample(sizes, weights, float(sum(own) + sum(len(homes) for _, homes in families)), families)
 
 
@@ -118,6 +118,8 @@ def test_too_little_for_an_interval() -> None:
     barren = Sample(np.full(9, 1.0), np.array([5.0] + [0.0] * 8), 5.0, [])
     with pytest.raises(ValueError, match="9 input files, of which 1 gave tokens"):
         forecast(barren, 10)
+    uneven = Sample(np.array([1e9, 1e9] + [1.0] * 98), np.full(100, 1.0), 100.0, [])
+    assert why_none(uneven).startswith("100 input files of so different sizes that they say as much as 2.0 of one size")
     with pytest.raises(ValueError, match=r"the whole is 0\.5 times the sample"):
         forecast(seven, 0.5)
 
