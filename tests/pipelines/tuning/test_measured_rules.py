@@ -130,7 +130,6 @@ def test_answers_of_every_form() -> None:
 @pytest.mark.parametrize(
     ("section", "key", "limits"),
     [
-        ("extract", "max_depth", (1, 2048)),
         ("extract", "max_elements", (1, 1 << 27)),
         ("toxicity", "max_density", (0, 1000)),
         ("toxicity", "min_hits", (1e-12, 1 << 27)),
