@@ -4,12 +4,14 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
+BROWSER := $(VENV)/browser
 AUDIT := $(VENV)/audit
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
+IN_BROWSER := tests/pipelines/planner/test_page_browser.py
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml
@@ -28,8 +30,14 @@ define same_demo
 	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
-.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch audit \
-    terraform-test sanitize lint clean
+# An environment of its own ($(1)) that has all of .venv's packages beside its own ones.
+define borrow
+	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
+	    > $$($(1)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
+endef
+
+.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-browser \
+    audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -62,12 +70,23 @@ $(TORCH)/.installed: $(VENV)/.installed setup.py
 	$(PYTHON) -m venv $(TORCH)
 	$(TORCH)/bin/pip install --quiet --disable-pip-version-check \
 	    $$(grep -oE '"(torch|datasets|webdataset)==[0-9.]*' setup.py | tr -d '"' | sort -u)
-	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
-	    > $$($(TORCH)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
+	$(call borrow,$(TORCH))
 	touch $@
 
 test-torch: $(TORCH)/.installed
 	$(TORCH)/bin/python -m pytest $(WITH_TORCH)
+
+# What `make test` skips without a browser. Playwright is installed here; Chromium is the machine's own.
+$(BROWSER)/.installed: $(VENV)/.installed setup.py
+	$(PYTHON) -m venv $(BROWSER)
+	$(BROWSER)/bin/pip install --quiet --disable-pip-version-check $$(grep -oE 'playwright==[0-9.]*' setup.py)
+	$(call borrow,$(BROWSER))
+	touch $@
+
+test-browser: $(BROWSER)/.installed
+	@command -v chromium chromium-browser google-chrome > /dev/null || \
+	    { echo "make test-browser needs Chromium: on Debian, apt-get install chromium"; exit 1; }
+	$(BROWSER)/bin/python -m pytest $(IN_BROWSER)
 
 # What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.
 terraform-test:

@@ -90,6 +90,7 @@ setup(
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
     package_data={"refinery": ["py.typed"], "refinery.transforms.extract.blocks": ["*.npy"]}
+    | {"refinery.pipelines.planner": ["*.css", "*.js"]}  # of the page
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,
@@ -97,6 +98,7 @@ setup(
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
         "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
+        "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",
             "build>=1.3,<2",

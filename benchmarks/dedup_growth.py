@@ -32,6 +32,7 @@ from benchmarks.bands import Meter
 from benchmarks.large_bucket import print_buckets
 from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run, make_texts, read_texts
+from refinery.pipelines.planner.inputs import REFERENCE
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
@@ -147,15 +148,15 @@ def print_growth(runs: Sequence[Growth]) -> None:
 
 @dataclass(frozen=True)
 class Prices:
-    """Dataflow, batch, us-central1, US dollars: list prices as public cost calculators quote them, noted 2026-11; look
-    at cloud.google.com/dataflow/pricing before you rely on them. No discount for volume, no disk, no idle time.
+    """Dataflow, US dollars: the planner's list prices, see there how old and how sure they are. No discount for volume,
+    no disk, no idle time.
     """
 
-    vcpu_hour: float = 0.056
-    gb_hour: float = 0.003557
-    gb_per_vcpu: float = 3.75  # n1-standard machines
-    shuffle_gb: float = 0.011
-    shuffle_passes: float = 2.0  # written and read bytes are both billed
+    vcpu_hour: float = REFERENCE["core_hour_price"]
+    gb_hour: float = REFERENCE["memory_hour_price"]
+    gb_per_vcpu: float = REFERENCE["memory_per_core"]  # n1-standard machines
+    shuffle_gb: float = REFERENCE["shuffle_price"]
+    shuffle_passes: float = REFERENCE["shuffle_passes"]  # written and read bytes are both billed
 
 
 def cost_of_terabyte(

@@ -3,17 +3,20 @@
     python -m benchmarks.packed_rows PREFIX [--epochs 5] [--batch 8]
 
 PREFIX is a finished corpus with packed rows. The first epoch of packed rows decodes and checks Parquet; later ones read
-decoded row groups from memory, as far as they fit. "all arrays": with loss_mask, position_ids, doc_ids and cu_seqlens;
+decoded row groups from memory, as far as they fit, or, "on disk", from files that are mapped, whatever their size. "new
+process": another stream that finds these files. "all arrays": with loss_mask, position_ids, doc_ids and cu_seqlens;
 tokens then also have no loss across documents, as packed rows always have.
 """
 
 import argparse
 import time
 from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.signatures import describe_run
-from refinery.loader import PackedStream, TokenStream
+from refinery.loader import DecodedParams, PackedStream, TokenStream
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 
@@ -44,15 +47,20 @@ def main() -> None:
         parser.error(f"{args.prefix} has no packed rows")
     print(describe_run())
     print("| | first epoch | later epochs |\n| --- | --- | --- |")
-    sides: dict[str, tuple[type[TokenStream], dict[str, Any]]] = {
-        "packed rows": (PackedStream, {}),
-        "packed rows, all arrays": (PackedStream, ARRAYS),
-        "tokens": (TokenStream, {}),
-        "tokens, all arrays": (TokenStream, {**ARRAYS, "ignore_cross_document": True}),
-    }
-    for name, (kind, options) in sides.items():
-        first, *later = speeds(kind, args.prefix, packed.length, args.epochs, args.batch, **options)
-        print(f"| {name} | {first:.0f} | {' '.join(f'{value:.0f}' for value in later)} |")
+    with TemporaryDirectory() as folder:
+        on_disk = {"decoded": DecodedParams(Path(folder), memory_bytes=0)}
+        sides: dict[str, tuple[type[TokenStream], dict[str, Any]]] = {
+            "packed rows": (PackedStream, {}),
+            "packed rows, all arrays": (PackedStream, ARRAYS),
+            "packed rows, on disk": (PackedStream, on_disk),
+            "packed rows, on disk, new process": (PackedStream, on_disk),
+            "packed rows, on disk, all arrays": (PackedStream, {**ARRAYS, **on_disk}),
+            "tokens": (TokenStream, {}),
+            "tokens, all arrays": (TokenStream, {**ARRAYS, "ignore_cross_document": True}),
+        }
+        for name, (kind, options) in sides.items():
+            first, *later = speeds(kind, args.prefix, packed.length, args.epochs, args.batch, **options)
+            print(f"| {name} | {first:.0f} | {' '.join(f'{value:.0f}' for value in later)} |")
 
 
 if __name__ == "__main__":

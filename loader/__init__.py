@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.packed.decoded_cache import DecodedParams
     from refinery.loader.packed.packed_stream import PackedStream
     from refinery.loader.remote.blocks import RemoteParams
     from refinery.loader.storage.fetch import FetchError, FetchParams
@@ -26,6 +27,7 @@ _MODULES = {
     "Corpus": "stream.corpus",
     "CorruptObject": "errors",
     "CorruptShard": "errors",
+    "DecodedParams": "packed.decoded_cache",
     "FetchError": "storage.fetch",
     "FetchParams": "storage.fetch",
     "FillInMiddleParams": "stream.fill_in_middle",
@@ -47,6 +49,7 @@ __all__ = [
     "Corpus",
     "CorruptObject",
     "CorruptShard",
+    "DecodedParams",
     "FetchError",
     "FetchParams",
     "FillInMiddleParams",

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from refinery.loader.format.fields import Fields
+
 
 def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
     """Messages about documents that are missing from or extra in the counts; empty if every count reconciles.
@@ -48,3 +50,24 @@ def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
         if kept and order[path[-1]] != len(order) - 1:
             problems.append(f"source {source!r}: {path[-1]!r} kept {kept} documents, which entered no later stage")
     return problems
+
+
+def funnel_entry(entry: Fields) -> dict[str, Any]:
+    """A row of a manifest's funnel. Raises FormatError for a count that is missing or of another kind."""
+    outcomes = [entry.inner(key) for key in ("in", "kept", "created") if key != "created" or key in entry.value]
+    for group in (entry.inner("dropped"), entry.inner("dead")):
+        outcomes += [group.inner(reason) for reason in group.value]
+    if "found" in entry.value:
+        groups = [entry.inner("found").inner(group) for group in entry.inner("found").value]
+        outcomes += groups
+        for found in groups:
+            found.count("items")
+    if "scored" in entry.value:
+        for series in entry.inner("scored").value:
+            entry.inner("scored").bins(series)
+    for outcome in outcomes:
+        outcome.count("documents")
+        outcome.count("bytes")
+    entry.text("stage")
+    entry.text("source")
+    return dict(entry.value)

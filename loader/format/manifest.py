@@ -16,7 +16,7 @@ import google_crc32c
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import MOST, Fields
-from refinery.loader.format.funnel import check_funnel
+from refinery.loader.format.funnel import check_funnel, funnel_entry
 from refinery.loader.format.indexed import (
     DTYPE_CODES,
     DTYPES,
@@ -27,7 +27,7 @@ from refinery.loader.format.indexed import (
     read_index,
 )
 from refinery.loader.format.packed import PackedFormat, parse_format
-from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.provenance import ADOPTED, COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1
@@ -100,8 +100,8 @@ class FileEntry:
     """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file, and
     of one of packed rows, which also has `documents` (with parts of cut ones) and `tokens` (with the BOS before these).
 
-    block_crc32c: of a .bin, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes it; "" for other
-    files.
+    block_crc32c: of a .bin and of packed rows, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes
+    it; "" for other files.
     """
 
     path: str
@@ -116,7 +116,8 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """Shard `index` of `count` of a domain in a split, with its three files. packed: its documents as packed rows."""
+    """Shard `index` of `count` of a domain in a split, with its files. provenance_file: None in a corpus that was
+    adopted. packed: its documents as packed rows."""
 
     split: str
     domain: str
@@ -126,12 +127,19 @@ class ShardEntry:
     tokens: int
     bin: FileEntry
     idx: FileEntry
-    provenance: FileEntry
+    provenance_file: FileEntry | None
     packed: tuple[FileEntry, ...] = ()
 
     @property
-    def files(self) -> tuple[FileEntry, FileEntry, FileEntry]:
-        return self.bin, self.idx, self.provenance
+    def files(self) -> tuple[FileEntry, ...]:
+        return tuple(file for file in (self.bin, self.idx, self.provenance_file) if file is not None)
+
+    @property
+    def provenance(self) -> FileEntry:
+        """Where its documents come from. Raises FormatError in a corpus that was adopted: nobody knows."""
+        if self.provenance_file is None:
+            raise FormatError(f"{self.bin.path}: no provenance: it is another tool's file, and its corpus was adopted")
+        return self.provenance_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +209,8 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     check_version(payload, what)
     top = Fields(payload, what)
     tokenizer = top.inner("tokenizer")
-    shards = tuple(_shard(entry) for entry in top.list("shards"))
+    lane = top.text("lane")
+    shards = tuple(_shard(entry, lane) for entry in top.list("shards"))
     columns = tuple(_column(entry) for entry in top.list("columns"))
     if twice := sorted({c.name for i, c in enumerate(columns) if c.name in {other.name for other in columns[:i]}}):
         raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
@@ -223,7 +232,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     )
     return Manifest(
         name=top.text("name"),
-        lane=top.text("lane"),
+        lane=lane,
         stages=tuple(StageEntry(e.text("name"), e.text("phase"), e.count("version")) for e in top.list("stages")),
         columns=columns,
         fingerprint=top.text("fingerprint"),
@@ -233,7 +242,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         shards=shards,
         files=tuple(_file(entry) for entry in top.list("files")),
         totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
-        funnel=tuple(_funnel_entry(entry) for entry in top.list("funnel")),
+        funnel=tuple(funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
         packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
@@ -307,15 +316,15 @@ def _file(entry: Fields) -> FileEntry:
     return FileEntry(path, size, crc32c, sha256, rows, documents=documents, tokens=tokens)
 
 
-def _token_file(entry: Fields) -> FileEntry:
-    """A .bin, which is read block by block: block checksums are required."""
+def _read_in_blocks(entry: Fields) -> FileEntry:
+    """A .bin or packed rows, which are read block by block: block checksums are required."""
     file = _file(entry)
     if "block_crc32c" not in entry.value:
         raise FormatError(f"{entry.where}: {file.path}: block_crc32c is missing, the CRC-32C of each MiB expected")
     return replace(file, block_crc32c=entry.block_checksums("block_crc32c", file.size))
 
 
-def _shard(entry: Fields) -> ShardEntry:
+def _shard(entry: Fields, lane: str) -> ShardEntry:
     files = entry.inner("files")
     split, domain = entry.text("split"), entry.text("domain")
     if split not in SPLITS:
@@ -329,9 +338,9 @@ def _shard(entry: Fields) -> ShardEntry:
         count=entry.count("count"),
         documents=entry.count("documents"),
         tokens=entry.count("tokens"),
-        bin=_token_file(files.inner("bin")),
+        bin=_read_in_blocks(files.inner("bin")),
         idx=_file(files.inner("idx")),
-        provenance=_file(files.inner("provenance")),
+        provenance_file=None if lane == ADOPTED else _file(files.inner("provenance")),
         packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
     )
 
@@ -339,27 +348,7 @@ def _shard(entry: Fields) -> ShardEntry:
 def _packed_file(entry: Fields) -> FileEntry:
     for key in ("rows", "documents", "tokens"):
         entry.count(key)
-    return _file(entry)
-
-
-def _funnel_entry(entry: Fields) -> dict[str, Any]:
-    outcomes = [entry.inner(key) for key in ("in", "kept", "created") if key != "created" or key in entry.value]
-    for group in (entry.inner("dropped"), entry.inner("dead")):
-        outcomes += [group.inner(reason) for reason in group.value]
-    if "found" in entry.value:
-        groups = [entry.inner("found").inner(group) for group in entry.inner("found").value]
-        outcomes += groups
-        for found in groups:
-            found.count("items")
-    if "scored" in entry.value:
-        for series in entry.inner("scored").value:
-            entry.inner("scored").bins(series)
-    for outcome in outcomes:
-        outcome.count("documents")
-        outcome.count("bytes")
-    entry.text("stage")
-    entry.text("source")
-    return entry.value
+    return _read_in_blocks(entry)
 
 
 __all__ = [

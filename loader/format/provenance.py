@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP = 65_536
+ADOPTED = "adopted"  # the lane of files that another tool wrote: `refinery adopt`. They have no provenance
 PARQUET: dict[str, Any] = {
     "write_page_checksum": True,
     "compression": "zstd",

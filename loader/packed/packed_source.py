@@ -1,19 +1,19 @@
-"""Packed rows of a split in a local folder: row groups are decoded and checked when they are first needed, then kept.
+"""Packed rows of a split: row groups are decoded and checked when they are first needed, then kept.
 
 The order reads whole row groups (PACKED_ORDER), so each is decoded about once an epoch; a corpus that fits the memory
 given to decoded groups is decoded once.
 """
 
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
-from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.format.packed import (
@@ -24,12 +24,19 @@ from refinery.loader.format.packed import (
     parse_rows,
     row_columns,
 )
+from refinery.loader.format.parquet_file import parquet
 from refinery.loader.native import rows as kernel
-from refinery.loader.storage.store import Store, size_and_crc32c
+from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
+from refinery.loader.packed.packed_files import check_counts, group_spans, open_files
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.storage.fetch import ReadCounters
+from refinery.loader.storage.store import Store
 from refinery.loader.stream.arrays import I64
 from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.token_source import TokenRange
 
-MEMORY = 1 << 30  # of decoded row groups
+MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory
+FOOTERS = 8  # remote files whose footers are read at once
 # 32 blocks of a row group each are shuffled together; a block touches two groups where files end inside one.
 PACKED_ORDER = OrderParams(lanes=8, window=4)
 
@@ -48,31 +55,14 @@ def row_files(shards: Sequence[ShardEntry], layout: PackedFormat) -> list[RowFil
     return [RowFile(s.domain, (file.rows or 0) * layout.length, file) for s in shards for file in s.packed]
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A decoded row group: tokens [n, S + 1], documents' starts, row by row, from starts[bounds[i]] to bounds[i + 1],
-    valid tokens [n]; loss [n, S] where it leaves out more than documents' ends, else None; columns: [n, S] by name."""
-
-    tokens: npt.NDArray[Any]
-    starts: I64
-    bounds: I64
-    valid: I64
-    loss: npt.NDArray[np.bool_] | None
-    columns: Mapping[str, npt.NDArray[Any]]
-
-    @property
-    def size(self) -> int:
-        arrays = (self.tokens, self.starts, self.bounds, self.valid, *self.columns.values())
-        return sum(array.nbytes for array in arrays) + (0 if self.loss is None else self.loss.nbytes)
-
-
 class PackedSource:
     """Rows by number of file and place in it.
 
-    Every file's size, columns and row groups are checked when the source is made, its checksum when it is first read,
-    each row by the contract when it is decoded, before any of its group is delivered. Raises FormatError, CorruptShard
-    for a wrong checksum; ValueError for a store that is not a local folder. Memory: `memory` bytes of decoded groups
-    and one more. columns: names of structure columns that `read_columns` gives.
+    Every file's size, columns, row groups and counts are checked when the source is made, the checksum of each MiB
+    before it is parsed, each row by the contract when it is decoded, before any of its group is delivered. Raises
+    FormatError, CorruptShard for a wrong checksum, FetchError for a network that fails. Memory:
+    1 GiB of decoded groups (DecodedParams) and one more; what was fetched is in the cache on disk (RemoteParams).
+    decoded: keep decoded groups on disk, too. columns: names of structure columns that `read_columns` gives.
     """
 
     def __init__(
@@ -80,34 +70,98 @@ class PackedSource:
         store: Store,
         files: Sequence[RowFile],
         layout: PackedFormat,
-        memory: int = MEMORY,
+        *,
         columns: Sequence[str] = (),
+        corpus: str = "",
+        params: RemoteParams | None = None,
+        counters: ReadCounters | None = None,
+        decoded: DecodedParams | None = None,
     ) -> None:
-        self._store, self._files, self._layout, self._memory = store, list(files), layout, memory
         self._columns = tuple(columns)
+        self._store, self._files, self._layout = store, list(files), layout
+        self._memory = (decoded or DecodedParams()).memory_bytes
+        counters = counters or ReadCounters()
+        self._cache = None if decoded is None else DecodedCache(decoded, corpus, counters)
         self._dtype = dtype_for(layout.vocab_size)
-        self._groups: OrderedDict[tuple[int, int], _Group] = OrderedDict()
+        self._groups: OrderedDict[tuple[int, int], DecodedGroup] = OrderedDict()
         self._held = 0
-        self._verified = [False] * len(self._files)
+        self._mapped: OrderedDict[tuple[int, int], DecodedGroup] = OrderedDict()  # of the cache on disk
+        self._done: dict[tuple[int, int], int] = {}  # (file, group) -> rows, of groups that are partly done
         self._closed = False
-        for file in self._files:
-            self._check_footer(file.bin)
+        self._open = open_files(store, [file.bin for file in self._files], corpus, params, counters)
+        try:
+            self._spans = self._check_footers()
+        except BaseException:
+            self.close()
+            raise
 
-    def _check_footer(self, entry: FileEntry) -> None:
-        url, path = self._store.url(entry.path), self._store.local_path(entry.path)
-        if path is None:
-            raise ValueError(f"packed: rows at {self._store.root} given, those in a local folder can be read")
-        found = self._store.size(entry.path)
-        if found != entry.size:
-            raise FormatError(f"{url}: {found} bytes found, {entry.size} expected")
-        with pq.ParquetFile(path) as file:
+    @property
+    def is_remote(self) -> bool:
+        """Whether announcing what will be read is worth its cost."""
+        return self._open.is_remote
+
+    def _check_footers(self) -> list[list[tuple[int, int]]]:
+        numbers = range(len(self._files))
+        if not self._open.is_remote:
+            return [self._check_footer(number) for number in numbers]
+        pool = ThreadPoolExecutor(FOOTERS, "refinery-footers")
+        try:
+            futures = [pool.submit(self._check_footer, number) for number in numbers]
+            for future in wait(futures, return_when=FIRST_EXCEPTION).done:
+                future.result()  # the first error at once, whichever file it is of
+            return [future.result() for future in futures]
+        except BaseException:
+            self._open.close()  # first: ends the reads that the threads wait for
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _check_footer(self, number: int) -> list[tuple[int, int]]:
+        """Where its row groups are."""
+        entry = self._files[number].bin
+        url = self._store.url(entry.path)
+        with parquet(self._open.footer(number), url) as file:
             check_columns(file.schema_arrow, self._layout, url)
+            check_counts(file.metadata, self._layout, url)
             most, rows = self._layout.group_rows, file.metadata.num_rows
             sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
+            spans = group_spans(file.metadata, entry.size)
         if rows != entry.rows:
             raise FormatError(f"{url}: {rows} rows found, {entry.rows} expected")
         if sizes != [min(most, rows - first) for first in range(0, rows, most)]:
             raise FormatError(f"{url}: row groups of {sizes[:3]} … rows found, of {most} expected")
+        return spans
+
+    def will_need(self, ranges: Sequence[TokenRange]) -> None:
+        """A hint to prefetch the row groups of these places, in order of need, but those that are decoded already."""
+        groups = dict.fromkeys(
+            (number, row // self._layout.group_rows)
+            for number, start, stop in ranges
+            for row in self._rows(start, stop)
+        )
+        self._open.expect_bytes(
+            [(number, *self._spans[number][group]) for number, group in groups if not self._is_decoded(number, group)]
+        )
+
+    def _is_decoded(self, number: int, index: int) -> bool:
+        if (number, index) in self._groups or (number, index) in self._mapped:
+            return True
+        return self._cache is not None and self._cache.has(self._name(number, index))
+
+    def done_with(self, ranges: Sequence[TokenRange]) -> None:
+        """These places will not be read again soon: row groups of which that is true can leave the cache."""
+        most = self._layout.group_rows
+        for number, start, stop in ranges:
+            for group, rows in Counter(row // most for row in self._rows(start, stop)).items():
+                rows += self._done.pop((number, group), 0)
+                if rows >= min(most, (self._files[number].bin.rows or 0) - group * most):
+                    self._open.release_bytes([(number, *self._spans[number][group])])
+                else:
+                    self._done[number, group] = rows
+
+    def _rows(self, start: int, stop: int) -> range:
+        """Rows of places [start, stop), without one of which that is only the first: a label that rows do not need."""
+        return range(start // self._layout.length, -(-(stop - 1) // self._layout.length))
 
     def read(self, files: Sequence[int], rows: Sequence[int], out: I64) -> tuple[I64, I64, I64, Any]:
         """Copy row `rows[i]` of file `files[i]` to out[i] ([B, S + 1], contiguous); a file of -1 is left as it is.
@@ -141,6 +195,12 @@ class PackedSource:
                 out[i] = view
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
+    def check_all(self) -> None:
+        """Decode and check every row now. Raises as `read`."""
+        for number, spans in enumerate(self._spans):
+            for index in range(len(spans)):
+                self._group(number, index)
+
     def read_columns(self, files: Sequence[int], rows: Sequence[int]) -> dict[str, npt.NDArray[Any]]:
         """The structure columns of the rows that `read` takes, [B, S] each; UNKNOWN where a file does not have one and
         in rows of file -1."""
@@ -155,42 +215,59 @@ class PackedSource:
     def close(self) -> None:
         """Free the decoded groups. Later reads raise RuntimeError."""
         self._closed = True
+        self._open.close()  # first: ends a read that another thread waits for
         self._groups.clear()
+        self._mapped.clear()
         self._held = 0
 
-    def _group(self, number: int, index: int) -> _Group:
-        group = self._groups.get((number, index))
+    def _group(self, number: int, index: int) -> DecodedGroup:
+        key = number, index
+        group = self._groups.get(key) or self._mapped.get(key)
+        if group is None:
+            return self._new_group(*key)
+        (self._groups if key in self._groups else self._mapped).move_to_end(key)
+        return group
+
+    def _new_group(self, number: int, index: int) -> DecodedGroup:
+        """Mapped from the cache on disk, where it is put if it fits; else decoded, and held in memory."""
+        name, cache = self._name(number, index), self._cache
+        group = None if cache is None else cache.load(name)
+        if group is None:
+            decoded = self._decode(number, index)
+            if cache is not None and cache.store(name, decoded):
+                group = cache.load(name)
         if group is not None:
-            self._groups.move_to_end((number, index))
+            self._mapped[number, index] = group
+            if len(self._mapped) > MOST_MAPPED:
+                self._mapped.popitem(last=False)
             return group
-        group = self._groups[number, index] = self._decode(number, index)
+        group = self._groups[number, index] = decoded
         self._held += group.size
         while self._held > self._memory and len(self._groups) > 1:
             self._held -= self._groups.popitem(last=False)[1].size
         return group
 
-    def _decode(self, number: int, index: int) -> _Group:
-        layout, entry = self._layout, self._files[number].bin
-        url, path = self._store.url(entry.path), self._store.local_path(entry.path)
-        if not self._verified[number]:
-            with self._store.open(entry.path) as stream:
-                found = size_and_crc32c(stream)
-            if found != (entry.size, entry.crc32c):
-                raise CorruptShard(
-                    f"{url}: {found[0]} bytes, crc32c {found[1]} found, {entry.size} bytes, crc32c {entry.crc32c} "
-                    "expected"
-                )
-            self._verified[number] = True
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read_row_group(index, columns=row_columns(file.schema_arrow), use_threads=False)
+    def _name(self, number: int, index: int) -> str:
+        """Of a decoded group: everything that it depends on."""
+        entry, layout = self._files[number].bin, self._layout
+        shape = f"{layout.length} {layout.vocab_size} {layout.pad_id} {' '.join(self._columns)}"
+        return f"{entry.path} {entry.sha256} {shape} {index}"
+
+    def _decode(self, number: int, index: int) -> DecodedGroup:
+        layout, url = self._layout, self._store.url(self._files[number].bin.path)
+        with parquet(self._open.rows(number, *self._spans[number][index]), url) as file:
+            table = file.read_row_group(
+                index, columns=row_columns(file.schema_arrow), use_threads=not self._open.is_remote
+            )
         rows = parse_rows(table, layout, url, index * layout.group_rows)
         tokens = np.full((len(rows), layout.length + 1), layout.pad_id or 0, self._dtype)
         tokens[:, :-1] = rows.input_ids
-        inside = rows.doc_ids >= 0
-        first = np.diff(rows.doc_ids, axis=1, prepend=-1) > 0
-        row, starts = np.nonzero(first & inside)
+        starting = rows.doc_ids >= 0
+        starting[:, 1:] &= rows.doc_ids[:, 1:] != rows.doc_ids[:, :-1]
+        row, starts = np.nonzero(starting)
         bounds = np.searchsorted(row, np.arange(len(rows) + 1)).astype(np.int64)
         valid = rows.valid_token_count.astype(np.int64)
         is_full = (rows.loss_mask.sum(axis=1) == valid - rows.num_docs).all()  # all but each document's last token
         columns = {name: rows.structure[name] for name in self._columns if name in rows.structure}
-        return _Group(tokens, starts.astype(np.int64), bounds, valid, None if is_full else rows.loss_mask, columns)
+        loss = None if is_full else rows.loss_mask
+        return DecodedGroup(tokens, starts.astype(np.int64), bounds, valid, loss, columns)

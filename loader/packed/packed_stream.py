@@ -5,19 +5,24 @@ for batch in stream:
     loss = step(batch["input_ids"], batch["labels"], batch["position_ids"])
 """
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from refinery.loader.format.packed import STRUCTURE
+from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import Batch
+from refinery.loader.stream.arrays import I64, Batch
+from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.stream import TokenStream
+
+_log = logging.getLogger("refinery.loader")
 
 
 class PackedStream(TokenStream):
@@ -29,19 +34,41 @@ class PackedStream(TokenStream):
     Arguments, batches, states and receipts are those of TokenStream, but: sequence_length must be the corpus' own
     length of rows; labels at documents' ends and in padding are -100, and positions and doc_ids begin anew with every
     document; what TokenStream counts in tokens is places, padding included; blocks of the order are row groups, 8
-    lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files.
+    lanes of windows of 4 (`order` changes it); `tokens_per_shard` and `receipt` name the Parquet files; decoded:
+    where decoded row groups are kept on disk, None for memory alone (refinery.loader.packed.decoded_cache).
+    check_first: decode and check every row of the split now, not when its row group is first read. packing_every: call
+    `report` with `packing` of so many batches after each so many, 0 for never; None logs a line.
 
-    Raises as TokenStream, ValueError for a corpus without packed rows, another length, fill_in_middle (rows are packed
-    as they are), an unknown column and a corpus that is not in a local folder; FormatError, before the first batch, for
-    a file with missing or wrong columns, and for a wrong row before any row of its row group is delivered.
+    Raises as TokenStream, ValueError for a corpus without packed rows, another length and fill_in_middle (rows are
+    packed as they are) and an unknown column; FormatError, before the first batch, for a file with missing or wrong
+    columns, and for a wrong row before any row of its row group is delivered.
     """
 
-    def __init__(self, *arguments: Any, columns: Sequence[str] = (), **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        columns: Sequence[str] = (),
+        decoded: DecodedParams | None = None,
+        check_first: bool = False,
+        packing_every: int = 0,
+        report: Callable[[dict[str, float]], None] | None = None,
+        **options: Any,
+    ) -> None:
         self._columns = tuple(columns)
         if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
             given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
-        super().__init__(*arguments, **options)
+        if packing_every < 0:
+            raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
+        self._decoded, self._every = decoded, packing_every
+        self._report = report or (lambda packing: _log.info("packing: %s", packing))
+        super().__init__(*args, **options)
+        if check_first:
+            try:
+                self._source.check_all()
+            except BaseException:
+                self.close()
+                raise
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
@@ -50,7 +77,8 @@ class PackedStream(TokenStream):
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
         self._layout = layout
-        self._delivered = np.zeros(3, np.int64)  # rows, documents, tokens
+        self._delivered = self._reported = np.zeros(3, np.int64)  # rows, documents, tokens
+        self._unreported = 0  # batches
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
 
@@ -58,23 +86,40 @@ class PackedStream(TokenStream):
         if self._batch_params.fill_in_middle is not None:
             raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
-        return PackedSource(self._store, self._shards, self._layout, columns=self._columns)
+        return PackedSource(
+            self._store,
+            self._shards,
+            self._layout,
+            columns=self._columns,
+            corpus=self.corpus,
+            params=remote,
+            counters=self._counters,
+            decoded=self._decoded,
+        )
 
     def _assembler(self, **how: Any) -> PackedAssembler:
-        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how)
+        ahead = Lookahead(self._source, self._schedule) if self._source.is_remote else None
+        made = PackedAssembler(self._schedule, self._source, self._batch_params, **how, lookahead=ahead)
         self._contents = made.contents
         return made
 
     def __next__(self) -> Batch:
         batch = super().__next__()
-        self._delivered += np.array(self._contents.popleft())
+        self._delivered = self._delivered + np.array(self._contents.popleft())
+        self._unreported += 1
+        if self._unreported == self._every:
+            self._report(self._described(self._delivered - self._reported))
+            self._reported, self._unreported = self._delivered, 0
         return batch
 
     @property
     def packing(self) -> dict[str, float]:
         """Of the rows that this rank has delivered since the stream was made: `rows`, `utilisation` (share of places
         that are tokens), `documents_per_row` and `document_tokens`, on average; 0 before the first batch."""
-        rows, documents, tokens = self._delivered.tolist()
+        return self._described(self._delivered)
+
+    def _described(self, counts: I64) -> dict[str, float]:
+        rows, documents, tokens = counts.tolist()
         return {
             "rows": rows,
             "utilisation": tokens / (rows * self.sequence_length) if rows else 0.0,

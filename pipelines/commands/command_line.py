@@ -22,6 +22,8 @@ from refinery.pipelines.commands.arguments import (
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.planner.command import add_plan, plan_command
+from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -135,6 +137,8 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_plan(commands).set_defaults(run=run_plan)
+    add_try(commands).set_defaults(run=run_try)
     add_training_commands(commands)
     return parser
 
@@ -165,11 +169,13 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Print what was checked and every failure."""
+    from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
     from refinery.pipelines.checks.verify_export import is_export, verify_export
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
-    report = verify_export(args.prefix) if is_export(args.prefix) else verify(args.prefix)
+    kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
+    report = next((check(args.prefix) for is_kind, check in kinds if is_kind(args.prefix)), None) or verify(args.prefix)
     for line in report.summary_lines():
         say(line)
     return EXIT_FAILED if report.failures else 0
@@ -248,6 +254,37 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
     for line in lines:
         say(line)
     return 0
+
+
+def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what a corpus will take, or write it as a page."""
+    refuse_flags(flags)
+    for line in plan_command(args):
+        say(line)
+    return 0
+
+
+def run_try(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what every stage decides about one document; 1 if one of them loses it."""
+    refuse_flags(flags)
+    if args.prefix and not args.url:
+        raise ValueError("--from belongs to --url")
+    origin = origin_of(args.prefix, args.url) if args.prefix else args.origin
+    decisions = list(decisions_of(args, origin))
+    for line in try_json(decisions) if args.json else try_lines(decisions):
+        say(line)
+    return EXIT_FAILED if decisions[-1].outcome in ("dropped", "dead") else 0
+
+
+def origin_of(prefix: str, url: str) -> str:
+    """Where the page of that URL was read by the run at `prefix`: input file@offset. Raises ValueError if that is not
+    known there, as of pages that a rule dropped and the sample of rejects left out."""
+    from refinery.pipelines.commands.trace_documents import Missing, Query, trace
+
+    for _, answer in trace(prefix, [Query("url", url)]).answers:
+        if not isinstance(answer, Missing) and answer.doc.origin:
+            return answer.doc.origin
+    raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
 
 
 def execute(argv: Sequence[str] | None = None) -> int:

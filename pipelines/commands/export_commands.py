@@ -1,4 +1,4 @@
-"""`refinery export`, `status` and `shards` on the command line; what they do is imported when they run."""
+"""`refinery export`, `status`, `shards` and `adopt` on the command line; what they do is imported when they run."""
 
 import argparse
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
 from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
-from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
 
 EXPORT_EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -15,13 +15,23 @@ EXPORT_EXAMPLES = """examples:
   refinery export out/web --format huggingface --output out/web-hf                Parquet and a card, for load_dataset
   refinery export out/web --format parquet --fields id,text,input_ids --output out/web-parquet
   refinery export out/web --format torch --output out/web-pt                      shards of exactly 2,500,000 tokens
+  refinery export out/web --to megatron --output out/web-megatron         .bin and .idx again, of its packed rows
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
 
 
+ADOPT_EXAMPLES = """examples:
+  refinery adopt data/web_text_document --tokenizer tokenizer.json --output data --no-bos
+  refinery adopt web=data/web code=data/code.bin --tokenizer t.model --output data --validation web=data/held_out
+  refinery adopt /mnt/old --tokenizer tokenizer.json --output out/old --copy
+  refinery adopt gs://bucket/tokens --tokenizer gs://bucket/tokenizer.json --output gs://bucket/tokens
+Every byte is read and checked; only then are the manifest and the tokenizer written. Where documents come from is not
+known of such files, so `refinery trace` and `refinery export` refuse the corpus."""
+
+
 def add_export_commands(commands: Any) -> None:
-    """Add the parsers of the three commands to `commands`, the subparsers of the command line."""
+    """Add the parsers of the four commands to `commands`, the subparsers of the command line."""
     export = commands.add_parser(
         "export",
         help="the documents or tokens of a corpus in another format: JSONL, Parquet, Hugging Face, PyTorch, …",
@@ -29,7 +39,7 @@ def add_export_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
-    export.add_argument("--format", required=True, choices=FORMATS)
+    export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON))
     export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
     export.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
@@ -47,6 +57,11 @@ def add_export_commands(commands: Any) -> None:
     export.add_argument(
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
+    export.add_argument("--tokenizer", default="", metavar="FILE", help="megatron: of Parquet that has no manifest")
+    for key, where in (("bos", "begins"), ("eos", "ends")):
+        export.add_argument(
+            f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
+        )
     add_runner_arguments(export)
     export.set_defaults(run=run_export)
 
@@ -64,9 +79,41 @@ def add_export_commands(commands: Any) -> None:
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     shards.set_defaults(run=run_shards)
 
+    _add_adopt(commands)
+
+
+def _add_adopt(commands: Any) -> None:
+    parser = commands.add_parser(
+        "adopt",
+        help="a manifest for .bin and .idx that Megatron's own tools wrote, so that the loader streams them",
+        epilog=ADOPT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="[DOMAIN=]LOCATION", help="a .bin or .idx, the name of both, or a folder of them"
+    )
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="that wrote the tokens")
+    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the manifest goes: above the files")
+    parser.add_argument(
+        "--validation", action="append", default=[], metavar="[DOMAIN=]LOCATION", help="held out; may be repeated"
+    )
+    parser.add_argument("--copy", action="store_true", help="copy files that are not below PREFIX")
+    parser.add_argument("--name", default="", help="of the corpus (default: the last part of PREFIX)")
+    for key, where in (("bos", "begins"), ("eos", "ends")):
+        either = parser.add_mutually_exclusive_group()
+        either.add_argument(
+            f"--{key}", default="auto", metavar="TOKEN", help=f"{where} every document (default: the tokenizer's own)"
+        )
+        either.add_argument(f"--no-{key}", action="store_true", help="documents have none")
+    parser.set_defaults(run=run_adopt)
+
 
 def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
     """Export, and say what is there now."""
+    if args.format == MEGATRON:
+        return _export_megatron(args, flags)
+    if given := [name for name in ("tokenizer", "no_bos", "no_eos") if getattr(args, name)]:
+        raise ValueError(f"--{given[0].replace('_', '-')}: given with --format {args.format}, it is for {MEGATRON}")
     from refinery.pipelines.export.export import export_corpus
     from refinery.pipelines.runners.runner import Runner, launch_flags
 
@@ -85,6 +132,27 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
         found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
     totals = found["totals"]
     say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    say(f"check it:   refinery verify {args.output}")
+    return 0
+
+
+def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Runs in this process: a shard at a time, without Beam."""
+    from refinery.pipelines.adopt.megatron_export import export_megatron
+
+    refuse_flags(flags)
+    given = ("fields", "compression", "single_file", "append", "work", "recipe")
+    names = [name for name in given if getattr(args, name)]
+    names += [
+        name for name, usual in (("shard_tokens", SHARD_TOKENS), ("dtype", DTYPES[0])) if vars(args)[name] != usual
+    ]
+    if names:
+        raise ValueError(f"--{names[0].replace('_', '-')}: given with --to {MEGATRON}, it is for other formats")
+    absent = args.no_bos, args.no_eos
+    if any(absent) and not args.tokenizer:
+        raise ValueError("--no-bos, --no-eos: given without --tokenizer; a manifest says what documents have")
+    found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
+    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
     return 0
 
@@ -110,4 +178,27 @@ def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say(line)
     if args.fetch:
         fetch_shards(args.location, found, args.fetch, say)
+    return 0
+
+
+def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Adopt, and say what there is now."""
+    from refinery.pipelines.adopt.adopt import AdoptOptions, adopt
+
+    refuse_flags(flags)
+    found = adopt(
+        AdoptOptions(
+            train=args.files,
+            tokenizer=args.tokenizer,
+            output=args.output,
+            validation=args.validation,
+            bos=None if args.no_bos else args.bos,
+            eos=None if args.no_eos else args.eos,
+            copy=args.copy,
+            name=args.name,
+        ),
+        say,
+    )
+    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance")
+    say(f"check it:   refinery verify {args.output}")
     return 0

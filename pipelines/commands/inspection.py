@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import MOST
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
@@ -105,6 +106,8 @@ class _Inspector:
     def inspect(self) -> Inspection:
         if self.store.size(RUN) is None and self.store.size(MANIFEST) is None:
             return Inspection(self.prefix, self.work, "empty" if is_empty(self.store) else "foreign")
+        if self.store.size(RUN) is None and (adopted := self._adopted()) is not None:
+            return adopted
         run = self._look(RUN, self._read_run) or {}
         manifest = None
         if self.store.size(MANIFEST) is not None:
@@ -136,6 +139,18 @@ class _Inspector:
             tuple(self.notes),
             at_work,
         )
+
+    def _adopted(self) -> Inspection | None:
+        """A corpus that no run has made."""
+        try:
+            found = read_manifest(self.store)
+        except FormatError:
+            return None
+        if found.lane != ADOPTED:
+            return None
+        notes = ("adopted from another tool's files: there was no run, and where documents come from is not known",)
+        name, fingerprint = found.name, found.fingerprint
+        return Inspection(self.prefix, self.work, "complete", name, fingerprint, manifest=found, notes=notes)
 
     def _look(self, what: str, look: Callable[[], T]) -> T | None:
         """What `look` returns; None, and a problem, for what is damaged."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -205,6 +206,8 @@ class _Tracer:
     def __init__(self, prefix: str, work: str) -> None:
         self.store: Store = open_store(prefix)
         self.manifest: Manifest = read_manifest(self.store)
+        if self.manifest.lane == ADOPTED:
+            raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
         self.run: dict[str, Any] = unseal(self.store.read(RUN), self.store.url(RUN))
         self.notes: list[str] = []
         self.phases = self._open_work(work)

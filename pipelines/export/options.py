@@ -16,6 +16,7 @@ WORK = "_export"  # below an export: task lists, records of what is done, the jo
 TOKENS = "torch"  # the one format of tokens without documents
 TEXTS = ("jsonl", "parquet", "huggingface", "webdataset", "mds")
 FORMATS = (*TEXTS, TOKENS)
+MEGATRON = "megatron"  # a corpus of its own (refinery.pipelines.adopt.megatron_export), not one of ExportOptions
 
 BEFORE = ("id", "url", "source", "domain", "origin")
 AFTER = ("copies", "sources", "text_bytes", "token_count", "meta", "text", "input_ids")

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
+from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
@@ -71,6 +72,10 @@ def open_corpus(prefix: str) -> SourceCorpus:
         raise ValueError(f"{prefix}: a web server given, a local folder or gs://bucket/prefix is allowed")
     root = location(prefix)
     manifest, data = load_manifest(open_store(root))
+    if manifest.lane == ADOPTED:
+        raise ValueError(
+            f"{prefix}: an adopted corpus: where its documents come from, an export's fields, is not known"
+        )
     return SourceCorpus(root, manifest, checksums(data).sha256)
 
 

@@ -65,7 +65,8 @@ def corpus_facts(root: str, manifest: Manifest) -> CorpusFacts:
 def plain_entry(entry: ShardEntry) -> dict[str, Any]:
     """A shard's entry as JSON-able data; `parse_entry` is its inverse."""
     names = ("split", "domain", "index", "count", "documents", "tokens")
-    files = {kind: getattr(entry, kind) for kind in ("bin", "idx", "provenance")}
+    provenance = entry.provenance  # refused where there is none
+    files = {"bin": entry.bin, "idx": entry.idx, "provenance_file": provenance}
     checked = ("path", "size", "crc32c", "sha256", "block_crc32c")
     plain = {kind: {name: getattr(file, name) for name in checked} for kind, file in files.items()}
     return {name: getattr(entry, name) for name in names} | plain
@@ -73,7 +74,7 @@ def plain_entry(entry: ShardEntry) -> dict[str, Any]:
 
 def parse_entry(plain: Mapping[str, Any]) -> ShardEntry:
     """The entry of `plain_entry`."""
-    files = {kind: FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance")}
+    files = {kind: FileEntry(**plain[kind]) for kind in ("bin", "idx", "provenance_file")}
     return ShardEntry(**{**plain, **files})
 
 

@@ -23,6 +23,7 @@ from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
+from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
@@ -39,7 +40,6 @@ from refinery.pipelines.run.phases import (
     remove_orphans,
     remove_work,
 )
-from refinery.pipelines.run.plan_text import Plan, plan_lines
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus
 from refinery.pipelines.run.reuse import take_over
@@ -106,8 +106,8 @@ class Refinement:
         for store, advice in self._places():
             owned(store, self.identity, advice)
         remote = self.runner.remote
-        plan = Plan(self.recipe, self.prefix, self.work, self.reuse, remote, self.tasks, self.identity)
-        for line in plan_lines(plan):
+        run = DryRun(self.recipe, self.prefix, self.work, self.reuse, remote, self.tasks, self.identity)
+        for line in dry_run_lines(run):
             self.say(line)
 
     def prepare(self, probe: bool = False) -> None:

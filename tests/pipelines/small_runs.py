@@ -87,7 +87,8 @@ def check_corpus(files: Mapping[str, bytes]) -> Manifest:
     """
     manifest = parse_manifest(files[MANIFEST])
     plain: dict[str, Any] = json.loads(files[MANIFEST])
-    listed = [*plain["files"], *(file for shard in plain["shards"] for file in shard["files"].values())]
+    shards = [file for shard in plain["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
+    listed = [*plain["files"], *shards]
     for file in listed:
         data = files[file["path"]]
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["size"], file["sha256"]), file["path"]

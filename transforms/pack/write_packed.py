@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.packed import (
     FILE_DOCUMENTS,
     GROUP_TOKENS,
@@ -99,7 +100,7 @@ def publish_packed(
     with scratch_folder(packed_name(split, domain, (index, count), 0)) as scratch:
         for part, (path, counts) in enumerate(write_packed(documents, orders, layout, scratch)):
             name = packed_name(split, domain, (index, count), part)
-            size, crc32c, sha256 = checksums(path)
+            facts = {"path": name, **checksums(path)._asdict(), "block_crc32c": block_checksums(path)}
             store.create(name, path)
             path.unlink()
-            yield {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256, **counts}
+            yield facts | counts

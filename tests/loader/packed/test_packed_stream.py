@@ -12,6 +12,8 @@ import pytest
 from refinery.loader import PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.format.packed import PLACES, REQUIRED
+from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_source import PackedSource, row_files
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
@@ -184,14 +186,15 @@ def test_packing(corpus: Path, prefetch: int) -> None:
     }
 
 
-def test_little_memory(corpus: Path) -> None:
+def test_little_memory(corpus: Path, tmp_path: Path) -> None:
     """Groups that do not fit are decoded again, with the same result."""
     manifest = read_manifest(open_store(str(corpus)))
     assert manifest.packed is not None
     files = row_files([s for s in manifest.shards if s.split == "train"], manifest.packed)
     found = []
     for memory in (1, 1 << 20):
-        source = PackedSource(open_store(str(corpus)), files, manifest.packed, memory)
+        decoded = DecodedParams(tmp_path / "decoded", most_bytes=0, memory_bytes=memory)
+        source = PackedSource(open_store(str(corpus)), files, manifest.packed, decoded=decoded)
         out = np.empty((3, L + 1), np.int64)
         for row in (0, 1, 0):
             source.read([0, 1, 0], [row, 0, row], out)
@@ -251,34 +254,107 @@ def first(value: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda values: [value, *values[1:]]
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda table: table.drop_columns(["doc_ids"]), "column doc_ids: 0 found, one expected"),
-        (lambda table: table.slice(1), r"\d+ rows found, \d+ expected"),
-        (column("input_ids", lambda rows: [["a"]] * len(rows)), "string found, integers expected"),
-        (column("input_ids", first([1])), "row 0 has 1 values, 24 expected"),
-        (column("doc_ids", lambda rows: rows[0].__setitem__(3, -1)), "row 0, place 2: doc_ids: they go back"),
-        (column("valid_token_count", first(L + 1)), "25 found, valid_token_count from 1 to 24"),
-        (column("num_docs", first(9)), "row 0: 9 found, num_docs"),
-    ],
-)
-def test_wrong_files(own: Path, edit: Callable[[pa.Table], pa.Table], message: str) -> None:
-    """Nothing is delivered of a row group that has a wrong row; whole columns are checked when the stream is made."""
+def of_type(name: str, kind: pa.DataType) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index(name)
+        return table.set_column(place, name, pa.array(table[name].to_pylist(), kind))
+
+    return change
+
+
+AT_ONCE: list[Any] = [
+    *((lambda table, name=name: table.drop_columns([name]), f"column {name}: 0 found, one expected")
+      for name in REQUIRED),
+    (lambda table: table.slice(1), r"\d+ rows found, \d+ expected"),
+    (column("input_ids", lambda rows: [["a"]] * len(rows)), "column input_ids: string found, integers expected"),
+    (column("target_ids", lambda rows: [1.5] * len(rows)), "column target_ids: double found, a list expected"),
+    (column("num_docs", lambda rows: [[1]] * len(rows)), "column num_docs: list.* found, integers expected"),
+    (lambda table: table.append_column("doc_ids", table["doc_ids"]), "column doc_ids: 2 found, one expected"),
+    *((column(name, first([name == "loss_mask" or 1])), f"{name}: .* values in row group 0 found, .*: 24 in each row")
+      for name in PLACES),
+    (column("input_ids", lambda rows: [row[:-1] for row in rows]), "column input_ids: .* 24 in each row"),
+    (column("valid_token_count", first(L + 1)), "column valid_token_count: .* to 25 found, 1 to 24 expected"),
+    (column("valid_token_count", first(0)), "column valid_token_count: 0 to .* found, 1 to 24 expected"),
+    (column("slack_tokens", first(-1)), "column slack_tokens: -1 to .* found, 0 to 24 expected"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("edit", "message"), AT_ONCE)
+def test_wrong_columns(own: Path, edit: Callable[[pa.Table], pa.Table], message: str) -> None:
+    """Refused when the stream is made: missing, of another kind or length, counts that no row can have."""
     rewrite_packed(own, WEB0, edit)
+    with pytest.raises(FormatError, match=message):
+        packed(own)
+
+
+WHEN_DECODED: list[Any] = [
+    (column("input_ids", lambda rows: [rows[0][:-1], [*rows[1], 0], *rows[2:]]), "row 0 has 23 values, 24 expected"),
+    (column("doc_ids", lambda rows: rows[0].__setitem__(3, -1)), "row 0, place 2: doc_ids: they go back"),
+    (column("doc_ids", lambda rows: [[v * 2 if v > 0 else v for v in row] for row in rows]), "they leave one out"),
+    (column("num_docs", first(9)), "row 0: 9 found, num_docs"),
+    (column("slack_tokens", first(7)), "slack_tokens: 24 less valid_token_count expected"),
+    (column("input_ids", lambda rows: rows[0].__setitem__(0, 5)), "BOS"),
+    (column("input_ids", lambda rows: rows[0].__setitem__(1, 300)), "input_ids: 0 to 257 expected"),
+    (column("target_ids", lambda rows: rows[0].__setitem__(0, 3)), "target_ids: the next of input_ids"),
+    (column("loss_mask", lambda rows: rows[0].__setitem__(23, True)), "loss_mask: false expected"),
+    (column("num_docs", first(None)), "column num_docs: 1 nulls found, none expected"),
+    (of_type("doc_ids", pa.list_(pa.float64())), "double found, integers expected"),
+]
+
+
+@pytest.mark.parametrize(("edit", "message"), WHEN_DECODED)
+@pytest.mark.parametrize("check_first", [False, True])
+def test_wrong_rows(own: Path, edit: Callable[[pa.Table], pa.Table], message: str, check_first: bool) -> None:
+    """Nothing is delivered of a row group that has a wrong row; with check_first, the stream is not even made."""
+    rewrite_packed(own, WEB0, edit)
+    if check_first:
+        with pytest.raises(FormatError, match=message):
+            packed(own, check_first=True)
+        return
     with pytest.raises(FormatError, match=message):
         list(packed(own, epochs=1))
 
 
+def test_check_first(corpus: Path, tmp_path: Path) -> None:
+    """The same batches; what was decoded is kept."""
+    decoded = DecodedParams(tmp_path)
+    assert rows(packed(corpus, epochs=1, check_first=True, decoded=decoded)) == rows(packed(corpus, epochs=1))
+    assert list(tmp_path.rglob("*.rows"))
+
+
+def test_reports(corpus: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Utilisation, documents a row and tokens a document, of every 3 batches; by default never."""
+    reports: list[dict[str, float]] = []
+    made = packed(corpus, epochs=1, packing_every=3, report=reports.append)
+    sums = []
+    for number, _ in enumerate(made, 1):
+        if number % 3 == 0:
+            sums.append(made.packing)
+    assert len(reports) == len(sums) > 2
+    for name in ("rows", "utilisation", "documents_per_row", "document_tokens"):
+        assert all(report[name] > 0 for report in reports)
+    assert sum(report["rows"] for report in reports) == sums[-1]["rows"]
+    tokens = sum(report["rows"] * L * report["utilisation"] for report in reports)
+    assert tokens == pytest.approx(sums[-1]["rows"] * L * sums[-1]["utilisation"])
+    with caplog.at_level("INFO", "refinery.loader"):
+        list(packed(corpus, epochs=1))
+        assert "packing" not in caplog.text
+        list(packed(corpus, epochs=1, packing_every=2))
+    assert "packing: {'rows': 4, 'utilisation'" in caplog.text
+    with pytest.raises(ValueError, match="packing_every: -1 given"):
+        packed(corpus, packing_every=-1)
+
+
 def test_damage(own: Path) -> None:
-    data = bytearray((own / WEB0).read_bytes())
-    data[100] ^= 1
-    (own / WEB0).write_bytes(data)
-    with pytest.raises(CorruptShard, match="crc32c"):
-        list(packed(own, epochs=1))
-    (own / WEB0).write_bytes(data[:-1])
-    with pytest.raises(FormatError, match="bytes found"):
+    """Noticed before it is parsed: at the end of the file when the stream is made, elsewhere when it is read."""
+    good = (own / WEB0).read_bytes()
+    for place in (100, len(good) // 2, len(good) - 9, len(good) - 1):
+        (own / WEB0).write_bytes(good[:place] + bytes([good[place] ^ 1]) + good[place + 1 :])
+        with pytest.raises(CorruptShard, match="crc32c"):
+            list(packed(own, epochs=1))
+    (own / WEB0).write_bytes(good[:-1])
+    with pytest.raises(FormatError, match=r"found, \d+ expected"):
         packed(own)
-    edit_manifest(own)
-    with pytest.raises((FormatError, pa.ArrowInvalid)):
+    edit_manifest(own)  # checksums of a file that is not Parquet
+    with pytest.raises(FormatError, match="not a readable Parquet file"):
         packed(own)

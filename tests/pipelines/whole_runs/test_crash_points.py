@@ -12,7 +12,7 @@ made. What is killed while it reads, or before it syncs, leaves what the next ch
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -22,8 +22,10 @@ from tests.pipelines.small_runs import check_corpus, check_work, command, digest
 from tests.sampling import ALL, spread
 
 LEAST_POINTS = 50
+LEAST_PACKED = 4  # a file made, filled, linked and removed
 KEEP = 12  # of each kind, where not all run
 SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
+PACKED = ("--set", "packed.length=32", "--set", "tokenizer.bos=^")  # documents are cut; a BOS that no text has
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
 
 Record = Callable[[str, object], None]
@@ -70,23 +72,48 @@ def test_killed_at_every_change_of_a_folder(
 ) -> None:
     points = in_folder.points[share::SHARES]
     for point in points:
-        prefix = tmp_path / f"out-{point}"
-        killed = forks.run(
-            *command(small, prefix), faults=[("at_change", {"root": str(prefix), "kill": point, "syncs": ALL})]
-        )
-        assert killed.was_killed, f"point {point}: {killed}"
-        before = identities(prefix)
-        assert not is_accepted(prefix) or set(in_folder.digests) <= set(before), point
+        check_killed(point, forks, in_folder, command(small, tmp_path / f"out-{point}"), tmp_path / f"out-{point}")
+    record_property("crash point", len(points))
 
-        again = forks.run(*command(small, prefix))
-        assert again.code == 0, f"point {point}: {again.err}"
-        files = folder_files(prefix)
-        assert digests(files) == in_folder.digests, point
-        check_work(files)
-        assert not [name for name in files if name.startswith("work/at_work/")], point
-        after = identities(prefix)
-        assert {n: after[n] for n in before if n in after} == {n: before[n] for n in before if n in after}, point
-        assert all(is_temporary(name) for name in before if name not in after), point
+
+def check_killed(
+    point: object, forks: ForkServer, unbroken: Unbroken, words: list[object], prefix: Path, below: str = "."
+) -> None:
+    """Kill a command before a change below a folder of its prefix, and run it again."""
+    root = str(prefix / below)
+    killed = forks.run(*words, faults=[("at_change", {"root": root, "kill": point, "syncs": ALL})])
+    assert killed.was_killed, f"point {point}: {killed}"
+    before = identities(prefix)
+    assert not is_accepted(prefix) or set(unbroken.digests) <= set(before), point
+
+    again = forks.run(*words)
+    assert again.code == 0, f"point {point}: {again.err}"
+    files = folder_files(prefix)
+    assert digests(files) == unbroken.digests, point
+    check_work(files)
+    assert not [name for name in files if name.startswith("work/at_work/")], point
+    after = identities(prefix)
+    assert {n: after[n] for n in before if n in after} == {n: before[n] for n in before if n in after}, point
+    assert all(is_temporary(name) for name in before if name not in after), point
+
+
+def test_killed_at_every_change_of_packed_rows(
+    small: Path, forks: ForkServer, tmp_path: Path, record_property: Record
+) -> None:
+    """The same for the files below packed/, with the shards beside them already published."""
+    prefix = tmp_path / "unbroken"
+    done = forks.run(
+        *command(small, prefix, *PACKED), faults=[("at_change", {"root": str(prefix / "packed"), "syncs": ALL})]
+    )
+    assert done.code == 0, done.err
+    files = folder_files(prefix)
+    assert all(shard.packed for shard in check_corpus(files).shards)
+    unbroken = Unbroken(digests(files), list(range(done.notes["changes"])))
+    assert len(unbroken.points) >= LEAST_PACKED
+    points = spread("crash points of packed rows in a folder", unbroken.points, KEEP // 6)
+    for point in points:
+        place = tmp_path / f"out-{point}"
+        check_killed(point, forks, unbroken, command(small, place, *PACKED), place, "packed")
     record_property("crash point", len(points))
 
 
@@ -126,32 +153,58 @@ def test_killed_at_every_call_to_a_bucket(
 ) -> None:
     gcs.use(monkeypatch)
     points = in_bucket.points[share::SHARES]
-    for number, is_acted_on in points:
-        point = f"call {number}, {'after' if is_acted_on else 'before'} it is acted on"
+    for point in points:
+        check_killed_at_call(point, forks, gcs, in_bucket, command(small, PREFIX))
+    record_property("crash point", len(points))
 
-        def kill(call: Call, number: int = number) -> Fault | None:
-            if call.number != number:
-                return None
-            forks.kill()
-            return Fault("reset")
 
-        gcs.clear()
-        gcs.on_call, gcs.after_call = (gcs.on_call, kill) if is_acted_on else (kill, gcs.after_call)
-        killed = forks.run(*command(small, PREFIX), environment=gcs.environment)
-        gcs.on_call = gcs.after_call = lambda call: None
-        assert killed.was_killed, f"{point}: {killed}"
-        before = set(gcs.read(BUCKET, "out/"))
-        assert not is_accepted(PREFIX) or set(in_bucket.digests) <= before, point
+def check_killed_at_call(where: Any, forks: ForkServer, gcs: FakeGcs, unbroken: Unbroken, words: list[object]) -> None:
+    """Kill a command at a call to the bucket, and run it again. where: number of the call, and whether it is acted
+    on."""
+    number, is_acted_on = where
+    point = f"call {number}, {'after' if is_acted_on else 'before'} it is acted on"
 
-        again = forks.run(*command(small, PREFIX), environment=gcs.environment)
-        assert again.code == 0, f"{point}: {again.err}"
-        files = gcs.read(BUCKET, "out/")
-        assert digests(files) == in_bucket.digests, point
-        check_work(files)
-        # One generation of every object, but for leases and parts that no report claims: removed, never replaced.
-        made = [name for change, _, name in gcs.changes if change == "create"]
-        gone = [name for change, _, name in gcs.changes if change == "delete"]
-        assert {change for change, _, _ in gcs.changes} <= {"create", "delete"}, point
-        assert len(set(made)) == len(made) == len(files) + len(gone), point
-        assert all(is_temporary(name.removeprefix("out/")) for name in gone), point
+    def kill(call: Call, number: int = number) -> Fault | None:
+        if call.number != number:
+            return None
+        forks.kill()
+        return Fault("reset")
+
+    gcs.clear()
+    gcs.on_call, gcs.after_call = (gcs.on_call, kill) if is_acted_on else (kill, gcs.after_call)
+    killed = forks.run(*words, environment=gcs.environment)
+    gcs.on_call = gcs.after_call = lambda call: None
+    assert killed.was_killed, f"{point}: {killed}"
+    before = set(gcs.read(BUCKET, "out/"))
+    assert not is_accepted(PREFIX) or set(unbroken.digests) <= before, point
+
+    again = forks.run(*words, environment=gcs.environment)
+    assert again.code == 0, f"{point}: {again.err}"
+    files = gcs.read(BUCKET, "out/")
+    assert digests(files) == unbroken.digests, point
+    check_work(files)
+    # One generation of every object, but for leases and parts that no report claims: removed, never replaced.
+    made = [name for change, _, name in gcs.changes if change == "create"]
+    gone = [name for change, _, name in gcs.changes if change == "delete"]
+    assert {change for change, _, _ in gcs.changes} <= {"create", "delete"}, point
+    assert len(set(made)) == len(made) == len(files) + len(gone), point
+    assert all(is_temporary(name.removeprefix("out/")) for name in gone), point
+
+
+def test_killed_at_every_upload_of_packed_rows(
+    small: Path, forks: ForkServer, gcs: FakeGcs, monkeypatch: pytest.MonkeyPatch, record_property: Record
+) -> None:
+    gcs.use(monkeypatch)
+    gcs.clear()
+    words = command(small, PREFIX, *PACKED)
+    done = forks.run(*words, environment=gcs.environment)
+    assert done.code == 0, done.err
+    files = gcs.read(BUCKET, "out/")
+    check_corpus(files)
+    uploads = [call for call in gcs.calls if call.name.startswith("out/packed/") and call.kind.startswith("upload")]
+    assert uploads
+    every = [(call.number, acted) for call in uploads for acted in (False, True)]
+    points = spread("crash points of packed rows at a bucket", every, KEEP // 6)
+    for point in points:
+        check_killed_at_call(point, forks, gcs, Unbroken(digests(files), []), words)
     record_property("crash point", len(points))

@@ -102,11 +102,20 @@ def test_verified(corpus: Path) -> None:
     assert verify(str(corpus)).failures == []
 
 
-def test_needs_bos(data: dict[str, Any], tmp_path: Path) -> None:
-    """Without BOS there is nothing to count documents by: said before anything runs."""
-    recipe = parse_recipe({**data, "tokenizer": {**data["tokenizer"], "bos": None}})
-    with pytest.raises(RecipeError, match=r"^packed: packed rows given, tokenizer\.bos must name"):
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        ({"bos": None}, "must name"),
+        ({"bos": "</s>"}, "and tokenizer.eos must be different tokens"),
+        ({"bos": "auto", "eos": "<s>"}, "and tokenizer.eos must be different tokens"),
+    ],
+)
+def test_needs_bos(data: dict[str, Any], tmp_path: Path, ends: dict[str, Any], message: str) -> None:
+    """Without a BOS of its own there is nothing to count documents by: said before anything runs or is written."""
+    recipe = parse_recipe({**data, "tokenizer": data["tokenizer"] | ends})
+    with pytest.raises(RecipeError, match=rf"^packed: packed rows given, tokenizer\.bos {message}"):
         refine(recipe, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("length", [1, 0, (1 << 20) + 1])

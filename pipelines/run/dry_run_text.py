@@ -17,7 +17,7 @@ from refinery.transforms.read.sources import ReadTask
 
 
 @dataclass(frozen=True)
-class Plan:
+class DryRun:
     """A run before it begins. remote: whether its jobs run elsewhere. identity: what its `_run.json` says."""
 
     recipe: Recipe
@@ -29,7 +29,7 @@ class Plan:
     identity: Mapping[str, Any]
 
 
-def plan_lines(run: Plan) -> Iterator[str]:
+def dry_run_lines(run: DryRun) -> Iterator[str]:
     """Lines about a run that is prepared: a line a source, then the phases. Reads reports alone, writes nothing."""
     for source in run.recipe.sources:
         yield _source_line(source.name, [task for task in run.tasks if task.source == source.name])
@@ -60,7 +60,7 @@ def _source_line(name: str, tasks: Sequence[ReadTask]) -> str:
     return f"source {name}: {files}, {human_bytes(sum(sizes.values()))}, {formats}, {parts}"
 
 
-def _reused(run: Plan, done: Sequence[str]) -> tuple[set[str], dict[str, str]]:
+def _reused(run: DryRun, done: Sequence[str]) -> tuple[set[str], dict[str, str]]:
     """Phases that --reuse gives, and why another one differs."""
     taken: set[str] = set()
     words: dict[str, str] = {}
@@ -73,7 +73,7 @@ def _reused(run: Plan, done: Sequence[str]) -> tuple[set[str], dict[str, str]]:
     return taken, words
 
 
-def _clean_lines(run: Plan) -> Iterator[str]:
+def _clean_lines(run: DryRun) -> Iterator[str]:
     reports = read_waves(open_store(run.work), "clean")
     left = unread_tasks(run.work, run.tasks, reports)
     if reports:

@@ -1,0 +1,36 @@
+"""A Parquet file opened for reading, whose damage is a FormatError like that of any other file."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.errors import FormatError
+from refinery.loader.storage.fetch import FetchError
+from refinery.loader.storage.store import StorageError
+
+Source = IO[bytes] | Path
+
+
+@contextmanager
+def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file; a stream is closed at the end. What pyarrow raises for wrong bytes becomes a FormatError.
+
+    Errors of reading the bytes pass: those of stores, and those of the system, which have a number.
+    """
+    try:
+        with (
+            nullcontext() if isinstance(source, Path) else source,
+            pq.ParquetFile(source, page_checksum_verification=True) as file,
+        ):
+            yield file
+    except (FetchError, StorageError, FormatError):
+        raise
+    except (OSError, pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        said = (str(error) or repr(error)).splitlines()[0]
+        raise FormatError(f"{url}: not a readable Parquet file: {said:.200}") from None

@@ -1,0 +1,143 @@
+"""Bytes of a corpus' files behind a network, by number of the file and position."""
+
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from itertools import groupby
+
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.format.manifest import FileEntry
+from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
+from refinery.loader.remote.read_ahead import ReadAhead
+from refinery.loader.storage.fetch import ReadCounters
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.remote_store import PiecesStream, RemoteStore
+
+ByteRange = tuple[int, int, int]  # number of the file, first byte, end
+
+
+class RemoteBytes:
+    """Files behind a network, read through a disk cache that the processes of a host share.
+
+    Every byte is compared with a checksum before it is delivered. Threads start at the first use, so an object can be
+    created before a fork, and one that was used before a fork still works in the child. corpus: the manifest's SHA-256,
+    part of the cached files' names.
+    """
+
+    def __init__(
+        self,
+        store: RemoteStore,
+        files: Sequence[FileEntry],
+        *,
+        corpus: str,
+        params: RemoteParams | None = None,
+        counters: ReadCounters | None = None,
+    ) -> None:
+        self.params = params or RemoteParams()
+        self.counters = counters or ReadCounters()
+        self._files = [_remote_file(corpus, entry) for entry in files]
+        self._store, self._own_store = store, False
+        self._reader: BlockReader | None = None
+        self._ahead: ReadAhead | None = None
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._closed = False
+        self._covered: dict[tuple[int, int], int] = {}  # (file, block) -> bytes, of blocks that are partly done
+
+    def read_bytes(self, number: int, start: int, stop: int) -> list[memoryview]:
+        """Bytes [start, stop) of a file, in order, in pieces. Raises as BlockReader.read; RuntimeError when closed."""
+        reader, _ = self._running()
+        return reader.read(self._files[number], start, stop)
+
+    def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
+        """A hint to prefetch these ranges, in order of need. Never blocks."""
+        _, ahead = self._running()
+        # The blocks of a range stay together, so that samples announced before their windows are fetched alone, first.
+        ahead.add(
+            [
+                (self._files[number], tuple(blocks))
+                for number, start, stop in ranges
+                for _, blocks in groupby(_blocks(start, stop), lambda block: block // self.params.group)
+            ]
+        )
+
+    def release_bytes(self, ranges: Sequence[ByteRange]) -> None:
+        """These ranges will not be read again soon, so their blocks can be evicted first."""
+        reader, ahead = self._running()
+        for number, start, stop in ranges:
+            file = self._files[number]
+            for block in _blocks(start, stop):
+                begin = block * CHECKSUM_BLOCK
+                covered = min(stop - begin, file.length(block)) - max(start - begin, 0)
+                covered += self._covered.pop((number, block), 0)
+                if covered >= file.length(block):
+                    ahead.discard(file, block)
+                    reader.done(file, block)
+                else:
+                    self._covered[number, block] = covered
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            reader, ahead, self._reader, self._ahead = self._reader, self._ahead, None, None
+        if os.getpid() == self._process:
+            if ahead is not None:
+                ahead.stop()
+            if reader is not None:
+                reader.close()
+            if ahead is not None:
+                ahead.join()
+            if self._own_store:
+                self._store.close()
+
+    def _running(self) -> tuple[BlockReader, ReadAhead]:
+        if os.getpid() != self._process:
+            self._after_fork()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("closed")
+            if self._reader is None or self._ahead is None:
+                self._reader = BlockReader(self._store, self.params, self.counters)
+                self._ahead = ReadAhead(self._reader, self.params, self.counters)
+                # A source that is dropped without `close` stops its threads too. They refer to the reader, not to self.
+                weakref.finalize(self, _stop_in, os.getpid(), self._ahead)
+            return self._reader, self._ahead
+
+    def _after_fork(self) -> None:
+        """Threads, locks and connections belong to the parent: start over in the child."""
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self.counters.after_fork()
+        params = self._store.params
+        again = open_store(self._store.root)
+        assert isinstance(again, RemoteStore)  # noqa: S101 - the same kind of store as before
+        again.params = params
+        self._store, self._own_store = again, True
+        if self._reader is not None:
+            self._reader.abandon()
+        self._reader = self._ahead = None
+
+
+def _blocks(start: int, stop: int) -> range:
+    return range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)) if stop > start else range(0)
+
+
+def _stop_in(process: int, ahead: ReadAhead) -> None:
+    if os.getpid() == process:  # a forked child does not have these threads
+        ahead.stop()
+
+
+def _remote_file(corpus: str, entry: FileEntry) -> RemoteFile:
+    return RemoteFile(corpus, entry.path, entry.size, entry.crc32c, entry.block_crc32c)
+
+
+class RemoteFileStream(PiecesStream):
+    """A file as a seekable stream of verified bytes; wrap it in io.BufferedReader."""
+
+    def __init__(self, source: RemoteBytes, number: int, size: int) -> None:
+        super().__init__(size)
+        self._source, self._number = source, number
+
+    def piece(self, start: int, stop: int) -> bytes:
+        return b"".join(self._source.read_bytes(self._number, start, stop))

@@ -1,0 +1,87 @@
+"""The flags of `refinery try` and what it says; what it needs is imported when it runs."""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from refinery.pipelines.tuning.measured_rules import Reading
+    from refinery.pipelines.tuning.try_document import Decision
+
+TRY_EXAMPLES = """examples:
+  refinery try my.yaml --text page.txt
+  refinery try my.yaml --text page.html --html --address https://example.org/page
+  echo "…" | refinery try my.yaml --text - --set heuristics.gopher.min_words=20
+  refinery try my.yaml --origin 'crawl/a.warc.gz@1024'             as `refinery trace` and rejects/ print origins
+  refinery try my.yaml --url https://example.org/page --from out/web    finds the origin in that run first
+A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents.
+exit code 0: it came through all stages; 1: a stage dropped it or failed; 2: the command or the recipe is wrong."""
+
+
+def add_try(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser to `commands`, the subparsers of the command line."""
+    parser = commands.add_parser(
+        "try",
+        help="one document through every stage of a recipe: each decision, and what every rule measured",
+        epilog=TRY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("recipe", help="a YAML file, see docs/recipes.md")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override a recipe key")
+    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="instead of the recipe's sources")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--text", default="", metavar="FILE", help="a local file, or - for standard input")
+    what.add_argument("--url", default="", help="the page of this address in the recipe's sources")
+    what.add_argument("--origin", default="", help="the record at input file@offset")
+    parser.add_argument("--html", action="store_true", help="with --text: it is a page, not plain text")
+    parser.add_argument("--address", default="", metavar="URL", help="with --text: the address to judge it by")
+    parser.add_argument("--from", default="", dest="prefix", metavar="PREFIX", help="with --url: a run that read it")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line, a stage each")
+    return cast(argparse.ArgumentParser, parser)
+
+
+def decisions_of(args: argparse.Namespace, origin: str) -> "Iterator[Decision]":
+    """The decisions about the document that the flags name; origin: where it is, if that is known."""
+    from refinery.pipelines.recipe.load_recipe import load_recipe
+    from refinery.pipelines.tuning.find_record import from_sources, from_text
+    from refinery.pipelines.tuning.try_document import try_document
+
+    if (args.html or args.address) and not args.text:
+        raise ValueError("--html and --address belong to --text FILE; a record of a source has its own")
+    recipe = load_recipe(args.recipe, args.set, args.input)
+    if args.text:
+        raw = from_text(args.text, recipe.limits.max_record_bytes, args.html, args.address)
+    else:
+        raw = from_sources(recipe, args.url, origin)
+    return try_document(recipe, raw)
+
+
+def try_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
+    """A line a stage, a line for each of its rules that measured something, the one that decided marked."""
+    for each in decisions:
+        size = f"{each.size:,} bytes" if each.size else ""
+        yield f"{each.stage:<28}{each.outcome:<26}{size}".rstrip()
+        for name, value in (each.notes or {}).items():
+            yield f"    {name} = {value}"
+        for reading in each.readings:
+            if reading.value is not None:
+                yield _reading_line(reading)
+        if each.reason:
+            yield f"  {'!' if each.outcome == 'dead' else '-'} {each.reason}"
+        if each.advice and each.advice != "nothing":
+            yield f"    {each.advice}"
+
+
+def _reading_line(reading: "Reading") -> str:
+    rule, sign = reading.rule, "≥" if reading.rule.is_least else "≤"
+    mark = "-" if reading.drops else " "
+    form = ",.0f" if isinstance(rule.threshold, int) else ",.4g"
+    return f"  {mark} {rule.key:<44}{reading.value:>12{form}}  {sign} {rule.threshold:{form}}"
+
+
+def try_json(decisions: "Iterable[Decision]") -> Iterator[str]:
+    """An object a stage: what `Decision` and `Reading` hold."""
+    for each in decisions:
+        yield json.dumps(asdict(each), default=str, allow_nan=False)

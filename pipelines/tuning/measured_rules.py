@@ -1,0 +1,161 @@
+"""The value that a rule measured in a document, found from outside: the threshold at which its answer turns.
+
+A stage's judge is a pure function, and a reason's meaning names the parameter that is its threshold (`min_words`). So
+the judge is asked again with every other rule off and the threshold moved, until the place is found where it stops
+dropping the document: that is what was measured. It holds for every stage, also a user's own, without a word from it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+
+from refinery.transforms.core.document import Drop, Finding, Scored
+from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.params import Params, is_optional
+
+NAMED = re.compile(r"`(\w+)`")
+LARGEST = 1 << 27  # threshold that is asked for, more than any document has of anything; the kernels allow no more
+STEPS = 34  # halvings: whole numbers exactly, shares to 1e-10
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A reason with the numeric parameter that is its threshold. path: of the parameter, from the stage's params."""
+
+    reason: str
+    path: tuple[str, ...]
+    threshold: float
+
+    @property
+    def key(self) -> str:
+        return ".".join(self.path)
+
+    @property
+    def is_least(self) -> bool:
+        """Whether the threshold is the smallest value allowed, not the largest."""
+        return self.path[-1].startswith("min_")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a rule measured; None where its answer does not depend on the threshold. drops: by this rule alone."""
+
+    rule: Rule
+    value: float | None
+    drops: bool
+
+
+def rules_of(stage: AnyStage, params: Params) -> Iterator[Rule]:
+    """Rules that are on and have a numeric threshold `min_…` or `max_…`, in the order of the reasons."""
+    for reason in stage.reasons:
+        for path in _places(params, reason.name, reason.meaning):
+            value = _value(params, path)
+            if path[-1].startswith(("min_", "max_")) and isinstance(value, int | float) and not isinstance(value, bool):
+                yield Rule(reason.name, path, value)
+
+
+def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
+    """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
+    for rule in rules_of(stage, params):
+        try:
+            yield _read(rule, _alone(stage, params, rule), judge)
+        except Exception:  # noqa: BLE001 - a stage may refuse a threshold that its field allows
+            yield Reading(rule, None, False)
+
+
+def dropped_for(answer: Any) -> str:
+    """The reason of a judge's answer, "" if the document was kept."""
+    inner = answer.answer if isinstance(answer, Finding | Scored) else answer
+    return inner.reason if isinstance(inner, Drop) else ""
+
+
+def _read(rule: Rule, params: Params, judge: Callable[[Any], Any]) -> Reading:
+    def drops(threshold: float) -> bool:
+        return dropped_for(judge(_with(params, rule.path, threshold))) == rule.reason
+
+    whole = isinstance(rule.threshold, int)
+    low, high = threshold_range(_holder(params, rule.path).model_fields[rule.path[-1]], rule.threshold)
+    at_low, at_high = drops(int(low) if whole else low), drops(int(high) if whole else high)
+    now = drops(rule.threshold)
+    if at_low == at_high:
+        nothing = not at_low and not rule.is_least and low == 0  # not even 0 is exceeded
+        return Reading(rule, 0.0 if nothing else None, now)
+    first, last = low, high
+    for _ in range(STEPS):
+        middle = math.floor((first + last) / 2) if whole else (first + last) / 2
+        if drops(int(middle) if whole else middle) == at_low:
+            first = middle
+        else:
+            last = middle
+        if whole and last - first <= 1:
+            break
+    return Reading(rule, (first if rule.is_least else last) if whole else (first + last) / 2, now)
+
+
+def threshold_range(field: FieldInfo, threshold: float) -> tuple[float, float]:
+    """Smallest and largest threshold to ask for: what the field allows, at most `LARGEST`, 1 for shares."""
+    low, high = 0.0, 1.0 if isinstance(threshold, float) and threshold <= 1 else float(LARGEST)
+    for limit in _metadata(field):
+        step = 1 if isinstance(threshold, int) else 1e-12
+        low = max(low, float(getattr(limit, "ge", low)), float(getattr(limit, "gt", low - step)) + step)
+        high = min(high, float(getattr(limit, "le", high)), float(getattr(limit, "lt", high + step)) - step)
+    return low, high
+
+
+def _metadata(part: Any) -> Iterator[Any]:
+    """Limits of a field, also those inside `… | None`."""
+    for each in getattr(part, "metadata", ()) or getattr(part, "__metadata__", ()) or ():
+        yield each
+        yield from _metadata(each)
+    for inner in get_args(getattr(part, "annotation", part)):
+        yield from _metadata(inner)
+
+
+def _alone(stage: AnyStage, params: Params, rule: Rule) -> Params:
+    """The parameters with every other rule off that can be: thresholds None, `drop_…` false. What changes the text for
+    later rules stays on, since these judge what it leaves."""
+    alone = params
+    for reason in stage.reasons:
+        for path in _places(params, reason.name, reason.meaning):
+            if path != rule.path:
+                field = _holder(params, path).model_fields[path[-1]]
+                if is_optional(field.annotation):
+                    alone = _with(alone, path, None)
+                elif field.annotation is bool and path[-1].startswith("drop_"):
+                    alone = _with(alone, path, False)
+    return alone
+
+
+def _places(params: Params, reason: str, meaning: str) -> Iterator[tuple[str, ...]]:
+    """Paths of the parameters that a reason's meaning names. Sets of rules ("gopher-…") have theirs in a section of
+    that name."""
+    group = reason.partition("-")[0]
+    inner = getattr(params, group, None)
+    holder, path = (inner, (group,)) if isinstance(inner, Params) else (params, ())
+    yield from ((*path, name) for name in NAMED.findall(meaning) if name in type(holder).model_fields)
+
+
+def _holder(params: Params, path: tuple[str, ...]) -> type[Params]:
+    for name in path[:-1]:
+        params = getattr(params, name)
+    return type(params)
+
+
+def _value(params: Params, path: tuple[str, ...]) -> Any:
+    for name in path:
+        params = getattr(params, name)
+    return params
+
+
+def _with(params: Params, path: tuple[str, ...], value: Any) -> Params:
+    """The parameters with another value at `path`; where a section is off, they are returned as they are. Made anew:
+    a copy would keep what was computed from the old values (`cached_property`)."""
+    if len(path) > 1:
+        inner = getattr(params, path[0])
+        return params if inner is None else _with(params, path[:1], _with(inner, path[1:], value))
+    values = {name: getattr(params, name) for name in type(params).model_fields}
+    return type(params).model_construct(**{**values, path[0]: value})
