@@ -22,6 +22,7 @@ from refinery.pipelines.commands.arguments import (
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.doctor.command import add_doctor, doctor
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
@@ -115,6 +116,7 @@ def build_parser() -> argparse.ArgumentParser:
     trace.set_defaults(run=run_trace)
 
     add_acquire(commands).set_defaults(run=run_acquire)
+    add_doctor(commands).set_defaults(run=run_doctor)
 
     stages = commands.add_parser(
         "stages",
@@ -221,6 +223,15 @@ def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> int:
     for line in args.acquire(args, say):
         say(line)
     return 0
+
+
+def run_doctor(args: argparse.Namespace, flags: Sequence[str]) -> int:
+    """Print what is there and what is missing. Flags are Beam's, as for a launch."""
+    if args.runner == "local":
+        refuse_flags(flags)
+    else:
+        check_beam_flags(flags)
+    return doctor(args, flags, say)
 
 
 def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
