@@ -23,6 +23,7 @@ from refinery.pipelines.commands.arguments import (
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.doctor.command import add_doctor, doctor
+from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 
@@ -130,6 +131,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add_acquire(commands).set_defaults(run=run_acquire)
     add_doctor(commands).set_defaults(run=run_doctor)
+    add_completion(commands).set_defaults(run=run_completion)
 
     stages = commands.add_parser(
         "stages",
@@ -246,6 +248,13 @@ def run_doctor(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     else:
         check_beam_flags(flags)
     return doctor(args, flags, say)
+
+
+def run_completion(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print the script of a shell."""
+    refuse_flags(flags)
+    say(completion(build_parser(), args.shell))
+    return ExitCode.DONE
 
 
 def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

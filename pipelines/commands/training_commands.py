@@ -110,7 +110,9 @@ def add_training_commands(commands: Any) -> None:
     toxicity.add_argument(
         "--output", required=True, metavar="FILE", help="the fastText model to write; folders on its way are made"
     )
-    toxicity.add_argument("--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)")
+    toxicity.add_argument(
+        "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
+    )
     toxicity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     toxicity.add_argument("--quiet", action="store_true", help="no progress")
     toxicity.set_defaults(run=run_train_toxicity)
@@ -126,7 +128,9 @@ def add_training_commands(commands: Any) -> None:
     extractor.add_argument("--output", required=True, metavar="FILE", help="the weights to write (.npy)")
     extractor.add_argument("--folds", type=int, default=5, help="of the cross-validation by domain; 0: none")
     extractor.add_argument("--trees", type=int, default=300, help="of each model (default: 300)")
-    extractor.add_argument("--seed", type=int, default=1, help="of the pages and features that each tree sees (default: 1)")
+    extractor.add_argument(
+        "--seed", type=int, default=1, help="of the pages and features that each tree sees (default: 1)"
+    )
     extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
     extractor.add_argument("--quiet", action="store_true", help="no figures")
     extractor.set_defaults(run=run_train_extractor)
