@@ -60,11 +60,14 @@ def finish_help(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     return parser
 
 
+def example_lines(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every example in a command's help: the lines that begin with the program's name."""
+    yield from (line for line in (parser.epilog or "").splitlines() if line.startswith(f"  {PROGRAM} "))
+
+
 def examples(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
-    """The words behind `refinery` of every example in a command's help. An example is a line that begins with it."""
-    for line in (parser.epilog or "").splitlines():
-        if line.startswith(f"  {PROGRAM} "):
-            yield shlex.split(COMMENT.split(line.strip())[0])[1:]
+    """The words behind `refinery` of every example."""
+    yield from (shlex.split(COMMENT.split(line.strip())[0])[1:] for line in example_lines(parser))
 
 
 def with_next_step(error: BaseException, message: str, command: str) -> str:

@@ -23,3 +23,11 @@ def test_the_demo_has_every_stage_on() -> None:
     recipe = load_recipe(str(RECIPES[0].parent / "demo.yaml"))
     assert all((recipe.url, recipe.language, recipe.heuristics, recipe.near_dup, recipe.exact_dup))
     assert all((recipe.quality, recipe.toxicity, recipe.pii))
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=[path.stem for path in RECIPES])
+def test_editors_find_the_schema_of_a_ready_recipe(path: Path) -> None:
+    """The first line names the schema of the recipe's lane, beside it; a language server reads it there."""
+    first = path.read_text().splitlines()[0]
+    assert first == f"# yaml-language-server: $schema={load_recipe(str(path)).LANE.name}.schema.json"
+    assert (path.parent / first.partition("$schema=")[2]).is_file()
