@@ -57,7 +57,7 @@ VERIFY_EXAMPLES = """examples:
 
 INSPECT_EXAMPLES = """examples:
   refinery inspect out/web
-  refinery inspect gs://bucket/corpus --work gs://work-bucket/corpus
+  refinery inspect gs://bucket/corpus --work gs://parts-bucket/corpus
   refinery inspect gs://bucket/corpus --live --json
 It reads small files alone, and writes nothing."""
 
