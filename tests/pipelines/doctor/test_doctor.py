@@ -14,7 +14,7 @@ from google.auth.exceptions import DefaultCredentialsError
 
 from refinery import DISTRIBUTION
 from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.doctor import google_cloud, installation, machine, room
+from refinery.pipelines.doctor import examine, google_cloud, installation, machine, room
 from refinery.pipelines.doctor.examine import guarded, text_lines
 from refinery.pipelines.doctor.finding import Finding, State, ok, within
 from refinery.transforms.read.sources import ReadTask
@@ -66,7 +66,11 @@ def test_a_run_that_fits(small: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert {"Python", "kernels", "libraries", "libraries [pipeline]", "open files", "shared memory"} <= found.keys()
     assert {"encoding", "clock", "runner", "Google credentials", "memory", "recipe"} <= found.keys()
     assert found["source s"][0][1].startswith("2 files, ") and f"disk of {tmp_path}" in found
+    assert found["output"] == [("ok", f"{tmp_path / 'new' / 'corpus'} is free")]
     assert not (tmp_path / "new").exists()
+    (tmp_path / "manifest.json").touch()
+    code, found = doctor(capsys, small / "recipe.yaml", "--output", tmp_path)
+    assert code == 0 and states(found, "warning") == {"output"}
 
 
 def test_problems_of_a_recipe(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +80,7 @@ def test_problems_of_a_recipe(small: Path, tmp_path: Path, capsys: pytest.Captur
     assert (code, states(found, "problem")) == (1, {"recipe, encode", "source s"})
     code, found = doctor(capsys, recipe, "--set", "nonsense=1")
     assert code == 1 and "nonsense" in found["recipe"][0][1]
+    assert "--workers: -1 given, 0 or more is allowed" in str(doctor(capsys, "--workers", -1))
     code, found = doctor(capsys, tmp_path / "no.yaml", "--runner", "NoRunner")
     assert (code, states(found, "problem")) == (1, {"recipe", "runner"})
 
@@ -145,6 +150,9 @@ def test_the_loader_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     (finding,) = installation.libraries(False)
     assert finding.state is State.WARNING and "[pipeline]" in finding.text
     assert next(installation.libraries(True)).state is State.PROBLEM
+    monkeypatch.setattr(examine, "find_spec", lambda _: None)
+    lines = [finding.line() for finding in examine.examine(examine.Asked(output="out"))]
+    assert lines[-1].startswith("ok       Google credentials: none found; none are needed")
 
 
 # --- the machine ----------------------------------------------------------------------------------------------------
