@@ -1,5 +1,6 @@
 """`refinery doctor`: a line for everything that a run needs, and what to do about what is missing."""
 
+import functools
 import json
 import sys
 import time
@@ -23,11 +24,14 @@ from tests.pipelines.dataflow_graphs import NEEDED
 
 SECRET = "keep-this-to-yourself"  # noqa: S105 - what must not be printed
 LOGIN_FILE = {"type": "authorized_user", "client_id": "x", "client_secret": SECRET, "refresh_token": SECRET}
+LIBRARIES = installation.libraries
+looked_at = functools.cache(lambda needed: list(LIBRARIES(needed)))  # half a second each time
 
 
 @pytest.fixture(autouse=True)
 def no_google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No credentials of the machine that runs the tests."""
+    """No credentials of the machine that runs the tests. Libraries are looked at once."""
+    monkeypatch.setattr(installation, "libraries", looked_at)
     for name in (google_cloud.VARIABLE, google_cloud.EMULATOR, "GOOGLE_CLOUD_PROJECT", "CLOUDSDK_COMPUTE_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path / "gcloud"))
@@ -122,7 +126,7 @@ def test_every_kernel_of_the_folders_is_looked_at(monkeypatch: pytest.MonkeyPatc
 def test_libraries_beside_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every extra has its line; what is missing, or of another version, is named."""
     extras = distribution(DISTRIBUTION).metadata.get_all("Provides-Extra") or []
-    lines = {finding.check: finding for finding in installation.libraries(True)}
+    lines = {finding.check: finding for finding in LIBRARIES(True)}
     assert set(lines) == {"libraries", *(f"libraries [{extra}]" for extra in extras)}
     assert lines["libraries [pipeline]"].state is State.OK
 
@@ -135,7 +139,7 @@ def test_libraries_beside_the_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
         return Older() if name == "fastwarc" else distribution(name)
 
     monkeypatch.setattr(installation, "distribution", changed)
-    lines = {finding.check: finding for finding in installation.libraries(True)}
+    lines = {finding.check: finding for finding in LIBRARIES(True)}
     finding = lines["libraries [pipeline]"]
     assert finding.state is State.PROBLEM and "pip install 'corpus-refinery[pipeline]'" in finding.text
     assert "fastwarc 1.0 found, fastwarc==2.0.1 needed" in finding.text and "orjson<4,>=3.10 is missing" in finding.text
@@ -147,9 +151,9 @@ def test_the_loader_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "packaging", None)
     monkeypatch.setitem(sys.modules, "packaging.specifiers", None)
     assert installation.python_version().state is State.OK
-    (finding,) = installation.libraries(False)
+    (finding,) = LIBRARIES(False)
     assert finding.state is State.WARNING and "[pipeline]" in finding.text
-    assert next(installation.libraries(True)).state is State.PROBLEM
+    assert next(LIBRARIES(True)).state is State.PROBLEM
     monkeypatch.setattr(examine, "find_spec", lambda _: None)
     lines = [finding.line() for finding in examine.examine(examine.Asked(output="out"))]
     assert lines[-1].startswith("ok       Google credentials: none found; none are needed")
