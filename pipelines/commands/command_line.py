@@ -189,7 +189,12 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     report = verify_export(args.prefix) if is_export(args.prefix) else verify(args.prefix)
     for line in report.summary_lines():
         say(line)
-    return ExitCode.FAILED if report.failures else ExitCode.DONE
+    if report.failures:
+        print(
+            "next: put back the files that are named, from a copy, or refine again to another --output", file=sys.stderr
+        )
+        return ExitCode.FAILED
+    return ExitCode.DONE
 
 
 def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
