@@ -59,6 +59,7 @@ PIPELINE = [
     "pyyaml>=6,<7",
     "resiliparse==2.0.1",
     "sentencepiece==0.2.3",
+    "shtab==1.13.0",  # completion for shells, from the parser
     "tldextract==5.4.0",
     "tokenizers==0.23.3",
     "trafilatura==2.3.1",

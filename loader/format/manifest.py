@@ -289,7 +289,8 @@ def _manifest_bytes(store: Store) -> bytes:
         data = store.read(MANIFEST) if near else store.read(MANIFEST, 0, MAX_MANIFEST + 1)
     except (FileNotFoundError, NotADirectoryError):
         raise FormatError(
-            f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished"
+            f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished "
+            f"(`refinery inspect {store.root}` says what to do next)"
         ) from None
     if len(data) > MAX_MANIFEST:
         raise FormatError(

@@ -58,7 +58,7 @@ def say(line: str) -> None:
 def refuse_flags(flags: Sequence[str]) -> None:
     """For commands that run no Beam job."""
     if flags:
-        raise ValueError(f"unknown argument: {flags[0]}")
+        raise ValueError(f"unknown argument: {flags[0]}; --help lists what this command takes")
 
 
 def check_beam_flags(flags: Sequence[str]) -> None:

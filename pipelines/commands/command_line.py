@@ -22,11 +22,21 @@ from refinery.pipelines.commands.arguments import (
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.planner.command import add_plan, plan_command
+from refinery.pipelines.shell.completion import add_completion, completion
+from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
 
-EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 TRACEBACK = "Traceback (most recent call last):"
+
+FIRST_STEPS = """examples:
+  refinery doctor                                              what is missing here
+  refinery train-tokenizer recipes/web.yaml --input 'crawl/*.warc.gz' --output tokenizer.json
+  refinery refine recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web
+  refinery verify out/web
+`refinery COMMAND --help` has examples of each command."""
 
 REFINE_EXAMPLES = """examples:
   refinery refine recipes/demo.yaml --output out/demo/corpus
@@ -40,15 +50,18 @@ On Dataflow the jobs go on without this command; the same command finds them aga
 TRACE_EXAMPLES = """examples:
   refinery trace out/web --url https://example.org/page
   refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
-  refinery trace gs://bucket/corpus --urls addresses.txt --json
-exit code 0: everything was found; 1: something was not; 2: the command is wrong, or there is no corpus."""
+  refinery trace gs://bucket/corpus --urls addresses.txt --json"""
+
+VERIFY_EXAMPLES = """examples:
+  refinery verify out/web
+  refinery verify gs://bucket/corpus
+  refinery verify out/web-jsonl                  an export, too"""
 
 INSPECT_EXAMPLES = """examples:
   refinery inspect out/web
-  refinery inspect gs://bucket/corpus --work gs://work-bucket/corpus
+  refinery inspect gs://bucket/corpus --work gs://parts-bucket/corpus
   refinery inspect gs://bucket/corpus --live --json
-It reads small files alone, and writes nothing.
-exit code 0: the corpus is complete; 1: it is not, or is damaged; 2: the command is wrong, or there is no run."""
+It reads small files alone, and writes nothing."""
 
 
 STAGES_EXAMPLES = """examples:
@@ -61,7 +74,7 @@ STAGES_EXAMPLES = """examples:
 
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
-    parser = argparse.ArgumentParser(prog="refinery", description="Raw crawl in, training shards out.")
+    parser = CommandParser(prog="refinery", description="Raw crawl in, training shards out.", epilog=FIRST_STEPS)
     parser.add_argument("--version", action="version", version=f"refinery {version(DISTRIBUTION)}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -82,8 +95,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     refine.set_defaults(run=run_refine)
 
-    verify = commands.add_parser("verify", help="check a finished corpus or export; exit code 0 only if all holds")
-    verify.add_argument("prefix", metavar="PREFIX")
+    verify = commands.add_parser(
+        "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=VERIFY_EXAMPLES
+    )
+    verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
     verify.set_defaults(run=run_verify)
 
     inspect = commands.add_parser(
@@ -92,7 +107,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=INSPECT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    inspect.add_argument("prefix", metavar="PREFIX")
+    inspect.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
     inspect.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     inspect.add_argument("--live", action="store_true", help="ask Dataflow for the state of jobs (needs the network)")
     inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
@@ -104,7 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
         epilog=TRACE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    trace.add_argument("prefix", metavar="PREFIX")
+    trace.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
     for name, form, what in (
         ("url", "URL", "URL of a page, exactly as in the input"),
         ("id", "HEX", "id of a document, 32 hexadecimal digits"),
@@ -117,6 +132,8 @@ def build_parser() -> argparse.ArgumentParser:
     trace.set_defaults(run=run_trace)
 
     add_acquire(commands).set_defaults(run=run_acquire)
+    add_doctor(commands).set_defaults(run=run_doctor)
+    add_completion(commands).set_defaults(run=run_completion)
 
     stages = commands.add_parser(
         "stages",
@@ -140,10 +157,10 @@ def build_parser() -> argparse.ArgumentParser:
     add_plan(commands).set_defaults(run=run_plan)
     add_try(commands).set_defaults(run=run_try)
     add_training_commands(commands)
-    return parser
+    return finish_help(parser)
 
 
-def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
     from refinery.pipelines.runners.runner import Runner
 
@@ -160,14 +177,14 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
         run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
         if args.dry_run:
             run.dry_run()
-            return 0
+            return ExitCode.DONE
         totals = run.run().totals
     say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
-    return 0
+    return ExitCode.DONE
 
 
-def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what was checked and every failure."""
     from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
     from refinery.pipelines.checks.verify_export import is_export, verify_export
@@ -178,10 +195,15 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> int:
     report = next((check(args.prefix) for is_kind, check in kinds if is_kind(args.prefix)), None) or verify(args.prefix)
     for line in report.summary_lines():
         say(line)
-    return EXIT_FAILED if report.failures else 0
+    if report.failures:
+        print(
+            "next: put back the files that are named, from a copy, or refine again to another --output", file=sys.stderr
+        )
+        return ExitCode.FAILED
+    return ExitCode.DONE
 
 
-def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print the status of a run. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
     from refinery.pipelines.commands.inspection import inspect
     from refinery.pipelines.commands.inspection_text import json_line, text_lines
@@ -197,10 +219,11 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> int:
     found = inspect(args.prefix, args.work, ask)
     for line in [json_line(found)] if args.json else text_lines(found):
         say(line)
-    return {"complete": 0, "empty": EXIT_USAGE, "foreign": EXIT_USAGE}.get(found.state, EXIT_FAILED)
+    codes = {"complete": ExitCode.DONE, "empty": ExitCode.USAGE, "foreign": ExitCode.USAGE}
+    return codes.get(found.state, ExitCode.FAILED)
 
 
-def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print every answer; 1 if something was not found."""
     from refinery.pipelines.commands.trace_documents import Query, trace
     from refinery.pipelines.commands.trace_text import json_lines, text_lines
@@ -211,7 +234,7 @@ def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> int:
     found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
     for line in json_lines(found) if args.json else text_lines(found):
         say(line)
-    return 0 if found.complete else EXIT_FAILED
+    return ExitCode.DONE if found.complete else ExitCode.FAILED
 
 
 def read_lines(path: str) -> list[str]:
@@ -221,15 +244,31 @@ def read_lines(path: str) -> list[str]:
         return [line for line in lines if line]
 
 
-def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Download or read, and say what to write into a recipe."""
     refuse_flags(flags)
     for line in args.acquire(args, say):
         say(line)
-    return 0
+    return ExitCode.DONE
 
 
-def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_doctor(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print what is there and what is missing. Flags are Beam's, as for a launch."""
+    if args.runner == "local":
+        refuse_flags(flags)
+    else:
+        check_beam_flags(flags)
+    return doctor(args, flags, say)
+
+
+def run_completion(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print the script of a shell."""
+    refuse_flags(flags)
+    say(completion(build_parser(), args.shell))
+    return ExitCode.DONE
+
+
+def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what stages there are, or write a new one."""
     from refinery.pipelines.commands.pages import stage_page
     from refinery.pipelines.commands.stages import list_stages, new_stage
@@ -253,18 +292,18 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> int:
             lines = [stage_page(lane, *args.words)] if args.markdown else listed
     for line in lines:
         say(line)
-    return 0
+    return ExitCode.DONE
 
 
-def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what a corpus will take, or write it as a page."""
     refuse_flags(flags)
     for line in plan_command(args):
         say(line)
-    return 0
+    return ExitCode.DONE
 
 
-def run_try(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what every stage decides about one document; 1 if one of them loses it."""
     refuse_flags(flags)
     if args.prefix and not args.url:
@@ -273,7 +312,7 @@ def run_try(args: argparse.Namespace, flags: Sequence[str]) -> int:
     decisions = list(decisions_of(args, origin))
     for line in try_json(decisions) if args.json else try_lines(decisions):
         say(line)
-    return EXIT_FAILED if decisions[-1].outcome in ("dropped", "dead") else 0
+    return ExitCode.FAILED if decisions[-1].outcome in ("dropped", "dead") else ExitCode.DONE
 
 
 def origin_of(prefix: str, url: str) -> str:
@@ -287,32 +326,32 @@ def origin_of(prefix: str, url: str) -> str:
     raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
 
 
-def execute(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Exit code 0: done; 1: failed; 2: the command or the recipe is wrong; 130: interrupted."""
+def execute(argv: Sequence[str] | None = None) -> ExitCode:
+    """Run one command. The exit codes are those of `ExitCode`."""
     args, flags = build_parser().parse_known_args(argv)
     run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
     try:
-        return run(args, flags)
+        return ExitCode(run(args, flags))
     except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
         said = str(error) or "interrupted; run the same command again to resume"
         print(f"\n{said}", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     except ValueError as error:  # of recipes, inputs and flags: the message is for the user
-        print(f"refinery: {error}", file=sys.stderr)
-        return EXIT_USAGE
+        print(f"refinery: {with_next_step(error, str(error), args.command)}", file=sys.stderr)
+        return ExitCode.USAGE
     except ModuleNotFoundError as error:
         if find_spec("apache_beam") is not None:
             raise
         needed = f"pip install '{DISTRIBUTION}[pipeline]'"
         print(f"refinery: {error.name} is not installed; only the loader is. Commands need {needed}", file=sys.stderr)
-        return EXIT_FAILED
+        return ExitCode.FAILED
     except (RuntimeError, OSError, StorageConflict) as error:
-        print(f"refinery: {error_line(str(error))}", file=sys.stderr)
+        print(f"refinery: {with_next_step(error, error_line(str(error)), args.command)}", file=sys.stderr)
         if getattr(args, "traceback", False):
             traceback.print_exc()
         elif TRACEBACK in str(error):
             print("(the same command with --traceback shows where)", file=sys.stderr)
-        return EXIT_FAILED
+        return ExitCode.FAILED
 
 
 def error_line(text: str) -> str:

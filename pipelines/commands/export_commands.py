@@ -8,6 +8,7 @@ from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
 from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXPORT_EXAMPLES = """examples:
   refinery export out/web --format jsonl --output out/web-jsonl                   one .jsonl.zst for each shard
@@ -19,6 +20,14 @@ EXPORT_EXAMPLES = """examples:
   refinery export out/web-november --format torch --append --output out/web-pt    goes on where out/web ended
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 `refinery verify` checks an export as it does a corpus; `refinery status` tells where it stands."""
+
+STATUS_EXAMPLES = """examples:
+  refinery status out/web-pt
+  refinery status gs://bucket/web-jsonl --json"""
+
+SHARDS_EXAMPLES = """examples:
+  refinery shards https://host/corpus --node node-17
+  refinery shards gs://bucket/web-pt --node node-17 --count 3 --fetch shards"""
 
 
 ADOPT_EXAMPLES = """examples:
@@ -39,7 +48,7 @@ def add_export_commands(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     export.add_argument("prefix", metavar="PREFIX", help="a finished corpus: a folder or gs://…")
-    export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON))
+    export.add_argument("--format", "--to", required=True, choices=(*FORMATS, MEGATRON), help="what it is made into")
     export.add_argument("--output", required=True, metavar="LOCATION", help="where the export goes: a folder or gs://…")
     export.add_argument(
         "--fields", default="", metavar="A,B", help="of a document (default: all but input_ids), such as id,url,text"
@@ -65,16 +74,18 @@ def add_export_commands(commands: Any) -> None:
     add_runner_arguments(export)
     export.set_defaults(run=run_export)
 
-    status = commands.add_parser("status", help="where an export stands, by source")
+    status = commands.add_parser("status", help="where an export stands, by source", epilog=STATUS_EXAMPLES)
     status.add_argument("location", metavar="LOCATION", help="of `refinery export`")
     status.add_argument("--json", action="store_true", help="one JSON object instead of text")
     status.set_defaults(run=run_status)
 
-    shards = commands.add_parser("shards", help="which shards of a corpus or a torch export a lone node trains on")
+    shards = commands.add_parser(
+        "shards", help="which shards of a corpus or a torch export a lone node trains on", epilog=SHARDS_EXAMPLES
+    )
     shards.add_argument("location", metavar="LOCATION", help="a folder, gs://… or https://…")
     shards.add_argument("--node", required=True, metavar="NAME", help="the node's name, the same after every restart")
     shards.add_argument("--count", type=int, default=SHARDS, metavar="N", help="the primary and the next ones")
-    shards.add_argument("--split", default="train", choices=SPLITS)
+    shards.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")
     shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     shards.set_defaults(run=run_shards)
@@ -108,7 +119,7 @@ def _add_adopt(commands: Any) -> None:
     parser.set_defaults(run=run_adopt)
 
 
-def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_export(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Export, and say what is there now."""
     if args.format == MEGATRON:
         return _export_megatron(args, flags)
@@ -133,10 +144,10 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> int:
     totals = found["totals"]
     say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
-    return 0
+    return ExitCode.DONE
 
 
-def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Runs in this process: a shard at a time, without Beam."""
     from refinery.pipelines.adopt.megatron_export import export_megatron
 
@@ -154,10 +165,10 @@ def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> int:
     found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
     say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
     say(f"check it:   refinery verify {args.output}")
-    return 0
+    return ExitCode.DONE
 
 
-def run_status(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_status(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print where an export stands; 1 if it is not complete."""
     from refinery.pipelines.export.status import export_status, json_line, text_lines
 
@@ -165,10 +176,10 @@ def run_status(args: argparse.Namespace, flags: Sequence[str]) -> int:
     found = export_status(args.location)
     for line in [json_line(found)] if args.json else text_lines(found):
         say(line)
-    return 0 if found.state == "complete" else 1
+    return ExitCode.DONE if found.state == "complete" else ExitCode.FAILED
 
 
-def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print a node's shards, then fetch them if that is asked for. Imports no Beam."""
     from refinery.pipelines.export.distribution import fetch_shards, json_lines, shards_of_node, text_lines
 
@@ -178,10 +189,10 @@ def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> int:
         say(line)
     if args.fetch:
         fetch_shards(args.location, found, args.fetch, say)
-    return 0
+    return ExitCode.DONE
 
 
-def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> int:
+def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Adopt, and say what there is now."""
     from refinery.pipelines.adopt.adopt import AdoptOptions, adopt
 
@@ -201,4 +212,4 @@ def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> int:
     )
     say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance")
     say(f"check it:   refinery verify {args.output}")
-    return 0
+    return ExitCode.DONE

@@ -85,12 +85,17 @@ def check_bucket(flag: str, place: str) -> None:
         )
 
 
-def check_flags(given: Mapping[str, Any], flags: Sequence[str]) -> None:
-    """Raises ValueError, one line, for the first flag that cannot work. given: of `read_options`, complete."""
+def flag_problems(given: Mapping[str, Any], flags: Sequence[str]) -> Iterator[str]:
+    """A line for the first flag that each check finds it cannot work with. given: of `read_options`, complete but for
+    what is missing.
+    """
     for check in (check_refused, check_secrets, check_shapes, check_places, check_setup, check_local):
-        check(given)
+        try:
+            check(given)
+        except ValueError as error:
+            yield str(error)
     if any(flag.split("=")[0] == "--save_main_session" for flag in flags):
-        raise ValueError(f"--save_main_session: {REFUSED['save_main_session']}")
+        yield f"--save_main_session: {REFUSED['save_main_session']}"
 
 
 def check_refused(given: Mapping[str, Any]) -> None:
@@ -145,7 +150,9 @@ def check_shapes(given: Mapping[str, Any]) -> None:
 
 def check_places(given: Mapping[str, Any]) -> None:
     """Refuse resources outside the region of the job, as far as names show."""
-    region = given["region"]
+    region = given.get("region")
+    if not region:
+        return
     for name, shape in (("subnetwork", SUBNETWORK), ("dataflow_kms_key", KMS_KEY)):
         match = shape.fullmatch(given.get(name) or "")
         if match and match["region"] != region:
@@ -196,14 +203,20 @@ def check_reach(recipe: Recipe, reuse: str = "") -> None:
 
     reuse: the prefix whose phases are reused, or "".
     """
+    for line in out_of_reach(recipe):
+        raise RecipeError(line)
+    if reuse and not reuse.startswith("gs://"):
+        raise RecipeError(f"--reuse: {reuse!r} given, gs://BUCKET/… is allowed on Dataflow")
+
+
+def out_of_reach(recipe: Recipe) -> Iterator[str]:
+    """A line for every file of the recipe that workers on Dataflow cannot read."""
     for key, path in named_files(recipe):
         if not path.startswith("gs://") and not (key.startswith("sources[") and is_remote(path)):
-            raise RecipeError(
+            yield (
                 f"{key}: {path!r} given, which workers on Dataflow cannot see: copy it (gcloud storage cp) and name "
                 "gs://BUCKET/…"
             )
-    if reuse and not reuse.startswith("gs://"):
-        raise RecipeError(f"--reuse: {reuse!r} given, gs://BUCKET/… is allowed on Dataflow")
 
 
 def named_files(recipe: Recipe) -> Iterator[tuple[str, str]]:

@@ -6,14 +6,15 @@ Beam's own, and terraform's output prints them.
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import Any
 
 import apache_beam
 from apache_beam.internal import cloudpickle_pickler
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.dataflow.flag_checks import check_bucket, check_flags, read_options
+from refinery.pipelines.dataflow.flag_checks import check_bucket, flag_problems, read_options
 from refinery.pipelines.dataflow.worker_package import PACKAGE_FILE, build_package
 
 # Defaults, with the reason.
@@ -79,19 +80,9 @@ def fill_in(
     missing, cannot work, must not be stored with the job, or is in another region than the job. Side effects:
     `hide_paths`; the upload of the worker package.
     """
-    environment = os.environ if environment is None else environment
-    for flag, place in (("--output", output), ("--work", work)):
-        check_bucket(flag, place)
-    given = read_options(flags)
-    filled = list(flags)
-    for name, variables in ENVIRONMENT.items():
-        found = next((environment[v] for v in variables if environment.get(v)), "")
-        if not given.get(name) and found:
-            filled.append(f"--{name}={found}")
-    given = read_options(filled)
-    refuse_missing(given)
-    check_flags(given, filled)
-
+    for line in launch_problems(flags, output=output, work=work, environment=environment):
+        raise ValueError(line)
+    filled, given = with_environment(flags, environment)
     staging = given.get("staging_location") or f"{given['temp_location'].rstrip('/')}/staging"
     if not given.get("staging_location"):
         filled.append(f"--staging_location={staging}")
@@ -103,6 +94,46 @@ def fill_in(
     if given.get("setup_file"):
         filled = [*without(filled, "--setup_file"), f"--extra_package={publish_package(staging, build())}"]
     return filled
+
+
+def launch_problems(
+    flags: Sequence[str], *, output: str, work: str, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A line for everything that a launch with these flags and places would be refused for, one a check. Looks at
+    nothing but names. Parameters as in `fill_in`.
+    """
+    for flag, place in (("--output", output), ("--work", work)):
+        try:
+            check_bucket(flag, place)
+        except ValueError as error:
+            yield str(error)
+    try:
+        filled, given = with_environment(flags, environment)
+    except ValueError as error:
+        yield str(error)
+        return
+    try:
+        refuse_missing(given)
+    except ValueError as error:
+        yield str(error)
+    yield from flag_problems(given, filled)
+
+
+def with_environment(
+    flags: Sequence[str], environment: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, Any]]:
+    """The flags, with project and region from the environment where they say none; and the same as options.
+
+    environment: default: that of the process. Raises ValueError for flags that Beam cannot read.
+    """
+    environment = os.environ if environment is None else environment
+    given = read_options(flags)
+    filled = list(flags)
+    for name, variables in ENVIRONMENT.items():
+        found = next((environment[v] for v in variables if environment.get(v)), "")
+        if not given.get(name) and found:
+            filled.append(f"--{name}={found}")
+    return filled, read_options(filled)
 
 
 def refuse_missing(given: Mapping[str, object]) -> None:

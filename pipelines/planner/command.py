@@ -13,9 +13,8 @@ PLAN_EXAMPLES = """examples:
   refinery plan --tokens 1T --preset strict --pass-days 7 --gpus 256 --train-days 20
   refinery plan --tokens 1T --retention quality=0.2 --retention language=0.35 --hosts 100
   refinery plan --from out/one-percent --share 1%                   what the whole will take, with an interval
-  refinery plan --from out/one-percent --share 1% --html plan.html  the same as a page with sliders
-Numbers may end in k, M, G, T, P or E (decimal) and B. docs/planning.md says what is computed and what is assumed.
-exit code 0: computed; 2: an input is impossible, or there is no corpus to measure."""
+  refinery plan --from out/one-percent --share 1% --html plan.html   the same as a page with sliders
+Numbers may end in k, M, G, T, P or E (decimal) and B. docs/planning.md says what is computed and what is assumed."""
 
 
 def add_plan(commands: Any) -> argparse.ArgumentParser:

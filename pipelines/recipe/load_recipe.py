@@ -24,7 +24,9 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
     """
     file = Path(path)
     if not file.is_file():
-        raise RecipeError(f"{path}: no such recipe file")
+        raise RecipeError(
+            f"{path}: no such recipe file; docs/recipes.md has one to begin with, recipes/ has ready ones"
+        )
     data: Any = load_yaml(file.read_bytes(), path)
     for setting in settings:
         data = override(data, setting)

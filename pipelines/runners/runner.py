@@ -48,12 +48,18 @@ def launch_flags(
     """
     if runner_name(runner) != DATAFLOW:
         return tuple(flags)
-    for flag in flags:
-        if (why := REFUSED.get(flag.partition("=")[0])) is not None:
-            raise ValueError(f"{flag.partition('=')[0]}: {why}; leave it out")
+    for line in refused_flags(flags):
+        raise ValueError(line)
     from refinery.pipelines.dataflow.launch_flags import fill_in
 
     return tuple(fill_in(flags, output=output, work=work, build=build))
+
+
+def refused_flags(flags: Sequence[str]) -> Iterator[str]:
+    """A line for each flag that cannot apply to a run of several jobs."""
+    for flag in flags:
+        if (why := REFUSED.get(flag.partition("=")[0])) is not None:
+            yield f"{flag.partition('=')[0]}: {why}; leave it out"
 
 
 def ask_dataflow(flags: Sequence[str]) -> Callable[[JobRecord], JobState | None]:

@@ -16,8 +16,7 @@ TRY_EXAMPLES = """examples:
   echo "…" | refinery try my.yaml --text - --set heuristics.gopher.min_words=20
   refinery try my.yaml --origin 'crawl/a.warc.gz@1024'             as `refinery trace` and rejects/ print origins
   refinery try my.yaml --url https://example.org/page --from out/web    finds the origin in that run first
-A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents.
-exit code 0: it came through all stages; 1: a stage dropped it or failed; 2: the command or the recipe is wrong."""
+A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents."""
 
 
 def add_try(commands: Any) -> argparse.ArgumentParser:

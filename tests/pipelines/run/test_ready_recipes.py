@@ -32,3 +32,11 @@ def test_recipes_for_source_code_have_all_on_that_needs_no_file() -> None:
         on = [stage.name for phase in PHASES for stage, _ in recipe.active(phase)]
         assert on == [name for name in recipe.LANE.funnel if name not in off]  # benchmarks have to be named
         assert recipe.packed and recipe.near_dup_in_source and recipe.near_dup
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=[path.stem for path in RECIPES])
+def test_editors_find_the_schema_of_a_ready_recipe(path: Path) -> None:
+    """The first line names the schema of the recipe's lane, beside it; a language server reads it there."""
+    first = path.read_text().splitlines()[0]
+    assert first == f"# yaml-language-server: $schema={load_recipe(str(path)).LANE.name}.schema.json"
+    assert (path.parent / first.partition("$schema=")[2]).is_file()

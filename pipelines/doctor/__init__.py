@@ -1,0 +1,1 @@
+"""`refinery doctor`: what this installation and this machine have, and what a run on them would lack."""

@@ -1,0 +1,60 @@
+"""`refinery doctor`: the command's arguments, and what they mean."""
+
+import argparse
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from refinery.pipelines.doctor.examine import Asked, examine, json_line, text_lines
+from refinery.pipelines.doctor.finding import Finding, State
+from refinery.pipelines.shell.exit_codes import ExitCode
+
+DOCTOR_EXAMPLES = """examples:
+  refinery doctor                                     this installation and this machine
+  refinery doctor recipes/web.yaml --input 'crawl/*.warc.gz' --output out/web
+  refinery doctor recipes/web.yaml --output gs://bucket/corpus --runner DataflowRunner --region=europe-west4
+  refinery doctor --json
+With a recipe it also says whether its files load, what its sources hold and whether the run fits here; with
+DataflowRunner, what a launch would be refused for. Nothing is written and nothing is run."""
+
+
+def add_doctor(commands: Any) -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "doctor",
+        help="what is missing for a run: Python, kernels, libraries, credentials, disk, memory, Dataflow's flags",
+        epilog=DOCTOR_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("recipe", nargs="?", default="", metavar="RECIPE", help="a YAML file, as `refine` gets it")
+    parser.add_argument("--input", action="append", default=[], metavar="GLOB", help="as of `refine`")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as of `refine`")
+    parser.add_argument("--output", default="", metavar="PREFIX", help="where the corpus would go")
+    parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts would go (PREFIX/work)")
+    parser.add_argument(
+        "--runner", default="local", help="local (default), DataflowRunner, …; further flags are its own"
+    )
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (cores)")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of lines")
+    return parser
+
+
+def doctor(args: argparse.Namespace, flags: Sequence[str], say: Callable[[str], None]) -> ExitCode:
+    """Say what is found; FAILED where there is a problem."""
+    asked = Asked(args.recipe, args.set, args.input, args.runner, args.workers, args.output, args.work, flags)
+    found: list[Finding] = []
+
+    def noted() -> Iterator[Finding]:
+        for finding in examine(asked):
+            found.append(finding)
+            yield finding
+
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # of requests that are tried again: the finding says what came of it
+    try:
+        for line in [json_line(list(noted()))] if args.json else text_lines(noted()):
+            say(line)
+    finally:
+        logging.disable(before)
+    return ExitCode.FAILED if any(finding.state is State.PROBLEM for finding in found) else ExitCode.DONE

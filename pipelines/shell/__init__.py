@@ -1,0 +1,1 @@
+"""What the command line is to a shell: exit codes, completion, the end of `--help`."""

@@ -1,0 +1,84 @@
+"""The end of `--help` of every command, its examples as words, and what an error says to do next."""
+
+import argparse
+import difflib
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
+
+from refinery.pipelines.shell.exit_codes import ExitCode, exit_code_lines
+
+PROGRAM = "refinery"
+# What in a message says what to do: a second half of the sentence, a command, what is allowed or needed, an order.
+ADVICE = re.compile(
+    r"; |: `|`refinery|\ballowed\b|\bneeded?\b|\bdid you mean\b|\bagain\b|[Cc]hoose |: give |Valid values|\bexpected\b"
+)
+# For the system's own errors, which say nothing of the kind.
+STEPS = {
+    FileNotFoundError: "correct the name, or make the file",
+    FileExistsError: "choose another name, or remove what is there",
+    PermissionError: "change its rights, or choose another place",
+    NotADirectoryError: "name a folder",
+    IsADirectoryError: "name a file in it",
+    OSError: "run the same command again when this is put right",
+}
+CHOICE = re.compile(r"invalid choice: '([^']*)' \(choose from (.*)\)")
+COMMENT = re.compile(r"\s{3,}|\s[|>]\s")  # ends an example: what is said about it, a pipe, a file
+
+
+class CommandParser(argparse.ArgumentParser):
+    """argparse's parser, whose errors say what to do next. Commands that are added to it are of this class, too."""
+
+    def error(self, message: str) -> NoReturn:
+        """Usage and one line. Ends with USAGE."""
+        self.print_usage(sys.stderr)
+        near: list[str] = []
+        if found := CHOICE.search(message):
+            near = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), 1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        self.exit(ExitCode.USAGE, f"{self.prog}: error: {message}{meant}\n`{self.prog} --help` has examples\n")
+
+
+def all_commands(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """(name, parser) of every command in order; "acquire", then "acquire git"."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, inner in action.choices.items():
+                full = f"{name} {word}".strip()
+                yield full, inner
+                yield from all_commands(inner, full)
+
+
+def finish_help(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
+    """End the help of the program and of every command with its exit codes, below its examples."""
+    for name, command in [("", parser), *all_commands(parser)]:
+        codes = "\n".join(exit_code_lines(name))
+        command.epilog = f"{command.epilog}\n\n{codes}" if command.epilog else codes
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+    return parser
+
+
+def example_lines(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """Every example in a command's help: the lines that begin with the program's name."""
+    yield from (line for line in (parser.epilog or "").splitlines() if line.startswith(f"  {PROGRAM} "))
+
+
+def examples(parser: argparse.ArgumentParser) -> Iterator[list[str]]:
+    """The words behind `refinery` of every example."""
+    yield from (shlex.split(COMMENT.split(line.strip())[0])[1:] for line in example_lines(parser))
+
+
+def with_next_step(error: BaseException, message: str, command: str) -> str:
+    """An error's message; one that says only what is wrong gets a second half, by what kind of error it is.
+
+    >>> with_next_step(FileNotFoundError(), "no such file: 'a.jsonl'", "refine")
+    "no such file: 'a.jsonl'; correct the name, or make the file"
+    """
+    if ADVICE.search(message):
+        return message
+    usual = f"`{PROGRAM} {command} --help` has examples"
+    usual = usual if isinstance(error, ValueError) else f"`{PROGRAM} doctor` looks for what is missing here"
+    step = next((step for kind, step in STEPS.items() if isinstance(error, kind)), usual)
+    return f"{message.rstrip('.')}; {step}"

@@ -1,0 +1,183 @@
+"""Every command has examples that the parser takes, exit codes from one declaration, and errors that say what to do."""
+
+import argparse
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from refinery.pipelines.commands import command_line
+from refinery.pipelines.commands.command_line import build_parser, execute
+from refinery.pipelines.shell.exit_codes import ANSWERS, MEANINGS, ExitCode, exit_code_lines, meanings
+from refinery.pipelines.shell.help_text import ADVICE, all_commands, examples, with_next_step
+
+PARSER = build_parser()
+COMMANDS = dict(all_commands(PARSER))
+# Those that do something, rather than only have commands of their own.
+LEAVES = [name for name in COMMANDS if not any(other.startswith(f"{name} ") for other in COMMANDS)]
+
+# What each command says of something that is not there, and how it ends.
+NOT_THERE = {
+    "refine": ("no.yaml --output out", ExitCode.USAGE),
+    "verify": ("no", ExitCode.FAILED),
+    "inspect": ("no", ExitCode.USAGE),
+    "trace": ("no --urls no.txt", ExitCode.FAILED),
+    "acquire git": ("no.yaml --output out", ExitCode.FAILED),
+    "acquire commoncrawl": ("--snapshot no --files 1 --output out", ExitCode.USAGE),
+    "doctor": ("no.yaml", ExitCode.FAILED),
+    "completion": ("bash no", ExitCode.USAGE),
+    "stages": ("no", ExitCode.USAGE),
+    "export": ("no --format jsonl --output out", ExitCode.USAGE),
+    "status": ("no", ExitCode.USAGE),
+    "shards": ("no --node n", ExitCode.USAGE),
+    "train-tokenizer": ("no.yaml --output out.json", ExitCode.USAGE),
+    "train-quality": ("--positive no --negative no --output out", ExitCode.USAGE),
+    "train-toxicity": ("--toxic no --clean no --output out", ExitCode.USAGE),
+    "train-extractor": ("no --output out", ExitCode.FAILED),
+    "train-perplexity": ("--input no --output out", ExitCode.USAGE),
+    "retokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
+    "blend": ("no", ExitCode.USAGE),
+    "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
+    "plan": ("--from no --share 0.01", ExitCode.USAGE),
+    "try": ("no.yaml --text no", ExitCode.USAGE),
+}
+
+
+# --- help -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_command_has_examples_which_parse(name: str) -> None:
+    """Further words are Beam's flags, or "…" for them."""
+    found = list(examples(COMMANDS[name] if name else PARSER))
+    assert found, f"{name}: its epilog needs lines that begin with `  refinery {name}`"
+    for words in found:
+        assert shlex.join(words).startswith(name)
+        args, flags = build_parser().parse_known_args(words)
+        assert callable(args.run) and all(flag == "…" or flag.startswith("--") for flag in flags), words
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_every_help_ends_with_its_exit_codes(name: str) -> None:
+    parser = COMMANDS[name] if name else PARSER
+    text = parser.format_help()
+    assert text.endswith("\n".join(exit_code_lines(name)) + "\n")
+    assert text.count("exit code") <= 2  # `verify` says it in its summary
+
+
+def test_every_flag_says_what_it_is() -> None:
+    silent = {
+        f"{name} {'/'.join(action.option_strings) or action.dest}"
+        for name, parser in COMMANDS.items()
+        for action in parser._actions
+        if not action.help and not isinstance(action, argparse._SubParsersAction)
+    }
+    assert silent == set()
+
+
+# --- exit codes -----------------------------------------------------------------------------------------------------
+
+
+def test_the_declaration() -> None:
+    assert set(MEANINGS) == set(ExitCode) and set(ANSWERS) <= set(LEAVES)
+    assert meanings("trace")[ExitCode.FAILED] == "something was not" and meanings("blend") == MEANINGS
+
+
+def test_every_command_that_fails_is_in_the_table() -> None:
+    assert sorted(NOT_THERE) == sorted(LEAVES), "say in NOT_THERE how a new command fails"
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_command_that_fails(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its exit code is declared, and what it says names the next step. Nothing is left behind."""
+    monkeypatch.chdir(tmp_path)
+    words, expected = NOT_THERE[name]
+    quick = ("--workers", "0") if "--workers" in COMMANDS[name].format_help() and name != "doctor" else ()
+    assert execute([*name.split(), *words.split(), *quick]) is expected
+    said = capsys.readouterr()
+    assert (said.out + said.err).strip() and "Traceback" not in said.err
+    assert all(ADVICE.search(line) or line.startswith("next: ") for line in said.err.splitlines()), said.err
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name != ".acquire.lock"]
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_arguments_that_are_wrong(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that nobody knows, and one that is no number or no flag of the command."""
+    monkeypatch.chdir(tmp_path)
+    assert execute([*name.split(), *NOT_THERE[name][0].split(), "--no-such-flag"]) is ExitCode.USAGE
+    assert ADVICE.search(capsys.readouterr().err)
+    if COMMANDS[name].get_default("seed") is not None:
+        with pytest.raises(SystemExit) as ended:
+            execute([*name.split(), *NOT_THERE[name][0].split(), "--seed", "many"])
+        assert ended.value.code == ExitCode.USAGE
+        assert capsys.readouterr().err.endswith(f"`refinery {name} --help` has examples\n")
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "said"),
+    [
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted; run the same command again to resume"),
+        (ValueError("too much"), ExitCode.USAGE, "refinery: too much; `refinery blend --help` has examples"),
+        (RuntimeError("no."), ExitCode.FAILED, "refinery: no; `refinery doctor` looks for what is missing here"),
+        (PermissionError(13, "no", "f"), ExitCode.FAILED, "refinery: [Errno 13] no: 'f'; change its rights, or choose"),
+    ],
+)
+def test_whatever_a_command_raises(
+    raised: BaseException,
+    expected: ExitCode,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(args: argparse.Namespace, flags: Sequence[str]) -> int:
+        raise raised
+
+    monkeypatch.setattr(command_line, "build_parser", lambda: parser_with(fail))
+    assert execute(["blend", "x"]) is expected
+    assert said in capsys.readouterr().err
+
+
+def test_a_code_that_is_not_declared_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_line, "build_parser", lambda: parser_with(lambda args, flags: 7))
+    assert execute(["blend", "x"]) is ExitCode.USAGE
+
+
+def parser_with(run: object) -> argparse.ArgumentParser:
+    """The command line, with another function behind `blend`."""
+    parser = build_parser()
+    dict(all_commands(parser))["blend"].set_defaults(run=run)
+    return parser
+
+
+def test_a_killed_command_ends_as_an_interrupted_one() -> None:
+    """SIGTERM, in a process of its own: it sends it to itself once the command runs."""
+    script = (
+        "import os, signal; from refinery.pipelines.commands import command_line\n"
+        "command_line.run_blend = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "import refinery.pipelines.commands.training_commands as t; t.run_blend = command_line.run_blend\n"
+        "import sys; sys.argv = ['refinery', 'blend', 'x']; command_line.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == ExitCode.INTERRUPTED and "again to resume" in done.stderr
+
+
+# --- errors ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_mistyped_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        execute(["refin"])
+    assert re.search(r"did you mean refine\?\n`refinery --help` has examples\n$", capsys.readouterr().err)
+
+
+def test_a_message_that_says_what_to_do_stays_as_it_is() -> None:
+    said = "--rate: 0 given, a number above 0 is allowed"
+    assert with_next_step(ValueError(said), said, "acquire") == said
