@@ -11,7 +11,7 @@ GIT_EXAMPLES = """examples:
   refinery acquire git repositories.yaml --output code
   refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output code
   refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/code
-where repositories.yaml is (docs/code-lane.md has all keys):
+where repositories.yaml is (docs/acquisition.md has all keys):
   repositories:
     - {url: "https://github.com/redis/redis", tag: "7.2.4"}
     - {clone: ../linux, commit: 0123456789abcdef0123456789abcdef01234567}
