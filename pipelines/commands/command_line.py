@@ -149,6 +149,7 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
     with runner.open():
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
+        from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
 
         recipe = load_recipe(args.recipe, args.set, args.input)
@@ -157,8 +158,11 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> int:
         if args.dry_run:
             run.dry_run()
             return 0
-        totals = run.run().totals
+        manifest = run.run()
+    totals = manifest.totals
     say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    if line := packed_line(manifest):
+        say(line)
     say(f"check it:   refinery verify {args.output}")
     return 0
 
