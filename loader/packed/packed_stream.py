@@ -74,8 +74,8 @@ class PackedStream(TokenStream):
         layout = self.manifest.packed
         if layout is None:
             raise ValueError(
-                f"prefix: {self._store.root} given, a corpus with packed rows is allowed; `packed: {{length: 4096}}` in "
-                "its recipe makes them, and TokenStream reads it without"
+                f"prefix: {self._store.root} given, a corpus with packed rows is allowed; `packed: {{length: 4096}}` in"
+                " its recipe makes them, and TokenStream reads it without"
             )
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
