@@ -128,6 +128,10 @@ demo-code: $(VENV)/.installed
 	    --special-token '<s>'
 	$(BIN)/refinery refine $(CODE_RECIPE) --output $(CODE_OUT)/corpus
 	$(BIN)/refinery verify $(CODE_OUT)/corpus
+	@echo
+	@echo "Packed rows:     $(CODE_OUT)/corpus/packed; shards: train and validation beside it (docs/code-lane.md)"
+	@echo "Its counts:      $(CODE_OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
+	@echo "What fell out:   $(CODE_OUT)/corpus/rejects and $(CODE_OUT)/corpus/removals"
 
 # dist/: the source archive, and the wheel that is built from it, for this machine and this Python.
 wheel: $(VENV)/.installed

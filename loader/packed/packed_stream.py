@@ -73,7 +73,10 @@ class PackedStream(TokenStream):
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
         if layout is None:
-            raise ValueError(f"prefix: {self._store.root} given, a corpus with packed rows is allowed")
+            raise ValueError(
+                f"prefix: {self._store.root} given, a corpus with packed rows is allowed; `packed: {{length: 4096}}` in"
+                " its recipe makes them, and TokenStream reads it without"
+            )
         if self.sequence_length != layout.length:
             raise ValueError(f"sequence_length: {self.sequence_length} given, {layout.length}, the rows', is allowed")
         self._layout = layout

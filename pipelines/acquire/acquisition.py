@@ -63,7 +63,7 @@ class Acquisition:
                 failed.append(f"{one.shown}: {error}")
                 self.say(f"{title}: {error}")
         if failed:
-            done = f"{len(reports)} of {len(names)} repositories are there; the same command goes on with the others"
+            done = f"{len(reports)} of {len(names)} repositories are there; the same command tries the others again"
             raise RepositoryError("\n".join([*failed, done]))
         yield from self.publish(reports)
 
@@ -205,7 +205,7 @@ class Acquisition:
         self.store.create(MANIFEST, seal(manifest))
         yield f"{len(reports)} repositories are in {self.store.root}: {summary(totals)}"
         paths = f"{self.store.url(FOLDER)}/*.jsonl.zst"
-        yield f"in a recipe:   lane: code, sources: [{{name: code, paths: ['{paths}']}}]"
+        yield f"read them:   refinery refine recipes/code.yaml --input '{paths}' --output OUTPUT"
 
 
 def place_of(one: RepositoryParams) -> str:

@@ -5,19 +5,28 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 TIMEOUT = 1800.0
-SINGLE = ("url", "clone", "tarball", "files", "tag", "commit", "name")
+# Keys of a list's entry (listing.py) that a command may say instead of a list, and what they are.
+SINGLE = {
+    "url": "one repository instead of a list: its https:// address",
+    "clone": "instead of a list: a clone on this machine",
+    "tarball": "instead of a list: a .tar, compressed or not; needs --commit",
+    "files": "instead of a list: JSON Lines or Parquet with columns repo, commit, path, content",
+    "tag": "the tag of --url or --clone to take",
+    "commit": "the commit to take, all its digits (`git rev-parse NAME`)",
+    "name": "what the records call the repository (default: after its address or folder)",
+}
 
 GIT_EXAMPLES = """examples:
-  refinery acquire git repositories.yaml --output code
-  refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output code
-  refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/code
-where repositories.yaml is (docs/code-lane.md has all keys):
+  refinery acquire git repositories.yaml --output repos
+  refinery acquire git --url https://github.com/redis/redis --tag 7.2.4 --output repos
+  refinery acquire git --clone . --commit 0123456789abcdef0123456789abcdef01234567 --output gs://bucket/repos
+where repositories.yaml is (docs/acquisition.md has all keys):
   repositories:
     - {url: "https://github.com/redis/redis", tag: "7.2.4"}
     - {clone: ../linux, commit: 0123456789abcdef0123456789abcdef01234567}
     - {tarball: zlib-1.3.1.tar.gz, commit: 0123456789abcdef0123456789abcdef01234567}
     - {files: "rows/*.parquet"}
-Interrupted? Run the same command again: what is there is not read again."""
+Interrupted? Run the same command again: repositories that are done are not read again."""
 
 
 def add_acquire_git(kinds: Any) -> None:
@@ -28,10 +37,16 @@ def add_acquire_git(kinds: Any) -> None:
         epilog=GIT_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("list", nargs="?", default="", metavar="LIST", help="a YAML file, or JSON Lines (*.jsonl)")
-    parser.add_argument("--output", required=True, metavar="PREFIX", help="where it goes: a folder or gs://…")
-    for name in SINGLE:
-        parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=f"instead of a list: its key `{name}`")
+    parser.add_argument(
+        "list",
+        nargs="?",
+        default="",
+        metavar="LIST",
+        help="the repositories: a YAML file as below, or JSON Lines (*.jsonl)",
+    )
+    parser.add_argument("--output", required=True, metavar="PREFIX", help="where the records go: a folder or gs://…")
+    for name, meaning in SINGLE.items():
+        parser.add_argument(f"--{name}", default="", metavar=name.upper(), help=meaning)
     parser.add_argument(
         "--max-file-bytes", type=int, metavar="N", help="larger files are skipped (a recipe's limits.max_record_bytes)"
     )

@@ -170,6 +170,7 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     with runner.open():
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags
+        from refinery.pipelines.run.packed_counts import packed_line
         from refinery.pipelines.run.refine import Refinement
 
         recipe = load_recipe(args.recipe, args.set, args.input)
@@ -178,8 +179,11 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         if args.dry_run:
             run.dry_run()
             return ExitCode.DONE
-        totals = run.run().totals
+        manifest = run.run()
+    totals = manifest.totals
     say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    if line := packed_line(manifest):
+        say(line)
     say(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 

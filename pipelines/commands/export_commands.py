@@ -66,7 +66,9 @@ def add_export_commands(commands: Any) -> None:
     export.add_argument(
         "--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own and is needed"
     )
-    export.add_argument("--tokenizer", default="", metavar="FILE", help="megatron: of Parquet that has no manifest")
+    export.add_argument(
+        "--tokenizer", default="", metavar="FILE", help="megatron: the tokenizer of Parquet that has no manifest"
+    )
     for key, where in (("bos", "begins"), ("eos", "ends")):
         export.add_argument(
             f"--no-{key}", action="store_true", help=f"megatron: no {key.upper()} {where} documents of it"
@@ -103,10 +105,14 @@ def _add_adopt(commands: Any) -> None:
     parser.add_argument(
         "files", nargs="+", metavar="[DOMAIN=]LOCATION", help="a .bin or .idx, the name of both, or a folder of them"
     )
-    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="that wrote the tokens")
+    parser.add_argument("--tokenizer", required=True, metavar="FILE", help="the tokenizer that wrote the tokens")
     parser.add_argument("--output", required=True, metavar="PREFIX", help="where the manifest goes: above the files")
     parser.add_argument(
-        "--validation", action="append", default=[], metavar="[DOMAIN=]LOCATION", help="held out; may be repeated"
+        "--validation",
+        action="append",
+        default=[],
+        metavar="[DOMAIN=]LOCATION",
+        help="files of the validation split; may be repeated",
     )
     parser.add_argument("--copy", action="store_true", help="copy files that are not below PREFIX")
     parser.add_argument("--name", default="", help="of the corpus (default: the last part of PREFIX)")

@@ -10,6 +10,7 @@ from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
 from refinery.pipelines.run.empty_sources import loss_warnings
 from refinery.pipelines.run.funnel import funnel_table, human_bytes
+from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.transforms.core.safe_text import safe
 
@@ -45,6 +46,7 @@ def summary(found: Inspection) -> dict[str, Any]:
             split: sum(shard.split == split for shard in manifest.shards)
             for split in sorted({shard.split for shard in manifest.shards})
         },
+        "packed": packed_line(manifest),
         "domains": sorted({shard.domain for shard in manifest.shards}),
         "dtype": manifest.dtype,
         "vocab_size": manifest.tokenizer.vocab_size,
@@ -135,6 +137,8 @@ def _manifest(facts: dict[str, Any]) -> Iterator[str]:
     text = human_bytes(totals["bytes"])
     yield f"corpus        {totals['documents']:,} documents, {totals['tokens']:,} tokens, {text} of text"
     yield f"shards        {', '.join(f'{n:,} {split}' for split, n in shards.items())} of {', '.join(facts['domains'])}"
+    if facts["packed"]:
+        yield f"packed        {facts['packed']}"
     yield f"files         {facts['files']:,}, {human_bytes(facts['bytes'])}"
     yield f"tokens        {facts['dtype']}, vocabulary {facts['vocab_size']:,}, {facts['tokenizer']}"
     yield f"made with     {', '.join(f'{name} {version}' for name, version in facts['versions'].items())}"

@@ -165,7 +165,7 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
         if answer.rate is None or answer.rate < 1:
             rate = "unknown" if answer.rate is None else f"{answer.rate:g}"
             reasons.append(
-                f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped page is"
+                f"a rule dropped it, but it is not listed: rejects.rate is {rate}; at 1 every dropped document is"
             )
         if answer.over_target:
             reasons.append(f"it was beyond the target of its source ({OVER_TARGET}), which is never listed")

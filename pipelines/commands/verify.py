@@ -50,6 +50,7 @@ from refinery.pipelines.commands.verify_files import (
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
 from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_shard
+from refinery.pipelines.run.packed_counts import packed_line
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -59,9 +60,7 @@ THREADS = 2  # hashing releases the GIL; more threads only help where storage is
 
 @dataclass
 class Report:
-    """The result of verify. `failures`, empty for a good corpus, name the file, what was found and what was
-    expected.
-    """
+    """The result of verify. failures: each names the file, what was found and what was expected."""
 
     prefix: str
     failures: list[str] = field(default_factory=list)
@@ -71,6 +70,7 @@ class Report:
     documents: int = 0
     tokens: int = 0
     decoded: int = 0
+    packed: str = ""  # what its packed rows are, in a line
     removals: int = 0
     dropped_later: int = 0
     seconds: float = 0.0
@@ -83,6 +83,7 @@ class Report:
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s), "
             f"decoded {self.decoded:,} documents",
         ]
+        lines += [self.packed] if self.packed else []
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
@@ -116,7 +117,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     except ValueError as error:  # FormatError, or an unsupported kind of address
         yield str(error)
         return
-    report.shards = len(manifest.shards)
+    report.shards, report.packed = len(manifest.shards), packed_line(manifest)
     with ThreadPoolExecutor(THREADS) as pool:
         yield from collect(MANIFEST, _check_manifest(manifest))
         yield from collect(RUN, _check_run(store, manifest))

@@ -17,9 +17,9 @@ def check_files(recipe: Recipe) -> TokenizerInfo:
 
     Raises RecipeError, one line with the section's path. Cost: about a second, most of it the tokenizer.
     """
-    for phase in PHASES:
-        for stage, params in recipe.active(phase):
-            check_stage(stage, params)
+    active = [found for phase in PHASES for found in recipe.active(phase)]
+    for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
+        check_stage(stage, params)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer

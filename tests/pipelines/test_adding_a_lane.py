@@ -1,6 +1,7 @@
 """A third lane, in a file beside its recipe: all that knows the stages of a run learns them from that file."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from refinery.transforms.write.shards import provenance_columns
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
 
+PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
 MODULE = '''
 """Letters: what stands between "Dear" and the signature."""
 
@@ -195,3 +197,19 @@ def test_files_of_other_formats_are_refused(recipe: Path, tmp_path: Path) -> Non
     (tmp_path / "a.csv").write_text("letter\nDear a\n")
     done = run("refine", recipe, "--input", tmp_path / "a.csv", "--output", tmp_path / "out", check=False)
     assert "a.csv is csv, jsonl is allowed in this lane" in done.stderr
+
+
+def test_the_lane_on_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of docs/architecture.md as it stands: a recipe names it, and its stage for licences is gone."""
+    section = PAGE[PAGE.index("## Adding a lane") :]
+    block = re.search(r"```python\n(.*?)```", section, re.S)
+    assert block and '`lane: "unlicensed:LANE"`' in section
+    (tmp_path / "unlicensed.py").write_text(block[1])
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(
+        'name: n\nlane: "unlicensed:LANE"\nsources: [{name: s, paths: [x.jsonl]}]\ntokenizer: {path: t.json}\n'
+    )
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the recipe's folder is added
+    names = [stage.name for stage in load_recipe(str(recipe)).LANE.stages]
+    sys.modules.pop("unlicensed", None)
+    assert "license" not in names and "code-heuristics" in names

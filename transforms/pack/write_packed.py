@@ -50,7 +50,9 @@ def packed_format(
     Raises ValueError where documents have no BOS, which is how rows are checked.
     """
     if bos_id is None:
-        raise ValueError("packed rows given, tokenizer.bos must name the token that begins every document")
+        raise ValueError(
+            "packed rows given, tokenizer.bos must name the token that begins every document, or be `auto`"
+        )
     if eos_id == bos_id:
         raise ValueError("packed rows given, tokenizer.bos and tokenizer.eos must be different tokens")
     return PackedFormat(

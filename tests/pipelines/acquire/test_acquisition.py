@@ -101,7 +101,7 @@ def test_outputs_that_are_something_else(tmp_path: Path, entries: list[dict[str,
 def test_readers_take_the_records_without_change(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
     said = acquire(tmp_path / "out", *entries)
     paths = f"{tmp_path}/out/files/*.jsonl.zst"
-    assert said[-1] == f"in a recipe:   lane: code, sources: [{{name: code, paths: ['{paths}']}}]"
+    assert said[-1] == f"read them:   refinery refine recipes/code.yaml --input '{paths}' --output OUTPUT"
     source = SourceFilesParams(name="code", paths=(paths,))
     found = [record for task in plan_sources([source]) for record in read_task(task)]
     assert all(isinstance(record, RawDocument) for record in found)

@@ -11,14 +11,16 @@ import pytest
 
 from refinery.loader.format.packed import read_packed
 from refinery.loader.stream.corpus import Corpus
+from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
+from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from tests.corpus_factory import tokenizer_json
+from tests.corpus_factory import build_corpus, tokenizer_json
 from tests.pipelines.small_runs import OFF
 
 LENGTH = 64
@@ -99,7 +101,27 @@ def test_shards_stay_as_they_are(corpus: Path, data: dict[str, Any], tmp_path: P
 
 
 def test_verified(corpus: Path) -> None:
-    assert verify(str(corpus)).failures == []
+    report = verify(str(corpus))
+    assert report.failures == [] and report.packed in report.summary_lines()
+
+
+def test_a_line_says_what_rows_there_are(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows, utilisation and documents per row are those of the files."""
+    tables = [pq.read_table(path) for path in sorted(corpus.rglob("rows-*.parquet"))]
+    rows = sum(table.num_rows for table in tables)
+    tokens, documents = (
+        sum(sum(table[name].to_pylist()) for table in tables) for name in ("valid_token_count", "num_docs")
+    )
+    line = (
+        f"{rows:,} packed rows of {LENGTH} tokens: {tokens / rows / LENGTH:.1%} full, {documents / rows:.1f} documents"
+    )
+    assert packed_line(Corpus(str(corpus)).manifest).startswith(line)
+    assert execute(["inspect", str(corpus)]) == 0
+    assert f"packed        {line}" in capsys.readouterr().out
+
+
+def test_no_line_without_rows(tmp_path: Path) -> None:
+    assert packed_line(Corpus(str(build_corpus(tmp_path / "corpus"))).manifest) == ""
 
 
 @pytest.mark.parametrize(
