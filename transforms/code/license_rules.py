@@ -43,6 +43,7 @@ WEAK_EXCEPTIONS = frozenset(
 """Exceptions that make weak copyleft of a GPL: what uses such code may have another licence."""
 
 _BSD = r"redistributions? (?:and|or) use in source (?:and|or) binary forms"
+_CLAUSES = r".{0,4000}"  # behind it, in which its clauses stand: the licence has 1,500 characters; bounds the search
 
 # SPDX identifier, words without one of which the expression is not tried, expression on normalised text. All that are
 # found count; a rule does not see what one before it took.
@@ -67,8 +68,8 @@ _RULES = (
     ("Apache-2.0", "apache", r"apache (?:software )?licen[sc]e (?:version )?v? ?2|apache 2(?: 0)? licen[sc]e|apache org licenses license 2|under (?:the )?apache 2"),
     ("Apache-1.1", "apache", r"apache software licen[sc]e version 1 1"),
     ("BSL-1.0", "boost", r"boost software licen[sc]e|boost org license 1 0"),
-    ("BSD-4-Clause", "use in source", _BSD + r"(?=.*all advertising materials mentioning)"),
-    ("BSD-3-Clause", "use in source", _BSD + r"(?=.*(?:neither the names?|may not be used to endorse|names? of [\w ]{1,80} may not be used))"),
+    ("BSD-4-Clause", "use in source", _BSD + r"(?=" + _CLAUSES + r"all advertising materials mentioning)"),
+    ("BSD-3-Clause", "use in source", _BSD + r"(?=" + _CLAUSES + r"(?:neither the names?|may not be used to endorse|names? of [\w ]{1,80} may not be used))"),
     ("BSD-2-Clause", "use in source", _BSD),
     ("BSD-3-Clause", "bsd", r"\b(?:new|modified|3 clause|three clause) bsd licen[sc]e|bsd 3 clause|bsd style licen[sc]e|\bbsd licen[sc]e"),
     ("BSD-2-Clause", "bsd 2|simplified|freebsd|clause bsd|two clause|2 clause", r"bsd 2 clause|(?:simplified|freebsd|2 clause|two clause) (?:bsd )?licen[sc]e"),

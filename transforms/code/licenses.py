@@ -34,7 +34,7 @@ NAMES = re.compile(
 
 _TAG = re.compile(r"SPDX-License-Identifier:[ \t]*([^\r\n]{1,1000})")
 _TAG_END = re.compile(r"\*/|-->|\"|'|;|\*\)|#\}|$")
-_HYPHEN = re.compile(r"([a-z])-\s*\n[\s*/#;!-]*([a-z])")
+_HYPHEN = re.compile(r"([a-z])-[^\S\n]*\n[\s*/#;!-]*([a-z])")  # no two parts take the same character: linear
 _REST = re.compile(r"[^a-z0-9+]+")
 _HINT = re.compile(r"licen[sc]|permission|redistribut|public domain|gpl|cc0|copying|proprietary|commercial|prohibited")
 _WORDS = re.compile(r"\(|\)|[^\s()]+")

@@ -69,8 +69,9 @@ class PiiParams(Params):
     style: Literal["prose", "code"] = "prose"
     """`code`, for source files: `<redacted-email>`, `<redacted-network-address>` and `<redacted-path>/` for a home
     directory take the place of what has no replacement of its own, and what is nobody's in source code stays"""
-    remains: Literal["unchecked", "fail"] = "unchecked"
-    """`fail`: the text is searched again after redaction, and what is found even then ends the run"""
+    remains: Literal["unchecked", "drop", "fail"] = "unchecked"
+    """`drop`, `fail`: the text is searched again after redaction, and what is found even then refuses the document, or
+    ends the run"""
     email: bool = True
     """e-mail addresses"""
     phone: bool = True
@@ -134,11 +135,11 @@ class PiiParams(Params):
 
     @model_validator(mode="after")
     def _check_replacements(self) -> "PiiParams":
-        for rule in RULES if self.remains == "fail" else ():
+        for rule in RULES if self.remains != "unchecked" else ():
             if find_pii(f"x {self.replacement(rule.kind)} x", self):
                 raise ValueError(
-                    f"{rule.kind}_replacement: {self.replacement(rule.kind)!r} given, with `remains: fail` a text that "
-                    "is no personal data itself is allowed"
+                    f"{rule.kind}_replacement: {self.replacement(rule.kind)!r} given, with `remains: {self.remains}` a "
+                    "text that is no personal data itself is allowed"
                 )
         return self
 
@@ -162,7 +163,8 @@ HINTS = Hints(
         "path": places.PATH_HINT,
     }
 )
-ROUNDS = 3  # of redaction, with `remains: fail`; a replacement may give context to what stands beside it
+ROUNDS = 3  # of redaction, where what remains is searched for; a replacement may give context to what stands beside it
+REMAINS = "pii-remains"
 NUMBERS: tuple[identities.NumberKind, ...] = ("imei", "card", "ssn", "national_id")
 
 
@@ -259,11 +261,11 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
     """The document without personal data; itself where there is none.
 
     `meta["pii"]` is the number of matches, `meta["pii_types"]` how many of each type. With action drop: the reason of
-    the first rule that has a match. The id stays: it names the text before redaction.
-    Raises FailClosed where `remains` is fail and something is found after ROUNDS of redaction.
+    the first rule that has a match. The id stays: it names the text before redaction. What is found after ROUNDS of
+    redaction is REMAINS where `remains` is drop, and raises FailClosed where it is fail.
     """
     text, kinds = doc.text, Counter[Kind]()
-    for _ in range(ROUNDS if params.remains == "fail" else 1):
+    for _ in range(1 if params.remains == "unchecked" else ROUNDS):
         spans = find_pii(text, params)
         if not spans:
             break
@@ -272,11 +274,13 @@ def judge_pii(doc: Document, pseudonyms: Pseudonyms | None, params: PiiParams) -
             break
         text = _redacted(text, spans, pseudonyms, params)
     else:
-        left = find_pii(text, params) if params.remains == "fail" else ()
+        left = () if params.remains == "unchecked" else find_pii(text, params)
+        if left and params.remains == "drop":
+            return Drop(REMAINS)
         if left:
             raise FailClosed(
                 f"pii: {left[0].kind} is still found after redaction in the document {doc.id.hex()} ({doc.origin}); "
-                f"`{left[0].kind}: off` leaves the type alone"
+                f"`remains: drop` refuses such documents, `{left[0].kind}: off` leaves the type alone"
             )
     counts = {rule.kind: kinds[rule.kind] for rule in RULES if rule.kind in kinds}
     if not counts:
@@ -325,13 +329,16 @@ PII = Stage(
         Note("pii", int, "matches that were replaced"),
         Note("pii_types", str, 'how many of each type: "email=2 phone=1"'),
     ),
-    reasons=tuple(
-        Reason(
-            reason_of(rule.kind),
-            f"{rule.meaning}, with `action: drop`",
-            f"`action: redact` keeps the document, `{rule.kind}: off` the text",
-            rule.source,
-        )
-        for rule in RULES
+    reasons=(
+        *(
+            Reason(
+                reason_of(rule.kind),
+                f"{rule.meaning}, with `action: drop`",
+                f"`action: redact` keeps the document, `{rule.kind}: off` the text",
+                rule.source,
+            )
+            for rule in RULES
+        ),
+        Reason(REMAINS, "personal data is still found after redaction, with `remains: drop`", "nothing: fail closed"),
     ),
 )

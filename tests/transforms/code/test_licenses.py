@@ -1,5 +1,7 @@
 """Tags, headers and licence files are read as people mean them, and what is unknown is never allowed."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -187,3 +189,28 @@ def test_the_stage(text: str, repo: str, params: dict[str, object], answer: obje
 @given(st.text(max_size=300))
 def test_any_text_is_judged(text: str) -> None:
     assert isinstance(identify(text), str) and isinstance(identify_file(text), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "license a-{}9".format("\n" * 60_000),  # a word that seems divided at the end of its line
+        "redistribution and use in source and binary forms " * 1_200,  # clauses that never come
+    ],
+)
+def test_hostile_headers_take_linear_time(text: str) -> None:
+    def seconds(size: int) -> float:
+        best = 1e9
+        for _ in range(3):
+            start = time.perf_counter()
+            identify(text[: size - 1] + "9")
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(60_000) < 80 * seconds(5_000)  # 12 were linear, 144 quadratic
+
+
+def test_clauses_count_where_the_licence_has_them() -> None:
+    clause = "All advertising materials mentioning features of this software"
+    assert identify(BSD + "x " * 1_500 + clause) == "BSD-4-Clause"
+    assert identify(clause + BSD) == "BSD-2-Clause"

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import Document, FailClosed
+from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.filter import pii, secrets_stage
 from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
@@ -105,6 +105,14 @@ def test_what_remains_ends_the_run_and_is_not_quoted(monkeypatch: pytest.MonkeyP
     assert "value" not in str(caught.value)
     with pytest.raises(Exception, match="a secret is still found after redaction"):
         run_and_collect(lambda p: [p | beam.Create([doc]) | SECRETS(failing)])
+
+
+def test_one_hostile_file_need_not_end_the_run() -> None:
+    doc = make_document("a@b.com" + "".join(f"_{name}@{name}.com" for name in "cdefg"), "f@7")  # one a round
+    with pytest.raises(FailClosed, match=r"^pii: email is still .* \(f@7\); `remains: drop` refuses such documents"):
+        redact_pii(doc, CODE)
+    assert redact_pii(doc, CODE.replace(remains="drop")) == Drop("pii-remains")
+    assert isinstance(redact_pii(make_document("a@b.com_c@d.com", "f@7"), CODE.replace(remains="drop")), Document)
 
 
 def test_a_replacement_that_is_personal_data_is_refused() -> None:
