@@ -114,7 +114,7 @@ def _lines(text: str, name: str, p: CodeHeuristicsParams) -> str | None:
 
 CODE_HEURISTICS = Stage(
     name="code-heuristics",
-    version=1,
+    version=2,
     summary="Drop source files that are vendored, generated, minified, data, or nearly all comments.",
     params=CodeHeuristicsParams,
     judge=judge_code,

@@ -40,7 +40,7 @@ def judge_license(doc: Document, params: LicenseParams) -> Document | Drop:
 
 LICENSE = Stage(
     name="license",
-    version=1,
+    version=2,
     summary="Keep source files under licences that are allowed, by SPDX tag, header, or nearest licence file.",
     params=LicenseParams,
     judge=judge_license,
