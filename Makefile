@@ -45,6 +45,8 @@ $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
+# Tests start hundreds of interpreters, so what they compile is kept even where the environment says otherwise.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 

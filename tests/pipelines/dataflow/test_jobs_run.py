@@ -153,6 +153,7 @@ def check(finished: tuple[Files, FakeDataflow], gcs: FakeGcs, server: FakeDatafl
     assert len(server.jobs) == jobs
 
 
+@every_other_commit
 def test_killed_between_launch_and_record(
     dataflow: FakeDataflow,
     recipe: Path,
@@ -208,6 +209,7 @@ def test_killed_between_phases(
     check(finished, gcs, dataflow)
 
 
+@every_other_commit
 @every_other_commit
 def test_a_job_that_fails_and_one_that_leaves_no_report(
     dataflow: FakeDataflow,

@@ -72,6 +72,7 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
     assert all(entry.isreg() for entry in entries.values())  # no link of the checkout
 
 
+@every_other_commit
 def test_modules_of_the_user_travel_and_count() -> None:
     entries = entries_of(build_package(OWN))
     assert set(entries) - set(entries_of(build_package())) >= {*OWN, "refinery/loader/stream/order.py"}

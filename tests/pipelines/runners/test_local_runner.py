@@ -14,6 +14,7 @@ import pytest
 from apache_beam.runners.worker import data_plane
 
 from refinery.pipelines.runners.local_runner import WorkerDied, WorkerPool, local_options, run_local
+from tests.sampling import every_other_commit
 
 
 def job(folder: str) -> beam.Pipeline:
@@ -47,6 +48,7 @@ def pool() -> Iterator[WorkerPool]:
     assert gone(pids)
 
 
+@every_other_commit
 def test_jobs_share_the_same_processes(pool: WorkerPool, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -18,7 +18,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.core.document import document_id
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import scaled
+from tests.sampling import every_other_commit, scaled
 
 WORDS = ["alpha", "beta", "gamma", "delta", "é", "日本", "\U0001f600", "a b"]
 TEXTS = st.lists(
@@ -90,6 +90,7 @@ def test_every_document_is_accounted_for(texts: list[str], tokenizer: str) -> No
         assert verify(str(prefix)).failures == []
 
 
+@every_other_commit
 @RUNS
 @given(texts=TEXTS, seed=st.integers(0, 99))
 def test_order_and_layout_of_inputs_do_not_matter(texts: list[str], seed: int, tokenizer: str) -> None:

@@ -68,6 +68,7 @@ def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and "no finished phase there" in done.stderr
 
 
+@every_other_commit
 def test_work_elsewhere_and_discarded(inputs: Path, corpus: Path, tmp_path: Path) -> None:
     refine(inputs, tmp_path / "out", "--work", tmp_path / "parts", "--workers", 1)
     assert not (tmp_path / "out" / "work").exists() and (tmp_path / "parts" / "documents").exists()
@@ -166,6 +167,7 @@ def test_waves_are_cut_by_bytes_and_files() -> None:
     assert cut_waves([], 10, 10) == []
 
 
+@every_other_commit
 def test_nothing_foreign_is_ever_deleted(inputs: Path, tmp_path: Path) -> None:
     foreign = [
         "out/work/documents/mine.txt",
@@ -205,6 +207,7 @@ def test_damage_in_the_work_parts_is_not_published(inputs: Path, tmp_path: Path,
     assert done.returncode == 1 and not (tmp_path / "out" / "manifest.json").exists()
 
 
+@every_other_commit
 def test_a_lost_wave_is_read_again(inputs: Path, corpus: Path, tmp_path: Path) -> None:
     refine(inputs, tmp_path / "out", "--workers", 0)
     for name in ("manifest.json", "work/clean.json", "work/dedup.json", "work/shards.json"):

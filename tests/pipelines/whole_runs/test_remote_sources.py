@@ -19,6 +19,7 @@ from tests.fake_s3 import FakeS3, fake_s3
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.inputs import ROOT, run
 from tests.pipelines.small_runs import check_corpus, check_work, digests, folder_files, text_of
+from tests.sampling import every_other_commit
 
 TOKEN = "hf_" + "a" * 34
 SOURCES = ("fineweb-edu", "fineweb", "redpajama", "slimpajama", "c4")
@@ -141,6 +142,7 @@ def test_the_same_bytes_whatever_the_workers_and_parts(unbroken: Path, servers: 
     assert digests(folder_files(tmp_path / "c")) == digests(folder_files(unbroken))
 
 
+@every_other_commit
 def test_an_outage_costs_a_wave_and_no_document(unbroken: Path, servers: Servers, tmp_path: Path) -> None:
     """The store of large files refuses in the middle of the run; the same command goes on where it stopped."""
     refused = {name: data for name, data in servers.hub.store.files.items() if "SlimPajama" in name}

@@ -3,7 +3,17 @@
 import pytest
 
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.filter.pii import PII, RULES, Kind, PiiParams, find_pii, judge_pii, load_pseudonyms, redact_pii
+from refinery.transforms.filter.pii import (
+    PII,
+    REMAINS,
+    RULES,
+    Kind,
+    PiiParams,
+    find_pii,
+    judge_pii,
+    load_pseudonyms,
+    redact_pii,
+)
 from refinery.transforms.filter.pii_types import checks
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, canonical
 from tests.beam import make_document
@@ -115,7 +125,7 @@ def test_each_rule_has_a_switch_a_placeholder_and_a_reason() -> None:
     assert len(set(kinds)) == len(kinds)
     assert {f"{kind}_replacement" for kind in kinds} == {name for name in fields if name.endswith("_replacement")}
     assert all(isinstance(getattr(PiiParams(), kind), bool) and PiiParams().replacement(kind) for kind in kinds)
-    assert [reason.name for reason in PII.reasons] == ["pii-" + kind.replace("_", "-") for kind in kinds]
+    assert [reason.name for reason in PII.reasons] == [*("pii-" + kind.replace("_", "-") for kind in kinds), REMAINS]
     assert all(reason.source for reason in PII.reasons)
 
 
