@@ -126,7 +126,7 @@ def test_each_rule_has_a_switch_a_placeholder_and_a_reason() -> None:
     assert {f"{kind}_replacement" for kind in kinds} == {name for name in fields if name.endswith("_replacement")}
     assert all(isinstance(getattr(PiiParams(), kind), bool) and PiiParams().replacement(kind) for kind in kinds)
     assert [reason.name for reason in PII.reasons] == [*("pii-" + kind.replace("_", "-") for kind in kinds), REMAINS]
-    assert all(reason.source for reason in PII.reasons)
+    assert all(reason.source for reason in PII.reasons[:-1])
 
 
 def test_verhoeff() -> None:
