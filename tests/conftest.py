@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import ctypes
 import gc
 import ipaddress
 import os
@@ -15,7 +16,8 @@ from hypothesis import settings
 from tests import sampling
 
 RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606 leaves to tests
-PEAK_LIMIT = sampling.scaled(4_000_000_000, 1_800_000_000)  # bytes that a process of the tests may hold
+PEAK_LIMIT = sampling.scaled(4_000_000_000, 2_000_000_000)  # bytes that a process of the tests may hold
+MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 settings.register_profile("session", deadline=None, max_examples=sampling.examples(100), print_blob=True)
 
@@ -91,9 +93,11 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Nothing of one file's tests is left for the next one's."""
+    """Nothing of one file's tests is left for the next one's, not even what the C library keeps of freed memory."""
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
+        if MALLOC_TRIM is not None:
+            MALLOC_TRIM(0)
 
 
 def peaks() -> dict[str, int]:
