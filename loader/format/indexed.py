@@ -135,11 +135,9 @@ def index_bytes(lengths: Tokens, dtype: np.dtype[Any]) -> bytes:
     )
 
 
-def read_index(data: bytes, what: str = ".idx") -> Index:
-    """Parse and check every byte of an .idx. The arrays are views of `data`.
-
-    Raises FormatError, which names `what` and the first error. Cost: a pass over 20 bytes per document.
-    """
+def read_header(data: bytes, what: str) -> tuple[int, int, int]:
+    """Of an .idx: code of the dtype, number of sequences, entries of the document index. Raises FormatError, which
+    names `what`, for anything that is no header."""
     if len(data) < IDX_HEADER.size:
         raise FormatError(f"{what}: {len(data)} bytes found, at least {IDX_HEADER.size} expected")
     magic, version, code, n, entries = IDX_HEADER.unpack_from(data)
@@ -147,6 +145,15 @@ def read_index(data: bytes, what: str = ".idx") -> Index:
         raise FormatError(f"{what}: starts with {magic!r}, {IDX_MAGIC!r} expected")
     if version != IDX_VERSION:
         raise FormatError(f"{what}: version {version} found, {IDX_VERSION} expected")
+    return code, n, entries
+
+
+def read_index(data: bytes, what: str = ".idx") -> Index:
+    """Parse and check every byte of an .idx. The arrays are views of `data`.
+
+    Raises FormatError, which names `what` and the first error. Cost: a pass over 20 bytes per document.
+    """
+    code, n, entries = read_header(data, what)
     if code not in DTYPES:
         raise FormatError(f"{what}: dtype code {code} found, 8 (uint16) or 4 (int32) expected")
     if entries != n + 1:

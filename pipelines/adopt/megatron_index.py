@@ -9,7 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.indexed import DTYPES, IDX_HEADER, IDX_MAGIC, IDX_VERSION, MAX_LENGTH, Index, index_bytes
+from refinery.loader.format.indexed import (
+    DTYPES,
+    IDX_HEADER,
+    IDX_MAGIC,
+    IDX_VERSION,
+    MAX_LENGTH,
+    Index,
+    index_bytes,
+    read_header,
+)
 from refinery.loader.format.indexed import read_index as read_our_index
 
 # Megatron-LM, megatron/core/datasets/indexed_dataset.py, DType.
@@ -33,13 +42,7 @@ def read_megatron_index(data: bytes, what: str) -> FoundIndex:
     """
     if data.startswith(OLDER):
         raise FormatError(f'{what}: starts with {OLDER!r}: an older format; Megatron\'s "mmap" is expected')
-    if len(data) < IDX_HEADER.size:
-        raise FormatError(f"{what}: {len(data)} bytes found, at least {IDX_HEADER.size} expected")
-    magic, version, code, n, entries = IDX_HEADER.unpack_from(data)
-    if magic != IDX_MAGIC:
-        raise FormatError(f"{what}: starts with {magic!r}, {IDX_MAGIC!r} expected")
-    if version != IDX_VERSION:
-        raise FormatError(f"{what}: version {version} found, {IDX_VERSION} expected")
+    code, n, entries = read_header(data, what)
     if code not in DTYPES:
         name = TYPE_NAMES.get(code, "an unknown type")
         raise FormatError(f"{what}: dtype code {code} ({name}) found, 8 (uint16) or 4 (int32) expected")
