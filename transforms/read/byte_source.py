@@ -300,6 +300,21 @@ class MemberStream:
             del self.marks[1]
         self.marks.append((self.total, self._offset))
 
+    def go_back(self, to: int) -> bytes:
+        """Go on from the decompressed offset `to`, which must not be before the first mark that is left: bytes from
+        there on, of what had to be inflated again. What comes after them is given out by `read`."""
+        self.broken, self.member = "", None
+        if not self.magic:
+            self.total, self.member = to, PlainMember(self.source, to)
+            return b""
+        while len(self.marks) > 1 and self.marks[-1][0] > to:
+            self.marks.pop()
+        self.total, self._offset = self.marks[-1]
+        data = b""
+        while self.total <= to and (data := self.read()):
+            pass
+        return data[len(data) - (self.total - to) :] if self.total > to else b""
+
     def recover(self, accept: Callable[[bytes], bool]) -> bool:
         """After damage, go to the next member that opens and whose first bytes `accept` takes; False if there is none.
 

@@ -4,8 +4,10 @@ The framing is our own. FastWARC 2.0.1 ends a file at its first damaged record, 
 one, knows no ARC, and has no offsets for files that are compressed as a whole; it serves the tests as an oracle, and
 reads LZ4. Decompression, not framing, is what reading costs (about 1 GB/s of decompressed bytes per core).
 
-A record counts only if it ends where its length says and, compressed alone, if its checksum is right. After damage the
-next record is looked for from the damaged one's first byte on, so a wrong length hides no other record.
+A record counts only if it ends where its length says and, compressed alone, if its checksum is right, and if no other
+record begins in its header, or in a member of its own before its end. After damage the next record is looked for from
+the damaged one's first byte on, also where a length above the limit led past others, so a wrong length hides no record.
+Looking twice is bounded: in all about five times what the file inflates to, and 64 MB.
 """
 
 import re
@@ -17,12 +19,15 @@ from refinery.transforms.read.http_message import MAX_HEADER, parse_headers
 
 MAX_LINE = 1 << 13  # longest ARC header line
 TAIL = 16  # bytes looked at behind a record
+AGAIN = 64 << 20  # bytes that may be looked at again whatever the file's size
 HASHED = 1 << 16  # bytes of a damaged record that make its hash
 SEARCHED = 1 << 16  # bytes searched at once for the next record
 
 _WARC_HEAD = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n")
 _NEXT_WARC = re.compile(rb"WARC/\d\.\d{1,2}[ \t]*\r?\n[A-Za-z-]{1,64}:")
 _NEXT_ARC = re.compile(rb"\n([a-z][a-z0-9+.-]{1,15}:[^\n]{8,%d})(?=\n)" % MAX_LINE)
+_USUAL_SCHEME = re.compile(rb"(?:https?|ftp|dns|filedesc|gopher|metadata):", re.IGNORECASE)
+_SCHEME = re.compile(rb"[a-z][a-z0-9+.-]{1,15}://")
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 _NEWLINE = re.compile(rb"\n")
 _ARC_ADDRESS = re.compile(rb"[0-9a-fA-F.:]+|-|unknown")
@@ -74,6 +79,7 @@ class _Archive:
         self.in_member = (-1, 0)  # of the member last looked at: file offset, records begun in it so far
         self.examined = 0  # how far the bytes of the record at hand were looked at
         self.rescanned = 0  # bytes looked at more than once
+        self.skipped_head = False  # a header was seen in the record that was last let go of
         self.begun: Record | None = None  # the record at hand, if the file ends in its block
 
     def __iter__(self) -> Iterator[Record | Damage]:
@@ -91,7 +97,8 @@ class _Archive:
                 self.release(self.position)
                 yield record
                 continue
-            at = max(start - self.base, 0)  # of a record too long to be held only the end is left
+            self.go_back(start)
+            at = max(start - self.base, 0)  # of a record too long to be held only the end may be left
             held = bytes(self.data[at : at + HASHED])
             begun, self.begun = self.begun, None
             found = self.resync(start)
@@ -116,6 +123,8 @@ class _Archive:
             return self.stream.broken or "Truncated"
         block = bytes(self.data[block_start - self.base : end - self.base]) if is_held else None
         self.position = self.examined = end
+        if is_held and self.holds_another(start, end):
+            return "BadLength"
         if error := self.check_end(start, end, is_arc):
             return error
         return Record(offset, is_arc, headers, length, block)
@@ -132,7 +141,10 @@ class _Archive:
             at = start - self.base
             if not _WARC_HEAD.match(self.data, at):
                 return "BadHeader"
-            headers = parse_headers(bytes(self.data[at : end - self.base]))
+            head = bytes(self.data[at : end - self.base])
+            if runs_into_next(head):
+                return "BadHeader"
+            headers = parse_headers(head)
             length = headers.get("content-length", "")
         else:
             end = self.find(_NEWLINE, start, MAX_LINE)
@@ -157,19 +169,32 @@ class _Archive:
         at_end = not complete and newlines == len(tail)
         if self.is_whole is None:
             self.is_whole = not (at_end or any(end <= mark <= end + newlines for mark in next_marks))
-        if at_end or tail[newlines:].startswith(b"WARC/") or tail.startswith((b"\r\n\r\n", b"\n\n")):
+        if at_end or tail[newlines:].startswith(b"WARC/") or any(end <= mark <= end + newlines for mark in next_marks):
             return ""
-        if any(end <= mark <= end + newlines for mark in next_marks) or (
-            is_arc and (newlines or self.is_arc_line(end))
-        ):
+        if is_arc and self.is_arc_line(end + newlines):
             return ""
-        return "BadLength"
+        # No record follows: the next one's header is damaged, or the length led beyond it, into blank lines of a text.
+        may_end = newlines if is_arc else tail.startswith((b"\r\n\r\n", b"\n\n"))
+        return "" if may_end and not self.passed_head(start, end) else "BadLength"
+
+    def passed_head(self, start: int, end: int) -> bool:
+        """Whether a header begins a line between `start` and `end`, which a record's length led over."""
+        if start < self.base:  # the record was not held
+            return self.skipped_head
+        return self.next_head(start + 1, end) >= 0
+
+    def holds_another(self, start: int, end: int) -> bool:
+        """Whether a member begins between `start` and `end` that cannot be a part of the record."""
+        inner = [mark for mark, _ in self.stream.marks if start < mark < end]
+        return bool(inner) and (self.is_whole is False or any(map(self.has_head, inner)))
 
     def is_arc_line(self, at: int) -> bool:
-        """Whether an ARC header stands at the decompressed offset: some writers leave out the newline before it."""
-        self.need(MAX_LINE)
-        line = self.data[at - self.base : at - self.base + MAX_LINE]
-        return bool(parse_arc_line(bytes(line[: line.find(b"\n") + 1])))
+        """Whether an ARC header stands at the decompressed offset: some writers leave out the newline before it. Its
+        first letters are looked at, too: where bytes are missing before it, the length leads to "tp://…".
+        """
+        self.need(at - self.position + MAX_LINE)
+        line = bytes(self.data[at - self.base : at - self.base + MAX_LINE])
+        return bool(_USUAL_SCHEME.match(line) and parse_arc_line(line[: line.find(b"\n") + 1]))
 
     def resync(self, start: int) -> bool:
         """Move `position` to where the next record may begin, behind `start`; False if there is no such place.
@@ -177,10 +202,11 @@ class _Archive:
         Bytes that are held are searched again from `start` on, as long as that stays linear in the file's size.
         """
         at = max(start + 1, self.base)
-        if self.rescanned > 4 * self.stream.total + (64 << 20):
+        if self.rescanned > 4 * self.stream.total + AGAIN:
             at = max(at, self.examined)
+        joined = self.joined_line(start) if at == start + 1 and self.is_arc else -1
         while True:
-            found = self.next_head(at)
+            found = joined if joined >= 0 else self.next_head(at)
             for mark, _ in self.stream.marks:
                 is_nearer = at <= mark and (found < 0 or mark < found)
                 if is_nearer and (self.is_whole is False or self.has_head(mark)):
@@ -198,17 +224,26 @@ class _Archive:
         self.release(self.base + len(self.data))
         return self.stream.recover(looks_like_head)
 
-    def next_head(self, at: int) -> int:
-        """Decompressed offset from `at` on of the next header among the bytes held, -1 if there is none.
+    def next_head(self, at: int, end: int = 1 << 62) -> int:
+        """Decompressed offset from `at` to `end` of the next header among the bytes held, -1 if there is none.
 
         A WARC header may stand in the middle of a line: a crawler that crashed has appended to half a record.
         """
         if not self.is_arc:
-            head = _NEXT_WARC.search(self.data, at - self.base)
+            head = _NEXT_WARC.search(self.data, at - self.base, end - self.base)
             return self.base + head.start() if head else -1
-        for line in _NEXT_ARC.finditer(self.data, max(at - 1 - self.base, 0)):
+        for line in _NEXT_ARC.finditer(self.data, max(at - 1 - self.base, 0), end - self.base):
             if parse_arc_line(line[1]):
                 return self.base + line.start() + 1
+        return -1
+
+    def joined_line(self, start: int) -> int:
+        """Decompressed offset of an ARC header that begins in the line of the one at `start`, which was cut short."""
+        at = start - self.base
+        own, end = _SCHEME.match(self.data, at), self.data.find(b"\n", at, at + 2 * MAX_LINE)
+        for scheme in _SCHEME.finditer(self.data, own.end() if own else at + 1, max(end, 0)):
+            if parse_arc_line(bytes(self.data[scheme.start() : end + 1])):
+                return self.base + scheme.start()
         return -1
 
     def has_head(self, at: int) -> bool:
@@ -265,15 +300,26 @@ class _Archive:
         """Let go of everything before `end`; False if that is not in the file, or not in the record's own member."""
         if not self.stream.magic and end > self.stream.source.size():
             return False
-        while self.base + len(self.data) < end:
-            if self.is_whole is False and self.stream.marks[-1][0] >= self.position:
-                return False
-            self.base += len(self.data)
-            self.data.clear()
+        self.skipped_head = False
+        while (held := self.base + len(self.data)) < end:
+            self.skipped_head = self.skipped_head or self.next_head(self.base, end) >= 0
+            del self.data[:-MAX_LINE]  # for a header that is not whole yet
+            self.base = held - len(self.data)
             if not self.fill():
                 return False
+            is_new = self.stream.marks[-1][0] == held  # what is held now is how a member begins
+            if is_new and (self.is_whole is False or self.has_head(held)):
+                return False
+        self.skipped_head = self.skipped_head or self.next_head(self.base, end) >= 0
         self.release(end)
         return True
+
+    def go_back(self, start: int) -> None:
+        """Hold the bytes from `start` on again, if they were let go of and that stays linear in the file's size."""
+        if start < self.base and self.rescanned <= 4 * self.stream.total + AGAIN:
+            self.rescanned += self.base + len(self.data) - start
+            self.data[:] = self.stream.go_back(start)
+            self.base = self.position = self.examined = start
 
     def release(self, position: int) -> None:
         """Go on from `position` and forget what is before it."""
@@ -284,6 +330,17 @@ class _Archive:
 def looks_like_head(data: bytes) -> bool:
     """Whether `data` begins with the first line of a WARC or ARC record."""
     return bool(_WARC_HEAD.match(data)) or bool(parse_arc_line(data[: data.find(b"\n") + 1]))
+
+
+def runs_into_next(head: bytes) -> bool:
+    """Whether a WARC header was cut short, so that the next record's begins in it: at the start of a line, behind a
+    name without a value, or with fields that the first one has, too. (An address may end in "WARC/1.0".)
+    """
+    inner = _NEXT_WARC.search(head, 1)
+    if not inner:
+        return False
+    own, line = head[: inner.start()], head[head.rfind(b"\n", 0, inner.start()) + 1 : inner.start()]
+    return b":" not in line or not parse_headers(own).keys().isdisjoint(parse_headers(head[inner.start() :]))
 
 
 def parse_arc_line(line: bytes) -> dict[str, str] | None:
@@ -298,6 +355,8 @@ def parse_arc_line(line: bytes) -> dict[str, str] | None:
             url = b" ".join(words[:at])
             if not re.match(rb"[a-z][a-z0-9+.-]{1,15}:", url, re.IGNORECASE):
                 return None
+            if any(_ARC_ADDRESS.fullmatch(word) and b"://" in b" ".join(words[i:at]) for i, word in enumerate(words[:at])):
+                return None  # a line that was cut short, and the next record's
             date = words[at + 1].decode()
             fields = {
                 "warc-type": "response",
