@@ -180,6 +180,8 @@ class _JudgeDocument(_Routing):
                 )
         except FailClosed:
             raise
+        except MemoryError as error:  # says something about the machine, not about the document
+            raise out_of_memory(self.stage, doc.origin) from error
         except Exception as error:  # noqa: BLE001 - the one place where a document's failure becomes a dead letter
             self.counters.seconds += time.perf_counter() - start
             data = content_bytes(doc)
@@ -232,6 +234,8 @@ class _ReadFile(_Routing):
                 # The storage failed, not the data: the bundle is to be retried, or the job to fail, rather than the
                 # rest of a good file to be written off.
                 raise
+            except MemoryError as error:
+                raise out_of_memory(self.stage, task.path) from error
             except Exception as error:  # noqa: BLE001 - a reader that gives up costs the rest of its file, not the job
                 record = Damaged(type(error).__name__, f"{task.path}@?")
             self.counters.seconds += time.perf_counter() - start
@@ -251,6 +255,14 @@ class _ReadFile(_Routing):
                 size = record.size or len(record.data)
                 self.counters.add(source, "in", "", size)
                 yield from self.die(source, record.error, size, record.origin, record.data)
+
+
+def out_of_memory(stage: str, place: str) -> MemoryError:
+    """The error that ends the bundle. What the memory did not suffice for must not decide what is a dead letter."""
+    return MemoryError(
+        f"{stage}: out of memory at {printable(place)}; give the workers more, run fewer of them (--workers), or lower "
+        "limits.max_decompressed_bytes"
+    )
 
 
 def content_bytes(doc: Any) -> bytes:

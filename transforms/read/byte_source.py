@@ -2,10 +2,12 @@
 damage: where each member begins, whether it ended well, and where the next one begins after a broken one.
 
 A member is what a compressed file is a chain of: a gzip member, a Zstandard or LZ4 frame. Crawl archives keep one
-record in each. The kind of compression is taken from the first bytes, and from the name only if they say nothing.
+record in each. The kind of compression is taken from the first bytes. Where they are no magic number, the name of the
+file counts, unless its first bytes are text: a damaged first byte costs a member, and not the file.
 """
 
 import io
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,17 +22,20 @@ from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote, open_remote
 
+GZIP, ZSTD, LZ4 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
 BLOCK = 1 << 16  # bytes read at once; after each member the rest of a block is copied, so small is fast
 CHUNK = 1 << 18  # most bytes inflated at once
 ZSTD_SLICE = 1 << 11  # compressed bytes fed at once: 4 bytes can stand for 128 KiB, so this is at most 64 MiB
-ZSTD_WINDOW = 1 << 31  # some public dumps are made with --long=31
+ZSTD_WINDOW = 1 << 27  # of --ultra and --long; some public dumps are made with --long=31, 2 GB
 LZ4_BLOCK = 4 << 20  # the largest that the format knows
-PROBES = 100_000  # places tried after damage before the rest of a file is given up
-PROBE_BYTES = 512
+PROBE_BYTES = 512  # of a place that is tried after damage
+PROBE_COST = {GZIP: 1 << 14, ZSTD: 1 << 17, LZ4: 1 << 14}  # bytes that one may have to decode: a block of Zstandard's
+PROBED = 1 << 27  # bytes decoded by tries before the rest of a file is given up, beside twice what was read of it
+NAMED_HEAD = 1 << 12  # first bytes of a file that tell text from what its name says
 MARKS = 1 << 16  # most members' starts remembered at once
 
-GZIP, ZSTD, LZ4 = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18"
 BAD = {GZIP: "BadGzip", ZSTD: "BadZstd", LZ4: "BadLz4"}
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 class Broken(Exception):
@@ -38,11 +43,15 @@ class Broken(Exception):
 
 
 class ByteSource:
-    """Random access to the raw bytes of one open file, a block at a time. Cost: one block of memory."""
+    """Random access to the raw bytes of one open file, a block at a time. Cost: one block of memory.
 
-    def __init__(self, file: BinaryIO, path: str) -> None:
+    window: bytes that Zstandard frames of it may ask for, to look back into.
+    """
+
+    def __init__(self, file: BinaryIO, path: str, window: int = ZSTD_WINDOW) -> None:
         self.file = WatchedFile(file)
         self.path = path
+        self.window = window
         self._offset = 0
         self._block = b""
         self._next = -1
@@ -93,10 +102,13 @@ class ByteSource:
 
 
 @contextmanager
-def open_source(path: str, size: int | None = None, version: str = "") -> Iterator[ByteSource]:
+def open_source(
+    path: str, size: int | None = None, version: str = "", window: int = ZSTD_WINDOW
+) -> Iterator[ByteSource]:
     """The file at `path`, local or remote, never decompressed. Raises OSError (BeamIOError is one).
 
-    size, version: what a remote file was found to be when the run was planned, where it is known.
+    size, version: what a remote file was found to be when the run was planned, where it is known. window: as of
+    `ByteSource`.
     """
     opened: Any
     if is_remote(path):
@@ -106,7 +118,7 @@ def open_source(path: str, size: int | None = None, version: str = "") -> Iterat
     else:
         opened = io.FileIO(path)
     with opened as file:
-        yield ByteSource(file, path)
+        yield ByteSource(file, path, window)
 
 
 class Member(Protocol):
@@ -168,7 +180,7 @@ class ZstdMember:
     def __init__(self, source: ByteSource, start: int, dictionary: bytes = b"") -> None:
         self.source, self.start, self.end, self.fed = source, start, -1, start
         given = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-        self.inflater = zstandard.ZstdDecompressor(given, max_window_size=ZSTD_WINDOW).decompressobj()
+        self.inflater = zstandard.ZstdDecompressor(given, max_window_size=source.window).decompressobj()
 
     def read(self, limit: int = CHUNK) -> bytes:
         while not self.inflater.eof:
@@ -179,7 +191,7 @@ class ZstdMember:
             try:
                 data = self.inflater.decompress(view)
             except zstandard.ZstdError as error:
-                raise Broken(BAD[ZSTD]) from error
+                raise Broken("WindowTooLarge" if "too much memory" in str(error) else BAD[ZSTD]) from error
             if self.inflater.eof:
                 self.end = self.fed - len(self.inflater.unused_data)
             if data:
@@ -187,61 +199,81 @@ class ZstdMember:
         return b""
 
 
+def zstd_head(source: ByteSource, start: int, size: int, dictionary: bytes = b"") -> bytes:
+    """At most `size` decompressed bytes of the frame at `start`, b"" of none. Cost: a block of it (128 KiB)."""
+    given = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
+    inflater = zstandard.ZstdDecompressor(given, max_window_size=source.window)
+    data = source.head(start, PROBE_BYTES + (1 << 17))
+    try:
+        with inflater.stream_reader(data, read_size=PROBE_BYTES) as reader:
+            return bytes(reader.read(size))
+    except zstandard.ZstdError:
+        return b""
+
+
 class Lz4Member:
-    """An LZ4 frame. FastWARC's reader runs on into the next frame, so the end is found first, by the blocks' sizes."""
+    """An LZ4 frame. FastWARC's reader would run on into the next frame, so it is given one block after the other."""
 
     def __init__(self, source: ByteSource, start: int) -> None:
         self.start, self.end = start, -1
-        self.stop = _lz4_end(source, start)
-        self.slice = _Slice(source, start, self.stop if self.stop >= 0 else 1 << 62)
-        self.reader = Lz4Reader(cast(BinaryIO, self.slice))
+        self.frame = _Lz4Frame(source, start)
+        self.reader = Lz4Reader(cast(BinaryIO, self.frame))
 
     @property
     def fed(self) -> int:
-        return self.slice.at
+        return self.frame.at
 
     def read(self, limit: int = CHUNK) -> bytes:
-        if self.stop == self.start:
-            raise Broken(BAD[LZ4])
         try:
             data = self.reader.read(limit)
         except OSError as error:
-            raise Broken("Truncated" if self.stop < 0 else BAD[LZ4]) from error
-        if not data and self.stop < 0:
-            raise Broken("Truncated")
-        self.end = self.stop
-        return data
+            raise Broken(self._problem()) from error
+        if data:
+            return data
+        if not self.frame.is_complete:
+            raise Broken(self._problem())
+        self.end = self.frame.at
+        return b""
+
+    def _problem(self) -> str:
+        return "Truncated" if self.frame.is_cut else BAD[LZ4]
 
 
-def _lz4_end(source: ByteSource, start: int) -> int:
-    """Where the LZ4 frame at `start` ends: `start` if it is none, -1 if the file ends before (LZ4 frame format 1.6)."""
-    head = source.head(start, 5)
-    if len(head) < 5 or not head.startswith(LZ4):
-        return start
-    flags = head[4]
-    at = start + 7 + (8 if flags & 8 else 0) + (4 if flags & 1 else 0)
-    while len(size := source.head(at, 4)) == 4:
-        length = int.from_bytes(size, "little") & 0x7FFFFFFF
-        at += 4
-        if not length:
-            return at + (4 if flags & 4 else 0)
-        if length > LZ4_BLOCK:
-            return start
-        at += length + (4 if flags & 16 else 0)
-    return -1
+class _Lz4Frame:
+    """One frame as a file, as far as Lz4Reader asks for one: it ends where the sizes of its blocks say (LZ4 frame
+    format 1.6), and no more of it is looked at than is read. No way back to the reader: gc would not see it.
+    """
 
-
-class _Slice:
-    """A part of a file as a file, as far as Lz4Reader asks for one. No way back to the reader: gc would not see it."""
-
-    def __init__(self, source: ByteSource, start: int, stop: int) -> None:
-        self.source, self.start, self.at, self.stop = source, start, start, stop
+    def __init__(self, source: ByteSource, start: int) -> None:
+        self.source, self.start, self.at = source, start, start
+        self.is_complete = self.is_cut = False
+        head = source.head(start, 5)
+        self.flags = head[4] if len(head) == 5 else 0
+        self.stop = start + 7 + (8 if self.flags & 8 else 0) + (4 if self.flags & 1 else 0)  # of the piece at hand
+        self.is_last = not head.startswith(LZ4)
+        if self.is_last:
+            self.stop, self.is_cut = start, len(head) < 4
 
     def read(self, size: int = -1) -> bytes:
-        left = max(self.stop - self.at, 0)
+        if self.at == self.stop and not self.is_last:
+            self._next_block()
+        left = self.stop - self.at
         data = self.source.head(self.at, left if size < 0 else min(size, left))
         self.at += len(data)
+        self.is_cut = self.is_cut or (not data and left > 0)
+        self.is_complete = self.is_last and self.at == self.stop and self.at > self.start
         return data
+
+    def _next_block(self) -> None:
+        size = self.source.head(self.at, 4)
+        length = int.from_bytes(size, "little") & 0x7FFFFFFF
+        self.is_cut = len(size) < 4
+        if self.is_cut or length > LZ4_BLOCK:
+            self.is_last, self.start = True, self.at  # nothing more comes, and it is not complete
+        elif length:
+            self.stop += 4 + length + (4 if self.flags & 16 else 0)
+        else:
+            self.stop, self.is_last = self.stop + 4 + (4 if self.flags & 4 else 0), True
 
     def tell(self) -> int:
         return self.at - self.start
@@ -252,19 +284,21 @@ class MemberStream:
 
     `total`: bytes given out so far. `marks`: (decompressed offset, file offset) of each member's start, to be taken
     off by the user. `broken`: why reading stopped, "" if it did not; `recover` then goes on behind the damage.
+    most_members: more of them are "TooManyMembers".
     """
 
-    def __init__(self, source: ByteSource) -> None:
+    def __init__(self, source: ByteSource, most_members: int = 1 << 62) -> None:
         self.source = source
+        self.members_left = most_members
         self.total = 0
         self.marks: deque[tuple[int, int]] = deque()
         self.broken = ""
         self.member: Member | None = None
         self._offset = 0  # where the member at hand begins
         self._before = 0  # where the one before it begins
-        self._probes = PROBES
         self._rescanned = 0
-        head = source.head(0, 8)
+        self._probed = 0
+        head = source.head(0, NAMED_HEAD)
         self.magic = _magic_of(head, source.path)
         self._dictionary = _zstd_dictionary(source) if head[:4] == b"\x5d\x2a\x4d\x18" else b""
 
@@ -280,6 +314,9 @@ class MemberStream:
                     self._mark()
                     if self.magic and not self.magic.startswith(head):
                         raise Broken(BAD[self.magic])
+                    if not self.members_left:
+                        raise Broken("TooManyMembers")
+                    self.members_left -= 1
                     self.member = self._open(self._offset)
                 data = self.member.read()
             except Broken as error:
@@ -320,15 +357,16 @@ class MemberStream:
 
         The search starts inside the broken member, for what broke it may hide the next one (inside the one before if
         no member begins where that ended), as long as the bytes searched twice stay under twice the file's; then
-        behind what was read.
+        behind what was read. Tries are bounded by what they may decode, so a file of magic numbers costs no more than
+        twice its size and 128 MB.
         """
         if not self.broken:
             return False
         start, fed = (self._offset, self.member.fed) if self.member else (self._before, self._offset)
         self._rescanned += fed - start
         at = start + 1 if self._rescanned <= 2 * fed + (64 << 20) else max(fed, start + 1)
-        while self._probes > 0 and self.magic and (at := self.source.find(self.magic, at)) >= 0:
-            self._probes -= 1
+        while self.magic and self._probed <= PROBED + 2 * at and (at := self.source.find(self.magic, at)) >= 0:
+            self._probed += PROBE_COST[self.magic]
             if accept(self._probe(at)):
                 self.broken, self.member, self._before, self._offset = "", None, at, at
                 return True
@@ -336,6 +374,9 @@ class MemberStream:
         return False
 
     def _probe(self, offset: int) -> bytes:
+        """The first bytes of the member at `offset`, as many as can be had of them."""
+        if self.magic == ZSTD:
+            return zstd_head(self.source, offset, PROBE_BYTES, self._dictionary)
         data = b""
         try:
             member = self._open(offset)
@@ -376,9 +417,8 @@ def _magic_of(head: bytes, path: str) -> bytes:
             return magic
     if _is_skippable(head):
         return LZ4 if path.endswith(".lz4") else ZSTD
-    if all(byte in b"\t\r\n" or byte >= 32 for byte in head):
-        return b""
-    return {".gz": GZIP, ".zst": ZSTD, ".lz4": LZ4}.get(path[path.rfind(".") :].lower(), b"")
+    named = {".gz": GZIP, ".zst": ZSTD, ".lz4": LZ4}.get(path[path.rfind(".") :].lower(), b"")
+    return b"" if _CONTROL.search(head) is None else named
 
 
 def _zstd_dictionary(source: ByteSource) -> bytes:

@@ -17,6 +17,7 @@ from refinery.transforms.read.byte_source import GZIP, Broken, ByteSource, Membe
 
 MAX_HEADER = 1 << 16
 MAX_LAYERS = 3  # content encodings on top of each other
+MAX_MEMBERS = 1_000  # of a gzip body: servers send one; each costs as much as a thousand bytes, be it empty
 ZSTD_WINDOW = 8 << 20  # RFC 9659: what an HTTP client must accept
 
 TEXT = "text/plain"
@@ -141,21 +142,21 @@ def dechunk(body: bytes) -> bytes | None:
 
     A body that does not start with a chunk size is returned as it is: crawlers store it decoded but keep the header.
     """
-    chunks: list[bytes] = []
+    content = bytearray()  # chunks may be of a byte each, and objects of their own would take forty times as much
     at = 0
     while size := _CHUNK_SIZE.match(body, at):
         length = int(size[1], 16)
         if not length:
-            return b"".join(chunks)
+            return bytes(content)
         at = size.end() + length
-        chunks.append(body[size.end() : at])
+        content += memoryview(body)[size.end() : at]
         if body.startswith(b"\r\n", at):
             at += 2
         elif body.startswith(b"\n", at):
             at += 1
     if not at:
         return body
-    return b"".join(chunks) if _HALF_CHUNK_SIZE.fullmatch(body, min(at, len(body))) else None
+    return bytes(content) if _HALF_CHUNK_SIZE.fullmatch(body, min(at, len(body))) else None
 
 
 def decode_content(body: bytes, encodings: str, limit: int, layer_limit: int) -> bytes | NoPage:
@@ -185,14 +186,15 @@ def decode_content(body: bytes, encodings: str, limit: int, layer_limit: int) ->
 
 
 def decode_gzip(body: bytes, size: int) -> bytes:
-    """At most about `size` bytes of a gzip body, all members; what follows a complete member may be garbage."""
-    stream = MemberStream(ByteSource(io.BytesIO(body), ""))
+    """At most about `size` bytes of a gzip body, all members; what follows a complete member may be garbage. Raises
+    Broken for what is none, and for one of more than MAX_MEMBERS members."""
+    stream = MemberStream(ByteSource(io.BytesIO(body), ""), MAX_MEMBERS)
     if stream.magic != GZIP:
         raise Broken("BadGzip")
     parts = []
     while stream.total < size and (data := stream.read()):
         parts.append(data)
-    if stream.broken not in ("", "Truncated") and stream.marks[-1][1] == 0:
+    if stream.broken == "TooManyMembers" or (stream.broken not in ("", "Truncated") and stream.marks[-1][1] == 0):
         raise Broken(stream.broken)
     return b"".join(parts)
 

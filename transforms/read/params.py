@@ -90,6 +90,9 @@ class LimitParams(Params):
     max_meta_bytes: Positive = 65_536
     """address and meta fields of a record of JSONL, Parquet or documents together, which are held for whole batches of
     documents; above: `meta-too-large`"""
+    max_window_bytes: Annotated[int, Field(ge=1 << 10, le=1 << 31)] = 1 << 27
+    """what a Zstandard file may ask for to look back into, beside the bound above; 2147483648 for dumps that were made
+    with `--long=31`; above: dead letter `WindowTooLarge`"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -10,11 +10,13 @@ from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
+from refinery.transforms.read.parquet_pages import BadPages, largest_page
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.remote.files import is_remote
 
 BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
+PAGES = 2  # times limits.max_decompressed_bytes that a page may take, and the rows of a batch if each repeats it
 ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
 DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
 
@@ -23,7 +25,9 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     """Every row of the task's row groups, up to `task.cap` documents.
 
     origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
-    8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Format "documents" keeps url, origin
+    8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Memory: five times
+    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group (of remote
+    files the first page of each column alone is looked at before). Format "documents" keeps url, origin
     and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
     meta "source".
     """
@@ -43,13 +47,30 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         return
     taken = 0
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
+    bound = PAGES * limits.max_decompressed_bytes
     for group in range(low, high):
-        for record in read_group(table, group, first, columns, task, limits, source.file.check):
-            if taken == task.cap:
-                return
-            taken += isinstance(record, RawDocument)
-            yield record
+        page = largest_of(source, table.metadata.row_group(group), columns, is_remote(task.path))
+        if page is None or page > bound:
+            error = "BadRowGroup" if page is None else "PageTooLarge"
+            yield Damaged(error, task.origin(first), size=max(table.metadata.row_group(group).total_byte_size, 0))
+        else:
+            rows = max(1, bound // max(page, 1))
+            for record in read_group(table, group, first, columns, task, limits, source.file.check, rows):
+                if taken == task.cap:
+                    return
+                taken += isinstance(record, RawDocument)
+                yield record
         first += table.metadata.row_group(group).num_rows
+
+
+def largest_of(source: ByteSource, group: Any, columns: Sequence[str], first_alone: bool) -> int | None:
+    """Bytes of the largest page that reading these columns of a row group inflates; None if a page is damaged."""
+    wanted = [group.column(number) for number in range(group.num_columns)]
+    wanted = [column for column in wanted if column.path_in_schema.split(".")[0] in columns]
+    try:
+        return max((largest_page(source.file, column, first_alone) for column in wanted), default=0)
+    except BadPages:
+        return None
 
 
 def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:
@@ -70,12 +91,14 @@ def read_group(
     task: ReadTask,
     limits: LimitParams,
     check: Callable[[], None] = lambda: None,
+    most_rows: int = MAX_BATCH_ROWS,
 ) -> Iterator[RawDocument | Skipped | Damaged]:
     """The rows of one row group, the first of which is row `first` of the file. check: raises what the storage failed
-    with: that is no damage of the file's."""
+    with: that is no damage of the file's. most_rows: of a batch; a row may be as large as the largest page, the same
+    value again."""
     info = table.metadata.row_group(group)
     row = first
-    rows = max(1, min(MAX_BATCH_ROWS, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
+    rows = max(1, min(MAX_BATCH_ROWS, most_rows, BATCH_BYTES * info.num_rows // max(info.total_byte_size, 1)))
     batches = table.iter_batches(batch_size=rows, row_groups=[group], columns=list(columns), use_threads=False)
     while True:
         try:

@@ -67,7 +67,7 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     one Damaged. Raises InputChanged where its size is another than planned, OSError when the storage fails otherwise.
     """
     try:
-        with open_source(task.path, task.size, task.version) as source:
+        with open_source(task.path, task.size, task.version, limits.max_window_bytes) as source:
             if (size := source.size()) != task.size:
                 raise InputChanged(
                     f"{task.path}: {size} bytes found, {task.size} when the run was planned; put it back and run the "
@@ -111,7 +111,7 @@ class ReadSources(beam.PTransform):
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=2,
+    version=3,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     libraries=("brotli", "fastwarc", "isal", "orjson", "zstandard"),

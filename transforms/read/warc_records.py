@@ -208,8 +208,11 @@ class _Archive:
         while True:
             found = joined if joined >= 0 else self.next_head(at)
             for mark, _ in self.stream.marks:
-                is_nearer = at <= mark and (found < 0 or mark < found)
-                if is_nearer and (self.is_whole is False or self.has_head(mark)):
+                # A line that a member's start is in the middle of is no header: its last byte was damaged, too.
+                is_first = found < 0 or mark < found + MAX_LINE
+                if is_first and 0 <= found < mark:
+                    is_first = self.data.find(b"\n", found - self.base, mark - self.base) < 0
+                if at <= mark and is_first and (self.is_whole is False or self.has_head(mark)):
                     found = mark
                     break
             if found >= 0:
@@ -238,11 +241,13 @@ class _Archive:
         return -1
 
     def joined_line(self, start: int) -> int:
-        """Decompressed offset of an ARC header that begins in the line of the one at `start`, which was cut short."""
+        """Decompressed offset of an ARC header that begins in the line of the one at `start`, -1 if none does: that one
+        was cut short behind its address. (An address may hold another one.)"""
         at = start - self.base
         own, end = _SCHEME.match(self.data, at), self.data.find(b"\n", at, at + 2 * MAX_LINE)
         for scheme in _SCHEME.finditer(self.data, own.end() if own else at + 1, max(end, 0)):
-            if parse_arc_line(bytes(self.data[scheme.start() : end + 1])):
+            is_behind = not own or b" " in self.data[at : scheme.start()]
+            if is_behind and parse_arc_line(bytes(self.data[scheme.start() : end + 1])):
                 return self.base + scheme.start()
         return -1
 
@@ -355,7 +360,9 @@ def parse_arc_line(line: bytes) -> dict[str, str] | None:
             url = b" ".join(words[:at])
             if not re.match(rb"[a-z][a-z0-9+.-]{1,15}:", url, re.IGNORECASE):
                 return None
-            if any(_ARC_ADDRESS.fullmatch(word) and b"://" in b" ".join(words[i:at]) for i, word in enumerate(words[:at])):
+            if any(
+                _ARC_ADDRESS.fullmatch(word) and b"://" in b" ".join(words[i:at]) for i, word in enumerate(words[:at])
+            ):
                 return None  # a line that was cut short, and the next record's
             date = words[at + 1].decode()
             fields = {

@@ -1,4 +1,4 @@
-"""Archives that were cut, flipped, overwritten or stuffed at random: what was not touched is read under its own address."""
+"""Archives cut, flipped, overwritten or stuffed at random: what was not touched is read under its own address."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -71,8 +71,12 @@ def test_what_was_not_touched_is_read_under_its_own_address(tmp_path: Path, endi
         sound = facts(read(path, b"".join(members), "arc" if is_arc else "warc", limits=LIMITS))
         assert list(sound) == [address(number) for number in range(len(members))]
         data, start, stop = damage(rng, b"".join(members))
+        if len(data) - borders[-1] in {start_ - end for start_, end in pairwise(borders)}:
+            continue  # a cut as long as a record: the one before may end, by its length, where that one did
         outcomes = read(path, data, "arc" if is_arc else "warc", limits=LIMITS)
-        found, whole = facts(outcomes), [end <= start or stop <= begin for begin, end in pairwise(borders)]
+        shared = is_arc and not ending  # the newline before a header, by which it is found, is the last record's end
+        found = facts(outcomes)
+        whole = [end <= start or stop <= begin - shared for begin, end in pairwise(borders)]
         for number, is_whole in enumerate(whole):
             if is_whole:
                 assert found.get(address(number)) == sound[address(number)], (round_, number, start, stop, borders)
