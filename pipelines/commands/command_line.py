@@ -349,7 +349,7 @@ def execute(argv: Sequence[str] | None = None) -> ExitCode:
         needed = f"pip install '{DISTRIBUTION}[pipeline]'"
         print(f"refinery: {error.name} is not installed; only the loader is. Commands need {needed}", file=sys.stderr)
         return ExitCode.FAILED
-    except (RuntimeError, OSError, StorageConflict) as error:
+    except (RuntimeError, OSError, MemoryError, StorageConflict) as error:
         print(f"refinery: {with_next_step(error, error_line(str(error)), args.command)}", file=sys.stderr)
         if getattr(args, "traceback", False):
             traceback.print_exc()

@@ -62,8 +62,11 @@ class ByteSource:
         if not 0 <= skip < len(self._block):
             if offset != self._next:
                 self.file.seek(offset)
-            self._offset, self._block, skip = offset, self.file.read(BLOCK) or b"", 0
-            self._next = offset + len(self._block)
+            data = self.file.read(BLOCK) or b""
+            self._next = offset + len(data)
+            if not data:  # the block at hand is kept: whoever looked for the end goes on from before it
+                return memoryview(b"")
+            self._offset, self._block, skip = offset, data, 0
         return memoryview(self._block)[skip:]
 
     def size(self) -> int:

@@ -23,7 +23,8 @@ BLOCK = 1 << 20
 HASHED = 1 << 16  # bytes of a damaged line that make its hash
 BOM = b"\xef\xbb\xbf"
 FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
-PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take
+PARSED = 4  # times limits.max_decompressed_bytes that a line's values may take, but
+PARSED_LEAST = 16 << 20  # this much always
 MAX_DEPTH = 64  # levels of lists and objects in a record
 
 
@@ -67,7 +68,7 @@ def parse_line(line: Line, task: ReadTask, limits: LimitParams) -> RawDocument |
         return None
     if not task.samples(origin):
         return Skipped(NOT_SAMPLED, origin, line.size)
-    if parsed_bytes(data) > PARSED * limits.max_decompressed_bytes:
+    if parsed_bytes(data) > max(PARSED * limits.max_decompressed_bytes, PARSED_LEAST):
         return Skipped("too-large", origin, line.size)
     record = parse_json(data)
     if not isinstance(record, dict):

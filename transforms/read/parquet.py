@@ -10,8 +10,9 @@ from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
-from refinery.transforms.read.parquet_pages import BadPages, largest_page
+from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote
 
 BATCH_BYTES = 8 << 20
@@ -26,8 +27,8 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
 
     origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
     8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Memory: five times
-    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group (of remote
-    files the first page of each column alone is looked at before). Format "documents" keeps url, origin
+    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group. (Of remote
+    files the sizes in the footer are believed.) Format "documents" keeps url, origin
     and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
     meta "source".
     """
@@ -48,9 +49,10 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     taken = 0
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     bound = PAGES * limits.max_decompressed_bytes
+    largest = pages_by_size(task, source.file, table, columns)
     for group in range(low, high):
-        page = largest_of(source, table.metadata.row_group(group), columns, is_remote(task.path))
-        if page is None or page > bound:
+        page = largest(group)
+        if page is None or (page > bound and not is_remote(task.path)):
             error = "BadRowGroup" if page is None else "PageTooLarge"
             yield Damaged(error, task.origin(first), size=max(table.metadata.row_group(group).total_byte_size, 0))
         else:
@@ -63,14 +65,27 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         first += table.metadata.row_group(group).num_rows
 
 
-def largest_of(source: ByteSource, group: Any, columns: Sequence[str], first_alone: bool) -> int | None:
-    """Bytes of the largest page that reading these columns of a row group inflates; None if a page is damaged."""
-    wanted = [group.column(number) for number in range(group.num_columns)]
-    wanted = [column for column in wanted if column.path_in_schema.split(".")[0] in columns]
+def pages_by_size(
+    task: ReadTask, file: WatchedFile, table: pq.ParquetFile, names: Sequence[str]
+) -> Callable[[int], int | None]:
+    """Row group -> bytes of the largest page that reading the columns `names` of it inflates; None if one is damaged.
+
+    Of remote files the size of the row group, as the footer has it: each look at a page would be a request.
+    """
+    if is_remote(task.path):
+        return lambda group: max(table.metadata.row_group(group).total_byte_size, 0)
     try:
-        return max((largest_page(source.file, column, first_alone) for column in wanted), default=0)
+        groups = read_footer(file)
     except BadPages:
-        return None
+        return lambda group: None
+
+    def largest(group: int) -> int | None:
+        try:
+            return largest_page(file, [column for column in groups[group] if column.name in names])
+        except (BadPages, IndexError):
+            return None
+
+    return largest
 
 
 def columns_of(schema: pa.Schema, task: ReadTask) -> list[str] | None:

@@ -1,58 +1,44 @@
-"""How large the pages of a Parquet column are, as their own headers say it: that is what a reader allocates.
+"""How large the pages of a Parquet file's columns are, as their own headers say it: that is what a reader allocates.
 
 The footer's sizes are sums, and whoever wrote it may have lied. A page of a few hundred bytes can stand for gigabytes:
 a dictionary of one long value that every row repeats, values of which each repeats the last one's beginning, zeros in
-Zstandard. Headers are Thrift's compact protocol (PageHeader in parquet-format); arrow reads them, and shows them to
-nobody.
+Zstandard. Footer and headers are Thrift's compact protocol (FileMetaData and PageHeader in parquet-format). Arrow reads
+both, but shows no header to anybody, and its view of a damaged footer's columns ends the process (pyarrow 25).
 """
 
+import io
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from refinery.transforms.read.watched_file import WatchedFile
 
-HEADERS = 1 << 9, 1 << 16  # bytes read for a header; some hold long values, as statistics
+MAGIC = b"PAR1"
+HEADERS = 1 << 9, 1 << 16  # bytes read for a page's header; some hold long values, as statistics
+MAX_FOOTER = 1 << 27
 MAX_PAGES = 100_000  # of a column in a row group
+MAX_DEPTH = 12
 
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+# What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
+# total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes.
+FOOTER: Mapping[int, Any] = {4: {1: {3: {3: None, 7: None, 9: None, 11: None}}}}
+HEADER: Mapping[int, Any] = {2: None, 3: None}
+
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 
 
 class BadPages(ValueError):
-    """A page's header is damaged, or leads out of the file."""
+    """The footer or a page's header is damaged, or leads out of the file."""
 
 
-def largest_page(file: WatchedFile, column: Any, first_alone: bool) -> int:
-    """Bytes of the largest page of a column in a row group, inflated. column: pyarrow's ColumnChunkMetaData.
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column in a row group. name: of the column of the table that it is, or is a part of. start, size: of its pages
+    in the file, in bytes."""
 
-    first_alone: look at the first page alone, which is the dictionary if there is one. Raises BadPages, and what the
-    storage raises. Cost: a read of 512 bytes for each page.
-    """
-    first = column.dictionary_page_offset if column.has_dictionary_page else None
-    at = min((offset for offset in (first, column.data_page_offset) if offset), default=0)
-    end, largest = at + column.total_compressed_size, 0
-    for _ in range(MAX_PAGES):
-        if at >= end:
-            return largest
-        page = header_at(file, at)
-        largest = max(largest, page.size)
-        if first_alone:
-            return largest
-        at += page.header_bytes + page.compressed
-    raise BadPages(f"more than {MAX_PAGES} pages in one column of a row group")
-
-
-def header_at(file: WatchedFile, at: int) -> "PageHeader":
-    """The header at an offset of the file. Raises BadPages, and what the storage raises."""
-    if at < 0:
-        raise BadPages(f"a page at {at}")
-    for size in HEADERS[:-1]:
-        file.seek(at)
-        try:
-            return read_header(file.read(size))
-        except BadPages:
-            continue
-    file.seek(at)
-    return read_header(file.read(HEADERS[-1]))
+    name: str
+    start: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +50,77 @@ class PageHeader:
     header_bytes: int
 
 
+def read_footer(file: WatchedFile) -> list[list[Column]]:
+    """The columns of each row group. Raises BadPages, and what the storage raises. Cost: a pass over the footer."""
+    end = file.seek(0, io.SEEK_END)
+    tail = _read(file, end - 8, 8)
+    size = int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or not 0 < size <= min(end - 8, MAX_FOOTER):
+        raise BadPages("no footer of Parquet")
+    try:
+        groups = _Thrift(_read(file, end - 8 - size, size)).struct(FOOTER)[4]
+        return [[_column(chunk[3]) for chunk in group[1]] for group in groups]
+    except (IndexError, KeyError, TypeError, AttributeError) as error:
+        raise BadPages("a damaged footer") from error
+
+
+def _column(fields: Mapping[int, Any]) -> Column:
+    start = min(offset for offset in (fields[9], fields.get(11, 0) or fields[9]))
+    return Column(fields[3][0].decode("utf-8", "replace"), start, fields[7])
+
+
+def largest_page(file: WatchedFile, columns: Sequence[Column]) -> int:
+    """Bytes of the largest page of these columns, inflated. Raises BadPages, and what the storage raises. Cost: a read
+    of 512 bytes for each page."""
+    largest = 0
+    for column in columns:
+        at = column.start
+        for _ in range(MAX_PAGES):
+            if at >= column.start + column.size:
+                break
+            page = _header_at(file, at)
+            largest = max(largest, page.size)
+            at += page.header_bytes + page.compressed
+        else:
+            raise BadPages(f"more than {MAX_PAGES} pages in one column of a row group")
+    return largest
+
+
 def read_header(data: bytes) -> PageHeader:
-    """The header that `data` begins with. Raises BadPages."""
+    """The header of a page that `data` begins with. Raises BadPages."""
     reader = _Thrift(data)
     try:
-        fields = reader.struct(0)
-        size, compressed = fields[2], fields[3]
-    except (IndexError, KeyError, RecursionError) as error:
+        fields = reader.struct(HEADER)
+        size, compressed = int(fields[2]), int(fields[3])
+    except (IndexError, KeyError, TypeError, ValueError) as error:
         raise BadPages("not the header of a page") from error
     if size < 0 or compressed < 0:
         raise BadPages(f"a page of {size} bytes, {compressed} in the file")
     return PageHeader(size, compressed, reader.at)
 
 
+def _header_at(file: WatchedFile, at: int) -> PageHeader:
+    for size in HEADERS[:-1]:
+        try:
+            return read_header(_read(file, at, size))
+        except BadPages:
+            continue
+    return read_header(_read(file, at, HEADERS[-1]))
+
+
+def _read(file: WatchedFile, at: int, size: int) -> bytes:
+    if not 0 <= at < 1 << 62:
+        raise BadPages(f"an offset of {at}")
+    file.seek(at)
+    parts = []
+    while size > 0 and (data := file.read(size)):
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
 class _Thrift:
-    """As much of the compact protocol as it takes to pass over what is not asked for: whole numbers are read."""
+    """As much of the compact protocol as it takes: what is not asked for is passed over, and takes no memory."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -99,42 +141,50 @@ class _Thrift:
             if shift > 63:
                 raise IndexError("a number of more than 64 bits")
 
-    def struct(self, depth: int) -> dict[int, int]:
-        """Its whole numbers, by field."""
-        fields: dict[int, int] = {}
-        field = 0
-        while head := self.byte():
-            field = field + (head >> 4) if head >> 4 else self.number()
-            value = self.value(head & 15, depth)
-            if value is not None:
-                fields[field] = value
-        return fields
-
     def number(self) -> int:
         raw = self.varint()
         return (raw >> 1) ^ -(raw & 1)
 
-    def value(self, kind: int, depth: int) -> int | None:
-        """A whole number; None for anything else, which is passed over."""
-        if depth > 8:
+    def struct(self, wanted: Mapping[int, Any], depth: int = 0) -> dict[int, Any]:
+        """Its fields by number, those that are wanted alone."""
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self.byte():
+            number = number + (head >> 4) if head >> 4 else self.number()
+            value = self.value(head & 15, wanted.get(number) or {}, number in wanted, depth)
+            if number in wanted:
+                fields[number] = value
+        return fields
+
+    def value(self, kind: int, wanted: Mapping[int, Any], is_wanted: bool, depth: int) -> Any:
+        if depth > MAX_DEPTH:
             raise IndexError("nested too deep")
         if kind in (_TRUE, _FALSE):
-            return None
+            return kind == _TRUE
         if _BYTE < kind < _DOUBLE:
             return self.number()
         if kind in (_BYTE, _DOUBLE, _BINARY):
-            self.skip({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.varint())
-        elif kind in (_LIST, _SET):
-            head = self.byte()
-            for _ in range(head >> 4 if head >> 4 < 15 else self.varint()):
-                self.skip(1) if head & 15 in (_TRUE, _FALSE) else self.value(head & 15, depth + 1)
-        elif kind == _STRUCT:
-            self.struct(depth + 1)
-        else:  # a map, of which Parquet has none here
-            raise IndexError(f"type {kind}")
-        return None
+            return self.take({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.varint(), is_wanted)
+        if kind in (_LIST, _SET):
+            return self.items(wanted, is_wanted, depth)
+        if kind == _STRUCT:
+            return self.struct(wanted, depth + 1)
+        raise IndexError(f"type {kind}")  # maps among them, of which Parquet has none
 
-    def skip(self, size: int) -> None:
+    def items(self, wanted: Mapping[int, Any], is_wanted: bool, depth: int) -> list[Any]:
+        head = self.byte()
+        kept = []
+        for _ in range(head >> 4 if head >> 4 < 15 else self.varint()):
+            if head & 15 in (_TRUE, _FALSE):
+                item: Any = self.byte()  # a byte each, in a list
+            else:
+                item = self.value(head & 15, wanted, is_wanted, depth + 1)
+            if is_wanted:
+                kept.append(item)
+        return kept
+
+    def take(self, size: int, is_wanted: bool) -> bytes:
         self.at += size
         if self.at > len(self.data):
             raise IndexError("cut off")
+        return self.data[self.at - size : self.at] if is_wanted else b""

@@ -1,5 +1,6 @@
 """What is to be read: the parameters of a source, and the planning that makes tasks of it, one per file or part."""
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -32,6 +33,7 @@ class ReadTask:
     file_index: place of the file in the source's sorted listing. size: bytes of the whole file. cap: most documents
     to take from this file, None for all. version: what a remote file's storage knows it by. own_meta: names that stages
     note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
+    changed: when a local file was last written to, in nanoseconds; 0 if that is not known.
     """
 
     path: str
@@ -55,6 +57,7 @@ class ReadTask:
     version: str = ""
     unit: str = "file"
     keep_truncated: bool = False
+    changed: int = 0
 
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
@@ -136,10 +139,21 @@ def plan_source(source: SourceParams, split_bytes: int, notes: Sequence[Note] = 
             meta_fields=source.meta_fields,
             own_meta=tuple(note.name for note in notes),
             carried_meta=tuple(note.name for note in notes if note.carried),
+            changed=changed_at(path),
         )
         parts = 1 if share is not None else count_parts(whole, split_bytes)
         tasks += [replace(whole, part=part, parts=parts) for part in range(parts)]
     return tasks
+
+
+def changed_at(path: str) -> int:
+    """When a local file was last written to, in nanoseconds; 0 for others, and for one that has gone."""
+    if "://" in path:
+        return 0
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def format_of(path: str, source: SourceParams) -> Format:

@@ -15,6 +15,7 @@ from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
 from refinery.transforms.core.rejects import RejectParams
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from refinery.transforms.read.byte_source import ByteSource, open_source
@@ -22,7 +23,7 @@ from refinery.transforms.read.delimited import read_delimited
 from refinery.transforms.read.jsonl import read_jsonl
 from refinery.transforms.read.parquet import read_parquet
 from refinery.transforms.read.plain_text import read_text
-from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, plan_sources
+from refinery.transforms.read.plan import LimitParams, ReadTask, SourceParams, changed_at, plan_sources
 from refinery.transforms.read.warc import read_warc
 
 __all__ = [
@@ -57,25 +58,36 @@ READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = 
 
 
 class InputChanged(OSError):
-    """A file is not the one that was planned: some of its documents would be missing without a trace."""
+    """A file is not the one that was planned, or was written to while it was read: some of its documents would be
+    missing, or be those of two versions, without a trace."""
 
 
 def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     """Every record of a task, in the file's order, as a document, a reason to skip it, or damage.
 
-    Pure but for reading the file; the same bytes give the same records. A file that has gone since it was planned is
-    one Damaged. Raises InputChanged where its size is another than planned, OSError when the storage fails otherwise.
+    Pure but for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
+    since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
+    been read; OSError when the storage fails otherwise.
     """
     try:
         with open_source(task.path, task.size, task.version, limits.max_window_bytes) as source:
+            changed = changed_at(task.path)
             if (size := source.size()) != task.size:
-                raise InputChanged(
-                    f"{task.path}: {size} bytes found, {task.size} when the run was planned; put it back and run the "
-                    "same command, or choose another --output"
-                )
+                raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
+            if task.changed and changed != task.changed:
+                raise input_changed(task, "written to since the run was planned")
             yield from READERS[task.format](task, source, limits)
+            if changed_at(task.path) != changed:
+                raise input_changed(task, "written to while it was read")
     except FileNotFoundError as error:
-        yield Damaged(type(error).__name__, task.origin(0), size=task.size)
+        raise input_changed(task, "gone since the run was planned") from error
+
+
+def input_changed(task: ReadTask, what: str) -> InputChanged:
+    """The error, with what to do."""
+    return InputChanged(
+        f"{printable(task.path)}: {what}; put it back as it was and run the same command, or choose another --output"
+    )
 
 
 def write_tasks(location: str, tasks: Sequence[ReadTask]) -> TaskList:

@@ -111,19 +111,20 @@ def test_a_file_that_only_is_named_compressed_is_read_as_it_is(tmp_path: Path) -
 
 
 def test_a_window_beyond_the_limit_is_refused_before_it_is_allocated(tmp_path: Path) -> None:
-    parameters = zstandard.ZstdCompressionParameters(window_log=31, enable_ldm=False)
+    parameters = zstandard.ZstdCompressionParameters(window_log=20, enable_ldm=False)
     writer = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     data = writer.compress(b'{"text": "Otters"}\n') + writer.flush()
     path = tmp_path / "a.jsonl.zst"
-    assert summary(read(path, data, "jsonl")) == ["!WindowTooLarge"]
-    assert summary(read(path, data, "jsonl", LimitParams(max_window_bytes=1 << 31))) == ["text"]
+    assert summary(read(path, data, "jsonl", LimitParams(max_window_bytes=1 << 19))) == ["!WindowTooLarge"]
+    assert summary(read(path, data, "jsonl", LimitParams(max_window_bytes=1 << 20))) == ["text"]
 
 
 @pytest.mark.parametrize("piece", [b"{},", b"[],", b'{"a":1},', b"123456789,"])
 def test_a_line_of_tiny_values_is_not_parsed(tmp_path: Path, piece: bytes) -> None:
-    line = b'{"text": "Otters", "more": [' + piece * (MIB // len(piece) - 30) + b"0]}\n"
-    with at_most(6 * MIB):
-        assert summary(read(tmp_path / "a.jsonl", line + b'{"text": "Otters"}\n', "jsonl", SMALL)) == [
+    limits = LimitParams(max_record_bytes=100_000, max_decompressed_bytes=4 * MIB)
+    line = b'{"text": "Otters", "more": [' + piece * (4 * MIB // len(piece) - 30) + b"0]}\n"
+    with at_most(24 * MIB):
+        assert summary(read(tmp_path / "a.jsonl", line + b'{"text": "Otters"}\n', "jsonl", limits)) == [
             "too-large",
             "text",
         ]
