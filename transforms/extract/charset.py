@@ -8,13 +8,18 @@ whatever single-byte encoding was declared, since any bytes decode under those.
 """
 
 import codecs
+import contextlib
 import re
+from collections.abc import Mapping
+from encodings import normalize_encoding
+from encodings.aliases import aliases
 
 from resiliparse.parse.encoding import detect_encoding
 
 from refinery.transforms.native import htmlblocks
 
-# Python codecs that stand for encodings of the standard. Nothing else is ever looked up: a page must not choose "zlib".
+# Python codecs that stand for encodings of the standard. Nothing else is ever looked up, since that imports the module
+# of the name, and a page must not choose "zlib" or one of somebody's `encodings` package.
 MULTI_BYTE = frozenset(
     ["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "iso2022_jp", "cp949", "big5hkscs", "gb18030"]
 )
@@ -56,6 +61,21 @@ ALIASES = {
     "koi": "koi8-r",
     "dos-874": "cp874",
 }
+
+
+def _known_names() -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Python's aliases of the codecs above, and its modules of them, each as `normalize_encoding` writes it -> the
+    codec's name."""
+    wanted = {*MULTI_BYTE, *SINGLE_BYTE, *ALIASES, "iso8859-1"}
+    modules: dict[str, str] = {}
+    for name in wanted:
+        with contextlib.suppress(LookupError):
+            key = normalize_encoding(name)
+            modules[aliases.get(key, key)] = codecs.lookup(name).name
+    return {alias: modules[module] for alias, module in aliases.items() if module in modules}, modules
+
+
+KNOWN, MODULES = _known_names()
 BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 
 META_BYTES = 4096  # the standard says 1,024; scripts before the meta element push it further down on real pages
@@ -70,10 +90,8 @@ def python_codec(label: str) -> str:
     label = label.strip(" \t\r\n\f\"';").lower()
     if not label.isascii() or not label.isprintable():
         return ""
-    try:
-        name = ALIASES.get(label) or codecs.lookup(label).name
-    except LookupError:
-        return ""
+    key = normalize_encoding(label)  # as `encodings.search_function` goes on from here
+    name = ALIASES.get(label) or KNOWN.get(key) or KNOWN.get(key.replace(".", "_")) or MODULES.get(key, "")
     name = ALIASES.get(name, name)
     return name if name in MULTI_BYTE or name in SINGLE_BYTE else ""
 

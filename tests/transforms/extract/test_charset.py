@@ -1,9 +1,14 @@
 """Bytes are read as a browser would, where that makes sense of them."""
 
+import codecs
+import sys
+from encodings.aliases import aliases
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refinery.transforms.extract import charset
 from refinery.transforms.extract.charset import decode_page, python_codec, utf8_or_text
 
 GERMAN = "Über den Wolken müßte die Freiheit grenzenlos schön gewesen sein, sagte Änne."
@@ -133,3 +138,22 @@ def test_bytes_that_are_spared_decoding_are_what_it_would_give(data: bytes, decl
     page = utf8_or_text(data, declared)
     text = page.decode() if isinstance(page, bytes) else page
     assert text == decode_page(data, declared, is_html=True)
+
+
+def test_labels_import_nothing_and_mean_what_python_means() -> None:
+    """All of Python's aliases in several spellings; a label that only a module of `encodings` knows means nothing."""
+
+    def looked_up(label: str) -> str:
+        try:
+            name = charset.ALIASES.get(label) or codecs.lookup(label).name
+        except LookupError:
+            return ""
+        name = charset.ALIASES.get(name, name)
+        return name if name in charset.MULTI_BYTE | charset.SINGLE_BYTE else ""
+
+    sys.modules.pop("encodings.punycode", None)
+    assert python_codec("punycode") == python_codec("unicode_escape") == python_codec("hostile") == ""
+    assert "encodings.punycode" not in sys.modules
+    for name in {*aliases, *aliases.values(), *charset.ALIASES, *charset.MULTI_BYTE, *charset.SINGLE_BYTE}:
+        for label in (name, name.replace("_", "-"), name.replace("_", " "), name.replace("-", ""), f"x-{name}"):
+            assert python_codec(label) == looked_up(label.lower()), label
