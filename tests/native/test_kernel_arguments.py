@@ -22,7 +22,7 @@ from refinery.transforms.native import (
     substrings,
     trees,
 )
-from tests.native.kernel_calls import GOOD, WRITTEN, Arguments, call, i8, name_of, u4
+from tests.native.kernel_calls import CLASSES, GOOD, WRITTEN, Arguments, call, i8, name_of, u4
 
 
 def unaligned(array: Any) -> Any:
@@ -295,14 +295,20 @@ def test_merges_and_ids_may_be_bytes_at_any_address() -> None:
     for offset in range(4):
         ids = memoryview(bytes(offset) + np.arange(256, dtype=np.uint32).tobytes())[offset:]
         rows_ = memoryview(bytes(offset) + merges)[offset:]
-        encoder = bpe.Encoder("gpt2", ids, rows_, bytes(0x110000))  # type: ignore[arg-type]
+        encoder = bpe.Encoder("gpt2", ids, rows_, CLASSES)  # type: ignore[arg-type]
         assert encoder.encode("abc") == np.array([300, 99], np.uint32).tobytes()
+
+
+def test_the_space_is_whitespace() -> None:
+    """The patterns take the one before a word along: else they would go on for ever."""
+    with pytest.raises(ValueError, match="the space must be whitespace"):
+        bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), bytes(0x110000))
 
 
 def test_whole_is_copied() -> None:
     """A dict that changes later, or keys with code of their own, cannot reach an encoder at work."""
     whole = {b"ab": 7}
-    encoder = bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), bytes(0x110000), whole)
+    encoder = bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), CLASSES, whole)
     whole[b"ab"] = -1
     assert encoder.encode("ab") == np.array([7], np.uint32).tobytes()
 
@@ -310,4 +316,4 @@ def test_whole_is_copied() -> None:
         """Equal to nothing, at any price."""
 
     with pytest.raises(ValueError, match="whole"):
-        bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), bytes(0x110000), {Piece(b"ab"): 7})
+        bpe.Encoder("gpt2", np.arange(256, dtype=np.uint32), u4(0), CLASSES, {Piece(b"ab"): 7})

@@ -340,6 +340,8 @@ static PyObject *Encoder_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
         PyErr_SetString(PyExc_ValueError, "merges: rows of 3 uint32 values (left, right, merged) are needed");
     else if (b[CLASSES].len != CODE_POINTS)
         PyErr_SetString(PyExc_ValueError, "classes: one byte per code point is needed");
+    else if ((((const uint8_t *)b[CLASSES].buf)[' '] & CLASS) != SPACE) /* patterns take the one before a word along */
+        PyErr_SetString(PyExc_ValueError, "classes: the space must be whitespace (3)");
     else if (whole != Py_None && !PyDict_Check(whole))
         PyErr_SetString(PyExc_TypeError, "whole: a dict of bytes to int, or None, is needed");
     else

@@ -1,16 +1,18 @@
 """The files of a source: globs, folders and lists of addresses, on every kind of storage."""
 
 import os
+import re
 
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from refinery.loader.storage.fetch import without_secrets
 from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
 
+_USER = re.compile(r"(://)[^/@\s'\"]*:[^/@\s'\"]*@")
+_QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
 
@@ -24,13 +26,15 @@ def find_files(source: SourceParams) -> list[Found]:
     files: dict[str, Found] = {}
     for key, patterns in (("paths", source.paths), ("path_lists", source.path_lists)):
         for pattern in patterns:
-            shown = without_secrets(pattern) if pattern.startswith(("http://", "https://")) else pattern
+            shown = without_credentials(pattern)
             try:
                 found = find_listed(pattern) if key == "path_lists" else find_pattern(pattern, source)
             except FileNotFoundError:
                 found = []
             except (BeamIOError, OSError, ValueError) as error:
-                raise ValueError(f"source {source.name}: {key}: {shown!r} cannot be listed: {error}") from error
+                raise ValueError(
+                    f"source {source.name}: {key}: {shown!r} cannot be listed: {without_credentials(error)}"
+                ) from None
             if not found:
                 raise ValueError(f"source {source.name}: {key}: {shown!r} given, no file matches it")
             for file in found:
@@ -43,9 +47,9 @@ def find_files(source: SourceParams) -> list[Found]:
     try:
         measured = measure(chosen)
     except FileNotFoundError as error:
-        raise ValueError(f"source {source.name}: paths: {error} is not there") from error
+        raise ValueError(f"source {source.name}: paths: {without_credentials(error)} is not there") from None
     except (OSError, ValueError) as error:
-        raise ValueError(f"source {source.name}: paths: {error}") from error
+        raise ValueError(f"source {source.name}: paths: {without_credentials(error)}") from None
     for file in measured:
         if not isinstance(file.size, int) or not 0 <= file.size <= MAX_FILE_BYTES:
             raise ValueError(
@@ -53,6 +57,12 @@ def find_files(source: SourceParams) -> list[Found]:
                 f"0 to {MAX_FILE_BYTES} are allowed"
             )
     return measured
+
+
+def without_credentials(said: object) -> str:
+    """What is said of an address, without a user and password in it and without its query: recipes and command lines
+    hold addresses that somebody copied from a browser, and errors end in logs."""
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", str(said)))
 
 
 def find_pattern(pattern: str, source: SourceParams) -> list[Found]:

@@ -224,3 +224,21 @@ def test_a_pattern_without_a_folder_is_of_the_working_directory(
     monkeypatch.chdir(tmp_path)
     tasks = plan_sources((SourceParams(name="s", paths=("*.jsonl",)),))
     assert [task.path for task in tasks] == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://KEY:hush-hush@bucket/a.jsonl",
+        "hf://user:hush-hush@datasets/a/b@main/x.jsonl",
+        "azure://x:hush-hush@host/b.jsonl",
+        "https://user:hush-hush@host.invalid/*.jsonl",
+        "ftp://host/x.jsonl?token=hush-hush",
+        "./https://u:hush-hush@h/x?y=hush-hush",
+    ],
+)
+@pytest.mark.parametrize("key", ["paths", "path_lists"])
+def test_credentials_in_an_address_are_not_said_again(address: str, key: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        plan_sources([SourceParams(name="a", **{key: (address,)})])
+    assert "hush-hush" not in str(caught.value) and caught.value.__cause__ is None
