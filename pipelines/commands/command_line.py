@@ -28,7 +28,8 @@ from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
-from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
+from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
+from refinery.pipelines.tuning.decision_text import decision_lines
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -209,10 +210,7 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print every answer; 1 if something was not found."""
     refuse_flags(flags)
-    complete, lines = trace_command(args)
-    for line in lines:
-        say(line)
-    return ExitCode.DONE if complete else ExitCode.FAILED
+    return ExitCode.DONE if trace_command(args, say) else ExitCode.FAILED
 
 
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
@@ -281,7 +279,7 @@ def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         raise ValueError("--from belongs to --url")
     origin = origin_of(args.prefix, args.url) if args.prefix else args.origin
     decisions = list(decisions_of(args, origin))
-    for line in try_json(decisions) if args.json else try_lines(decisions):
+    for line in try_json(decisions) if args.json else decision_lines(decisions):
         say(line)
     return ExitCode.FAILED if decisions[-1].outcome in ("dropped", "dead") else ExitCode.DONE
 

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from refinery.transforms.core.safe_text import safe
-
 if TYPE_CHECKING:
-    from refinery.pipelines.tuning.measured_rules import Reading
     from refinery.pipelines.tuning.try_document import Decision
 
 TRY_EXAMPLES = """examples:
@@ -57,31 +54,6 @@ def decisions_of(args: argparse.Namespace, origin: str) -> "Iterator[Decision]":
     else:
         raw = from_sources(recipe, args.url, origin)
     return try_document(recipe, raw)
-
-
-def try_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
-    """A line a stage, a line for each of its rules that measured something, the one that decided marked."""
-    for each in decisions:
-        size = f"{each.size:,} bytes" if each.size else ""
-        yield f"{each.stage:<28}{each.outcome:<26}{size}".rstrip()
-        for name, value in (each.notes or {}).items():
-            yield f"    {name} = {safe(str(value))}"
-        for reading in each.readings:
-            if reading.value is not None:
-                yield _reading_line(reading)
-        if each.reason:
-            yield f"  {'!' if each.outcome == 'dead' else '-'} {safe(each.reason)}"
-        for name, value in (each.limits or {}).items():
-            yield f"    {name} = {safe(str(value))}"
-        if each.advice and each.advice != "nothing":
-            yield f"    {each.advice}"
-
-
-def _reading_line(reading: "Reading") -> str:
-    rule, sign = reading.rule, "≥" if reading.rule.is_least else "≤"
-    mark = "-" if reading.drops else " "
-    form = ",.0f" if isinstance(rule.threshold, int) else ",.4g"
-    return f"  {mark} {rule.key:<44}{reading.value:>12{form}}  {sign} {rule.threshold:{form}}"
 
 
 def try_json(decisions: "Iterable[Decision]") -> Iterator[str]:
