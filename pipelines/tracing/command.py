@@ -11,7 +11,7 @@ TRACE_EXAMPLES = """examples:
   refinery trace out/web --url https://example.org/page
   refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
   refinery trace out/web --token train/web/shard-00000-of-00016:1234     whose token that is
-  refinery trace out/web --text - < page.txt                             all of a document's text
+  refinery trace out/web --text -                        all of a document's text, from standard input
   refinery trace out/web --text 'a few of its words' --search-texts 10G    a part of it
   refinery trace out/web --url https://example.org/page --search-inputs    reads the run's inputs for it
   refinery trace gs://bucket/corpus --urls addresses.txt --json
@@ -128,4 +128,6 @@ def origin_of(prefix: str, url: str) -> str:
     for _, answer in trace(prefix, [Query("url", url)]).answers:
         if not isinstance(answer, Missing) and answer.doc.origin:
             return answer.doc.origin
-    raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
+    raise ValueError(
+        f"{url:.300}: {prefix} does not know where it was read; without --url-from all sources are searched"
+    )

@@ -11,6 +11,7 @@ from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.tracing.answers import Doc, Replayed
 from refinery.pipelines.tuning.replay import NoReplay, Replay, Replayer
+from refinery.transforms.address.redact import redact_address
 
 
 class RecordedRun:
@@ -53,5 +54,5 @@ class RecordedRun:
         found, problem = self.replay(doc)
         if found is None:
             return Replayed(doc, problem=problem)
-        known = Doc(doc.id, doc.url or found.url, doc.source or found.source, found.origin)
+        known = Doc(doc.id, doc.url or redact_address(found.url), doc.source or found.source, found.origin)
         return Replayed(known, found.decisions, "", self.differs)

@@ -32,7 +32,7 @@ from refinery.pipelines.tracing.answers import (
     Step,
     Trace,
 )
-from refinery.pipelines.tracing.by_token import find_shard, find_token, text_around
+from refinery.pipelines.tracing.by_token import find_shard, find_token, shard_path, text_around
 from refinery.pipelines.tracing.lookup import (
     Row,
     Wanted,
@@ -50,11 +50,14 @@ REJECTS = ("stage", "reason", "source", "url", "origin", "found")  # older corpo
 DEAD = ("stage", "error", "source", "origin", "sha256", "size")
 
 
-def trace(prefix: str, queries: Sequence[Query], work: str = "", say: Say = silent) -> Trace:
+def trace(
+    prefix: str, queries: Sequence[Query], work: str = "", say: Say = silent, manifest: Manifest | None = None
+) -> Trace:
     """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
-    is. Raises FormatError where there is no corpus, OSError for a file that cannot be read, ValueError without a query.
+    is. manifest: the corpus', where it is known already. Raises FormatError where there is no corpus, OSError for a file
+    that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
     hash or name says, and work/ only where it is not there. A URL or an origin takes a pass over that column of every
@@ -62,14 +65,14 @@ def trace(prefix: str, queries: Sequence[Query], work: str = "", say: Say = sile
     """
     if not queries:
         raise ValueError("nothing to trace: give --url, --id, --origin, --token, --text or --urls")
-    return _Tracer(prefix, work or f"{prefix.rstrip('/')}/work", say).trace(tuple(dict.fromkeys(queries)))
+    return _Tracer(prefix, work or f"{prefix.rstrip('/')}/work", say, manifest).trace(tuple(dict.fromkeys(queries)))
 
 
 class _Tracer:
-    def __init__(self, prefix: str, work: str, say: Say) -> None:
+    def __init__(self, prefix: str, work: str, say: Say, manifest: Manifest | None) -> None:
         self.say = say
         self.store: Store = open_store(prefix)
-        self.manifest: Manifest = read_manifest(self.store)
+        self.manifest: Manifest = manifest or read_manifest(self.store)
         if self.manifest.lane == ADOPTED:
             raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
         self.run: dict[str, Any] = unseal(self.store.read(RUN), self.store.url(RUN))
@@ -136,26 +139,13 @@ class _Tracer:
         shard = find_shard(self.manifest, name)
         number, row = find_token(self.store, self.manifest, shard, offset)
         around = text_around(self.store, self.manifest, shard, row, offset)
-        return replace(self._kept(shard, number, row), around=around)
+        return replace(kept_answer(self.manifest, shard, number, row), around=around)
 
     def _records(self, folder: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[Row]:
         return find_records(self.store, self.manifest, folder, wanted, columns, self.say)
 
-    def _kept(self, shard: ShardEntry, number: int, row: Row) -> Kept:
-        return Kept(
-            doc=_doc(row),
-            shard=shard.bin.path.removesuffix(".bin"),
-            document=number,
-            token_offset=row["token_offset"],
-            token_count=row["token_count"],
-            text_bytes=row["text_bytes"],
-            copies=row["copies"],
-            sources=tuple(row["sources"]),
-            columns={column.name: _round(row[column.name]) for column in self.manifest.columns},
-        )
-
     def _find_kept(self, wanted: Wanted) -> list[Kept]:
-        found = [self._kept(*each) for each in find_kept(self.store, self.manifest, wanted, self.say)]
+        found = [kept_answer(self.manifest, *each) for each in find_kept(self.store, self.manifest, wanted, self.say)]
         for one in found:
             self.kept.setdefault(one.doc.id, []).append(one)
         return found
@@ -264,6 +254,21 @@ class _Tracer:
                 if file_read is False and earlier:
                     file_read = None
                 yield query, Missing(self.rate, dead, file_read, self.phases is not None, bool(self.cut))
+
+
+def kept_answer(manifest: Manifest, shard: ShardEntry, number: int, row: Row) -> Kept:
+    """A document of a shard, from its provenance row."""
+    return Kept(
+        doc=_doc(row),
+        shard=shard_path(shard),
+        document=number,
+        token_offset=row["token_offset"],
+        token_count=row["token_count"],
+        text_bytes=row["text_bytes"],
+        copies=row["copies"],
+        sources=tuple(row["sources"]),
+        columns={column.name: _round(row[column.name]) for column in manifest.columns},
+    )
 
 
 def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Record]:

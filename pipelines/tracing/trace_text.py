@@ -78,12 +78,17 @@ def text_lines(found: Trace) -> Iterator[str]:
     last: Query | None = None
     for query, answer in found.answers:
         if query != last:
-            yield f"{query.field} {safe(_short(query.value))}"
+            yield query_line(query)
         last = query
-        yield from (f"  {line}" for line in _describe(query, answer))
+        yield from (f"  {line}" for line in answer_lines(query, answer))
     if not found.complete:
         yield from _searched(found.inputs)
     yield from (f"note: {safe(note)}" for note in found.notes)
+
+
+def query_line(query: Query) -> str:
+    """What was asked."""
+    return f"{query.field} {safe(_short(query.value))}"
 
 
 def _short(value: str) -> str:
@@ -91,7 +96,8 @@ def _short(value: str) -> str:
     return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
 
 
-def _describe(query: Query, answer: Answer) -> Iterator[str]:
+def answer_lines(query: Query, answer: Answer) -> Iterator[str]:
+    """What became of it, in words."""
     if isinstance(answer, Missing):
         yield from _missing(query.field, answer)
         return
@@ -133,9 +139,11 @@ def _replay(answer: Rejected | Dead | Passed, replay: Replayed) -> Iterator[str]
     if replay.problem:
         yield f"it cannot be judged again: {safe(replay.problem)}"
         return
+    last = replay.decisions[-1]
+    if isinstance(answer, Dead) and (last.stage, last.reason) == (answer.stage, answer.error):
+        return  # nothing is measured where it failed
     yield "judged again:"
     yield from (f"  {line}" for line in _replayed(replay))
-    last = replay.decisions[-1]
     recorded = (answer.stage, answer.reason) if isinstance(answer, Rejected) and answer.reason != OVER_TARGET else None
     if recorded and (last.stage, last.reason.partition(":")[0]) != recorded:
         yield "  which is not what the run recorded: something that decides it is another one now"
@@ -147,7 +155,7 @@ def _replayed(replay: Replayed) -> Iterator[str]:
     if last.outcome in LOST:
         if before:
             yield f"kept by {', '.join(safe(each.stage) for each in before if each.outcome == 'kept')}"
-        yield from decision_lines([last])
+        yield from decision_lines([last], every=False)
     else:
         yield "kept by all stages for single documents; then deduplication decides, and the target of its source"
     if replay.differs:

@@ -14,7 +14,7 @@ TRY_EXAMPLES = """examples:
   refinery try my.yaml --text page.html --html --address https://example.org/page
   echo "…" | refinery try my.yaml --text - --set heuristics.gopher.min_words=20
   refinery try my.yaml --origin 'crawl/a.warc.gz@1024'             as `refinery trace` and rejects/ print origins
-  refinery try my.yaml --url https://example.org/page --from out/web    finds the origin in that run first
+  refinery try my.yaml --url https://example.org/page --url-from out/web    finds the origin in that run first
 A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents."""
 
 
@@ -35,7 +35,7 @@ def add_try(commands: Any) -> argparse.ArgumentParser:
     what.add_argument("--origin", default="", help="the record at input file@offset")
     parser.add_argument("--html", action="store_true", help="with --text: it is a page, not plain text")
     parser.add_argument("--address", default="", metavar="URL", help="with --text: the address to judge it by")
-    parser.add_argument("--from", default="", dest="prefix", metavar="PREFIX", help="with --url: a run that read it")
+    parser.add_argument("--url-from", default="", metavar="PREFIX", help="with --url: a run that knows where it is")
     parser.add_argument("--json", action="store_true", help="one JSON object per line, a stage each")
     return cast(argparse.ArgumentParser, parser)
 

@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from refinery.pipelines.tuning.try_document import Decision
 
 
-def decision_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
-    """A line a stage, and below it what belongs to it."""
+def decision_lines(decisions: "Iterable[Decision]", every: bool = True) -> Iterator[str]:
+    """A line a stage, and below it what belongs to it. every: also rules that do not drop it."""
     for each in decisions:
         size = f"{each.size:,} bytes" if each.size else ""
         yield f"{safe(each.stage):<28}{each.outcome:<26}{size}".rstrip()
-        yield from detail_lines(each)
+        yield from detail_lines(each, every)
 
 
-def detail_lines(decision: "Decision") -> Iterator[str]:
+def detail_lines(decision: "Decision", every: bool = True) -> Iterator[str]:
     """A line for each note, for each rule that measured something (those that drop it marked), and why it was lost."""
     for name, value in (decision.notes or {}).items():
         yield f"    {safe(name)} = {safe(str(value))}"
     for reading in decision.readings:
-        if reading.value is not None:
+        if reading.value is not None and (every or reading.drops):
             yield _reading_line(reading)
     if decision.reason:
         yield f"  {'!' if decision.outcome == 'dead' else '-'} {safe(decision.reason)}"
