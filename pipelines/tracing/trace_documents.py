@@ -56,7 +56,7 @@ def trace(
     """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
-    is. manifest: the corpus', where it is known already. Raises FormatError where there is no corpus, OSError for a file
+    is. manifest: the corpus', where it is known. Raises FormatError where there is no corpus, OSError for a file
     that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
