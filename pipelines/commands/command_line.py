@@ -23,11 +23,14 @@ from refinery.pipelines.commands.arguments import (
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.doctor.command import add_doctor, doctor
+from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
-from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
+from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
+from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
+from refinery.pipelines.tuning.decision_text import decision_lines
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -46,11 +49,6 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
-
-TRACE_EXAMPLES = """examples:
-  refinery trace out/web --url https://example.org/page
-  refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
-  refinery trace gs://bucket/corpus --urls addresses.txt --json"""
 
 VERIFY_EXAMPLES = """examples:
   refinery verify out/web
@@ -113,24 +111,9 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
     inspect.set_defaults(run=run_inspect)
 
-    trace = commands.add_parser(
-        "trace",
-        help="what became of a page: in the corpus, removed, dropped, failed",
-        epilog=TRACE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    trace.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
-    for name, form, what in (
-        ("url", "URL", "URL of a page, exactly as in the input"),
-        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
-        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
-    ):
-        trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
-    trace.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
-    trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
-    trace.set_defaults(run=run_trace)
-
+    add_trace(commands).set_defaults(run=run_trace)
+    add_show(commands).set_defaults(run=run_show)
+    add_sample(commands).set_defaults(run=run_sample)
     add_acquire(commands).set_defaults(run=run_acquire)
     add_doctor(commands).set_defaults(run=run_doctor)
     add_completion(commands).set_defaults(run=run_completion)
@@ -229,23 +212,20 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
 def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print every answer; 1 if something was not found."""
-    from refinery.pipelines.commands.trace_documents import Query, trace
-    from refinery.pipelines.commands.trace_text import json_lines, text_lines
-
     refuse_flags(flags)
-    urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
-    asked = (("url", urls), ("id", args.id), ("origin", args.origin))
-    found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
-    for line in json_lines(found) if args.json else text_lines(found):
-        say(line)
-    return ExitCode.DONE if found.complete else ExitCode.FAILED
+    return ExitCode.DONE if trace_command(args, say) else ExitCode.FAILED
 
 
-def read_lines(path: str) -> list[str]:
-    """Lines of a local file without line breaks or a byte order mark; empty ones are skipped."""
-    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
-        lines = (line.rstrip("\r\n") for line in stream)
-        return [line for line in lines if line]
+def run_show(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print documents' texts; 1 if one was not found."""
+    refuse_flags(flags)
+    return ExitCode.DONE if show_command(args, say) else ExitCode.FAILED
+
+
+def run_sample(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print documents to read; 1 if there is none."""
+    refuse_flags(flags)
+    return ExitCode.DONE if sample_command(args, say) else ExitCode.FAILED
 
 
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
@@ -310,24 +290,13 @@ def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what every stage decides about one document; 1 if one of them loses it."""
     refuse_flags(flags)
-    if args.prefix and not args.url:
-        raise ValueError("--from belongs to --url")
-    origin = origin_of(args.prefix, args.url) if args.prefix else args.origin
+    if args.url_from and not args.url:
+        raise ValueError("--url-from belongs to --url")
+    origin = origin_of(args.url_from, args.url) if args.url_from else args.origin
     decisions = list(decisions_of(args, origin))
-    for line in try_json(decisions) if args.json else try_lines(decisions):
+    for line in try_json(decisions) if args.json else decision_lines(decisions):
         say(line)
     return ExitCode.FAILED if decisions[-1].outcome in ("dropped", "dead") else ExitCode.DONE
-
-
-def origin_of(prefix: str, url: str) -> str:
-    """Where the page of that URL was read by the run at `prefix`: input file@offset. Raises ValueError if that is not
-    known there, as of pages that a rule dropped and the sample of rejects left out."""
-    from refinery.pipelines.commands.trace_documents import Missing, Query, trace
-
-    for _, answer in trace(prefix, [Query("url", url)]).answers:
-        if not isinstance(answer, Missing) and answer.doc.origin:
-            return answer.doc.origin
-    raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
 
 
 def execute(argv: Sequence[str] | None = None) -> ExitCode:
