@@ -52,6 +52,29 @@ def check_funnel(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
     return problems
 
 
+def check_bytes(funnel: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Messages about bytes that a source's stage kept and that did not enter its next one, and about a stage that
+    dropped, or saw die, more than entered it. What a stage keeps may be more or less than that: texts change."""
+    problems = []
+    order = {stage: number for number, stage in enumerate(dict.fromkeys(entry["stage"] for entry in funnel))}
+    by_source: dict[str, list[Mapping[str, Any]]] = {}
+    for entry in sorted(funnel, key=lambda entry: order[entry["stage"]]):
+        by_source.setdefault(entry["source"], []).append(entry)
+        lost = sum(outcome["bytes"] for key in ("dropped", "dead") for outcome in entry[key].values())
+        if lost > entry["in"]["bytes"]:
+            problems.append(
+                f"stage {entry['stage']!r}, source {entry['source']!r}: {lost} bytes dropped or dead, "
+                f"{entry['in']['bytes']} entered"
+            )
+    for source, entries in by_source.items():
+        for before, after in pairwise(entries):
+            kept, entered = before["kept"]["bytes"], after["in"]["bytes"]
+            if kept != entered:
+                names = before["stage"], after["stage"]
+                problems.append(f"source {source!r}: {names[0]!r} kept {kept} bytes, {entered} entered {names[1]!r}")
+    return problems
+
+
 def funnel_entry(entry: Fields) -> dict[str, Any]:
     """A row of a manifest's funnel. Raises FormatError for a count that is missing or of another kind."""
     outcomes = [entry.inner(key) for key in ("in", "kept", "created") if key != "created" or key in entry.value]

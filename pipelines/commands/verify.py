@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.funnel import check_bytes
 from refinery.loader.format.manifest import (
     DTYPE_CODES,
     MANIFEST,
@@ -38,6 +39,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.addresses import check_addresses
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.commands.verify_files import (
     FOLDERS,
@@ -239,6 +241,7 @@ def _check_run(store: Store, manifest: Manifest) -> Iterator[str]:
             f"{RUN}: fingerprint {payload.get('fingerprint')!r} found, {manifest.fingerprint!r} expected: "
             f"{MANIFEST} is from another run"
         )
+    yield from check_identity(payload)
     phases = payload.get("phases")
     last = phases.get("shards") if isinstance(phases, dict) else None
     if last != manifest.fingerprint:
@@ -300,6 +303,7 @@ def _check_targets(manifest: Manifest, every: list[ShardFacts]) -> Iterator[str]
 
 def _check_funnel(manifest: Manifest, plan: Plan | None) -> Iterator[str]:
     yield from (f"{MANIFEST}: funnel: {problem}" for problem in check_funnel(manifest.funnel))
+    yield from (f"{MANIFEST}: funnel: {problem}" for problem in check_bytes(manifest.funnel))
     if not manifest.funnel:
         yield f"{MANIFEST}: funnel: empty, at least one stage expected"
         return

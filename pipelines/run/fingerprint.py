@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -43,12 +43,14 @@ def describe_part(part: Stage[Any] | Sink) -> dict[str, Any]:
     }
 
 
-def describe_stages(recipe: Recipe, phase: str) -> Iterator[dict[str, Any]]:
-    """The parts of a phase in order: every stage that is on, and what ends the phase."""
+def describe_stages(recipe: Recipe, phase: str, digest: Callable[[str], str] | None = None) -> Iterator[dict[str, Any]]:
+    """The parts of a phase in order: every stage that is on, and what ends the phase. digest: of a file by its name,
+    `file_digest` without one."""
+    digest = digest or file_digest
     for stage, params in recipe.active(phase):
         entry = describe_part(stage)
         if files := list(stage.files(params)):
-            entry["files"] = [[path, file_digest(path)] for path in files]
+            entry["files"] = [[path, digest(path)] for path in files]
         if stage.module:
             entry["code"] = recipe.CODE.digest()
         yield entry
@@ -57,8 +59,8 @@ def describe_stages(recipe: Recipe, phase: str) -> Iterator[dict[str, Any]]:
         yield describe_part(sink)
 
 
-def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
-    """Everything but the phases before it that decides a phase's result, as plain data."""
+def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | None = None) -> dict[str, Any]:
+    """Everything but the phases before it that decides a phase's result, as plain data. digest: as of the stages."""
     plain = recipe.told()
     sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
@@ -81,9 +83,9 @@ def describe_phase(recipe: Recipe, phase: str) -> dict[str, Any]:
         sections["chunk_dup"] = chunks.plain()
     corpora = [f"{corpus.prefix.rstrip('/')}/{MANIFEST}" for corpus in recipe.reference_corpora]
     return {
-        "stages": list(describe_stages(recipe, phase)),
+        "stages": list(describe_stages(recipe, phase, digest)),
         "recipe": sections,
-        "files": [[path, file_digest(path)] for path in corpora if phase == "dedup"],
+        "files": [[path, (digest or file_digest)(path)] for path in corpora if phase == "dedup"],
         **describe_environment(),
     }
 
@@ -100,12 +102,15 @@ def cleaning_fingerprint(recipe: Recipe) -> str:
     return fingerprint({**described, "recipe": sections})
 
 
-def phase_fingerprints(recipe: Recipe, inputs: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Phase name -> fingerprint; each includes the one before it, so an equal fingerprint means an equal result."""
+def phase_fingerprints(
+    recipe: Recipe, inputs: Sequence[dict[str, Any]], digest: Callable[[str], str] | None = None
+) -> dict[str, str]:
+    """Phase name -> fingerprint; each includes the one before it, so an equal fingerprint means an equal result.
+    digest: as `describe_stages`."""
     found: dict[str, str] = {}
     before: Any = list(inputs)
     for phase in PHASES:
-        before = found[phase] = fingerprint({"before": before, **describe_phase(recipe, phase)})
+        before = found[phase] = fingerprint({"before": before, **describe_phase(recipe, phase, digest)})
     return found
 
 
