@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 BROWSER := $(VENV)/browser
 AUDIT := $(VENV)/audit
+DOCS := $(VENV)/docs
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
@@ -37,7 +38,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-browser \
-    audit terraform-test sanitize lint clean
+    docs audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -89,6 +90,18 @@ test-browser: $(BROWSER)/.installed
 	@command -v chromium chromium-browser google-chrome > /dev/null || \
 	    { echo "make test-browser needs Chromium: on Debian, apt-get install chromium"; exit 1; }
 	$(BROWSER)/bin/python -m pytest $(IN_BROWSER)
+
+# The site: site/index.html opens as a file, search included. Any warning fails.
+docs: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	$(DOCS)/bin/python -m pytest tests/docs/test_site.py
+	@echo "The site:        site/index.html"
+
+$(DOCS)/.installed: requirements-docs.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-docs.txt
+	$(call borrow,$(DOCS))
+	touch $@
 
 # What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.
 terraform-test:
@@ -163,4 +176,4 @@ test-versions:
 	$(MAKE) test-python VERSION=3.13
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*
+	rm -rf $(VENV) build dist site *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*
