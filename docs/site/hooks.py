@@ -1,8 +1,8 @@
 """What is different on the site from the same pages in the repository. mkdocs calls the functions `on_…`.
 
 Files of the repository that pages link to (OTHERS) are pages, too, and links follow them there; a link to any other
-file of the repository becomes its name. Comments (the marks of generated tables) are left out: a table right below one would
-be text.
+file of the repository becomes its name. Comments (the marks of generated tables) are left out: a table right below one
+would be text.
 """
 
 import posixpath

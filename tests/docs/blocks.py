@@ -1,8 +1,8 @@
 """The fenced blocks of README and docs/, and what is done with each. `test_snippets.py` runs them.
 
-A block's language says what it is: `yaml` is read as a recipe, `python` runs, every line of `sh` runs, `text` is no code
-(`console` neither: lines beginning with $ and what they printed). What is not run in `test_snippets.py` is declared here,
-with the reason, and nowhere else.
+A block's language says what it is: `yaml` is read as a recipe (tests/test_docs.py), `python` runs, every line of `sh`
+runs, `text` is no code, `console` shows a command after $ and what it printed. What `test_snippets.py` does not run is
+declared here, with the reason, and nowhere else.
 """
 
 import re
@@ -18,7 +18,8 @@ OPTIONAL = re.compile(r"(?<=\s)\[[^\]]*\]")
 LANGUAGES = {"yaml", "python", "sh", "text", "console"}
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
-# Pages whose commands are generated from the command line's own examples, which tests/pipelines/shell/test_help.py parses.
+# Pages of commands that are generated from the command line's own examples, or only parsed as those are
+# (tests/pipelines/shell/test_help.py, tests/pipelines/reference).
 GENERATED = {"commands.md"}
 
 # Python that another test runs, or that is a piece: (page, beginning of the block) -> where, or why not.
@@ -36,7 +37,7 @@ PYTHON_ELSEWHERE = {
 NOT_RUN = {
     r"make ": "the target exists; continuous integration runs them",
     r"REFINERY_TEST\w*=": "the tests themselves",
-    r"(PYTHONPATH=\. )?(\.venv/bin/)?python (-m benchmarks\.|benchmarks/)": "minutes, on data that is not part of the project",
+    r"(PYTHONPATH=\. )?(\.venv/bin/)?python (-m benchmarks\.|benchmarks/)": "minutes, on data that is not at hand",
     r"SANITIZE_TESTS=0 ": "minutes of fuzzing",
     r"\. \.venv/bin/activate": "of the shell",
     r"\.venv/bin/pip ": "installs",
@@ -45,7 +46,7 @@ NOT_RUN = {
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
     r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",
     r"refinery acquire ": "downloads",
-    r"refinery .*(recipes/|out/)code": "repositories that are not at hand: tests/pipelines/whole_runs/test_code_lane.py",
+    r"refinery .*(recipes/|out/)code": "repositories: tests/pipelines/whole_runs/test_code_lane.py",
     r"refinery .*\brecipes/web\.yaml": "a crawl that is not at hand: tests/pipelines/run/test_ready_recipes.py",
     r"refinery export .*--to megatron": "packed rows: tests/pipelines/adopt/test_megatron_export.py",
     r"\.venv/bin/python -m pytest ": "the tests themselves",

@@ -6,7 +6,6 @@ Needs mkdocs, which only the environment of `make docs` has. That no link leads 
 import json
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The site in a real headless Chromium, opened as files: search, no request to anywhere, no error, light and dark, phone.
+"""The site in a real headless Chromium, opened as files: search, no request, no error, light and dark, phone width.
 
 Needs the site (`make docs`), Playwright and a Chromium on the path: `make test-browser`. Skipped without them.
 """

@@ -1,4 +1,4 @@
-"""A folder in which the pages' snippets run: the demo's files where `make demo` leaves them, and what pages call yours."""
+"""A folder in which the pages' snippets run: the demo's files where `make demo` leaves them, and files of one's own."""
 
 import json
 from pathlib import Path
