@@ -7,6 +7,7 @@ TORCH := $(VENV)/torch
 BROWSER := $(VENV)/browser
 AUDIT := $(VENV)/audit
 DOCS := $(VENV)/docs
+NOTEBOOK := $(VENV)/notebook
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
@@ -38,7 +39,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-browser \
-    docs audit terraform-test sanitize lint clean
+    test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -97,10 +98,24 @@ docs: $(DOCS)/.installed
 	$(DOCS)/bin/python -m pytest tests/docs/test_site.py
 	@echo "The site:        site/index.html"
 
+# docs/pictures anew, from the code, the demo and the pages that commands write.
+pictures: demo $(BROWSER)/.installed
+	$(BROWSER)/bin/python docs/site/pictures.py
+
 $(DOCS)/.installed: requirements-docs.txt $(VENV)/.installed
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-docs.txt
 	$(call borrow,$(DOCS))
+	touch $@
+
+# examples/tour.ipynb in a real Jupyter kernel.
+test-notebook: $(NOTEBOOK)/.installed
+	$(NOTEBOOK)/bin/python -m pytest tests/docs/test_notebook.py
+
+$(NOTEBOOK)/.installed: requirements-notebook.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(NOTEBOOK)
+	$(NOTEBOOK)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-notebook.txt
+	$(call borrow,$(NOTEBOOK))
 	touch $@
 
 # What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.

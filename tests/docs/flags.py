@@ -1,4 +1,4 @@
-"""Which flags there are: of the command line, of this project's other programs, of Beam, and of tools that pages name."""
+"""Which flags there are: of the command line, of this project's other programs, of Beam, of tools that pages name."""
 
 import argparse
 import dataclasses
