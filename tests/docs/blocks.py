@@ -1,8 +1,9 @@
 """The fenced blocks of README and docs/, and what is done with each. `test_snippets.py` runs them.
 
 A block's language says what it is: `yaml` is read as a recipe (tests/test_docs.py), `python` runs, every line of `sh`
-runs, `text` is no code, `console` shows a command after $ and what it printed. What `test_snippets.py` does not run is
-declared here, with the reason, and nowhere else.
+runs, `text` is no code, `console` shows a command after $ and what it printed. Code of other tools, in coming-from.md,
+is `py`, `yml` and `bash`, and is parsed. What `test_snippets.py` does not run is declared here, with the reason, and
+nowhere else.
 """
 
 import re
@@ -15,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMENT = re.compile(r"\s{3,}#?|\s+#\s")  # begins what is said about a command
 OPTIONAL = re.compile(r"(?<=\s)\[[^\]]*\]")
-LANGUAGES = {"yaml", "python", "sh", "text", "console"}
+OTHERS = {"py", "yml", "bash"}
+LANGUAGES = {"yaml", "python", "sh", "text", "console"} | OTHERS
 FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Pages of commands that are generated from the command line's own examples, or only parsed as those are

@@ -19,7 +19,10 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
 # Flags of other programs, by program.
 OTHERS = {
-    "Megatron": {"--data-path", "--tokenizer-type", "--tokenizer-model", "--split-sentences"},
+    "dolma": {"--experiment", "--taggers", "--processes", "--dedupe", "--bloom_filter", "--no-bloom_filter"}
+    | {"--destination"},
+    "Megatron": {"--data-path", "--tokenizer-type", "--tokenizer-model", "--split-sentences", "--output-prefix"}
+    | {"--append-eod", "--json-keys"},
     "cibuildwheel": {"--print-build-identifiers", "--platform"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},

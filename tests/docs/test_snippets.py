@@ -1,15 +1,19 @@
 """Every fenced block of README and docs/ runs, or tests/docs/blocks.py says why it does not."""
 
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.docs.blocks import (
     GENERATED,
     LANGUAGES,
     NOT_RUN,
+    OTHERS,
     PAGES,
     PYTHON_ELSEWHERE,
     ROOT,
@@ -99,6 +103,21 @@ def type_in(command: str, comment: str, folder: Path, forms: Mapping[str, str]) 
     ended = fork_server().run(*arguments[1:], folder=folder)
     code = EXIT_CODE.search(comment)
     assert ended.code == int(code[1] if code else 0), f"{command}\n{ended.out}\n{ended.err}"
+
+
+def test_code_of_other_tools_is_code() -> None:
+    """It is only there beside ours, and nothing of it is installed here."""
+    found = [block for block in BLOCKS if block.language in OTHERS]
+    assert {block.page for block in found} == {"coming-from.md"}
+    assert {block.language for block in found} == OTHERS
+    for block in found:
+        if block.language == "py":
+            compile(block.body, block.page, "exec")
+        elif block.language == "yml":
+            assert yaml.safe_load(block.body)
+        else:
+            assert all(shlex.split(command) for command, _ in block.commands)
+            assert subprocess.run(["bash", "-n"], input=block.body, text=True).returncode == 0
 
 
 # --- what is not run ------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """A folder in which the pages' snippets run: the demo's files where `make demo` leaves them, and files of one's own."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -34,7 +35,11 @@ def make_workspace(folder: Path, inputs: Path, corpus: Path) -> Path:
     }.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).symlink_to(there)
-    (folder / "books").mkdir()
+    for name in ("books", "docs", "web/documents"):
+        (folder / name).mkdir(parents=True)
+    (folder / "docs" / "docs.jsonl").write_text(json.dumps({"text": TEXT}) + "\n")
+    row = {"id": "1", "text": TEXT, "metadata": {"url": "https://a.example/1"}}
+    (folder / "web" / "documents" / "a.jsonl.gz").write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
     rows = "".join(json.dumps({"body": f"{TEXT}And {number}."}) + "\n" for number in range(3))
     (folder / "books" / "books.jsonl.zst").write_bytes(zstandard.compress(rows.encode()))
     (folder / "page.txt").write_text(TEXT)
