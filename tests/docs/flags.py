@@ -27,6 +27,7 @@ OTHERS = {
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},
     "pytest": {"--durations"},
+    "mkdocs": {"--strict"},
     "docker": {"--platform", "--provenance", "--push"},
     "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project"},
 }
