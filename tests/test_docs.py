@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refinery import loader, pipelines
 from refinery.pipelines.acquire.listing import check_list
 from refinery.pipelines.commands.pages import render
 from refinery.pipelines.recipe.load_recipe import parse_recipe
@@ -183,6 +184,16 @@ def test_every_kind_of_page_in_the_demo_is_documented() -> None:
     shares = next(ast.literal_eval(node.value) for node in assignments if ast.unparse(node.targets[0]) == "SHARES")
     told = "".join(cells[0] for cells in rows(section(page("recipes.md"), "The demo crawl")))
     assert {kind for kind in shares if f"`{kind}`" not in told} == set()
+
+
+def test_every_public_name_of_the_loader_is_on_its_page() -> None:
+    told = re.findall(r"^::: refinery\.loader\.([\w.]+)\.(\w+)$", page("api.md"), re.MULTILINE)
+    assert sorted(told) == sorted(
+        (getattr(loader, name).__module__.partition("loader.")[2], name) for name in loader.__all__
+    )
+    assert set(re.findall(r"^::: refinery\.pipelines\.run\.api\.(\w+)$", page("api.md"), re.MULTILINE)) == set(
+        pipelines.__all__
+    )
 
 
 # --- the pages themselves -------------------------------------------------------------------------------------------

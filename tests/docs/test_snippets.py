@@ -43,6 +43,9 @@ def runs_here(block: Block) -> bool:
 
 def test_every_block_says_what_it_is() -> None:
     assert {(block.page, block.language) for block in BLOCKS if block.language not in LANGUAGES} == set()
+    for path in PAGES:  # none is indented, or fenced otherwise, or left open
+        fences = re.findall(r"^\s*(?:```|~~~)", path.read_text(), re.MULTILINE)
+        assert len(fences) == 2 * sum(block.page == path.name for block in BLOCKS), path.name
 
 
 def test_text_is_no_code() -> None:
