@@ -6,12 +6,14 @@ BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 BROWSER := $(VENV)/browser
 AUDIT := $(VENV)/audit
+DOCS := $(VENV)/docs
+NOTEBOOK := $(VENV)/notebook
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
-IN_BROWSER := tests/pipelines/planner/test_page_browser.py
+IN_BROWSER := tests/pipelines/planner/test_page_browser.py tests/docs/test_site_browser.py
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml
@@ -37,7 +39,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-browser \
-    audit terraform-test sanitize lint clean
+    test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -89,6 +91,32 @@ test-browser: $(BROWSER)/.installed
 	@command -v chromium chromium-browser google-chrome > /dev/null || \
 	    { echo "make test-browser needs Chromium: on Debian, apt-get install chromium"; exit 1; }
 	$(BROWSER)/bin/python -m pytest $(IN_BROWSER)
+
+# The site: site/index.html opens as a file, search included. Any warning fails.
+docs: $(DOCS)/.installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
+	$(DOCS)/bin/python -m pytest tests/docs/test_site.py
+	@echo "The site:        site/index.html"
+
+# docs/pictures anew, from the code, the demo and the pages that commands write.
+pictures: demo $(BROWSER)/.installed
+	$(BROWSER)/bin/python docs/site/pictures.py
+
+$(DOCS)/.installed: requirements-docs.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-docs.txt
+	$(call borrow,$(DOCS))
+	touch $@
+
+# examples/tour.ipynb in a real Jupyter kernel.
+test-notebook: $(NOTEBOOK)/.installed
+	$(NOTEBOOK)/bin/python -m pytest tests/docs/test_notebook.py
+
+$(NOTEBOOK)/.installed: requirements-notebook.txt $(VENV)/.installed
+	$(PYTHON) -m venv $(NOTEBOOK)
+	$(NOTEBOOK)/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-notebook.txt
+	$(call borrow,$(NOTEBOOK))
+	touch $@
 
 # What `make test` cannot do without Terraform's google provider: `terraform validate` and `terraform test`.
 terraform-test:
@@ -163,4 +191,4 @@ test-versions:
 	$(MAKE) test-python VERSION=3.13
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*
+	rm -rf $(VENV) build dist site *.egg-info loader/native/*.so transforms/native/*.so $(OUT) $(CODE_OUT) out/wheel out/python3.*

@@ -92,13 +92,17 @@ class ForkServer:
         *arguments: object,
         faults: Sequence[tuple[str, Mapping[str, Any]]] = (),
         environment: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        """Begin a command. faults: (name in tests.faults, arguments) each. `wait` must follow before the next one."""
+        """Begin a command in `folder`. faults: (name in tests.faults, arguments) each. `wait` must follow before the
+        next one.
+        """
         request = {
             "arguments": [str(argument) for argument in arguments],
             "faults": list(faults),
             "environment": dict(environment or {}),
+            "folder": str(folder),
             "log": str(self.folder / "log"),
             "timeout": timeout,
         }
@@ -195,6 +199,7 @@ def act(request: Mapping[str, Any]) -> NoReturn:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{request['log']}.notes")
         os.environ.update(request["environment"])
+        os.chdir(request["folder"])
         tempfile.tempdir = None
         LIVE.clear()
         local_runner.subprocess = ForkedWorkers  # type: ignore[attr-defined]

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refinery import loader, pipelines
+from refinery.pipelines.acquire.listing import check_list
 from refinery.pipelines.commands.pages import render
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.plain_yaml import load_yaml
@@ -90,12 +92,20 @@ def test_every_parameter_has_a_description(name: str) -> None:
     assert missing(recipe_class(lane)) == []
 
 
+# A list of repositories is no recipe, and a stage of one's own needs its module: see the test below.
+OTHER_YAML = ("repositories:", "stages:")
+
+
+def yaml_blocks(path: Path) -> list[str]:
+    return [body for language, body in FENCE.findall(path.read_text()) if language == "yaml"]
+
+
 def recipe_blocks() -> list[Any]:
     return [
         pytest.param(load_yaml(body, path.name), id=f"{path.stem}-{number}")
         for path in PAGES
-        for number, (language, body) in enumerate(FENCE.findall(path.read_text()))
-        if language == "yaml"
+        for number, body in enumerate(yaml_blocks(path))
+        if not body.startswith(OTHER_YAML)
     ]
 
 
@@ -104,6 +114,15 @@ def test_recipes_on_the_pages_are_recipes(data: Any) -> None:
     """Whole ones as they stand, pieces in an otherwise minimal recipe."""
     rest = {"name": "n", "sources": [{"name": "s", "paths": ["x.jsonl"]}], "tokenizer": {"path": "tokenizer.json"}}
     parse_recipe(data if {"name", "sources"} <= set(data) else rest | data)
+
+
+def test_other_yaml_on_the_pages() -> None:
+    """Lists of repositories are read as `acquire git` reads them; test_adding_a_stage.py runs a stage of one's own."""
+    found = [load_yaml(body, path.name) for path in PAGES for body in yaml_blocks(path) if body.startswith(OTHER_YAML)]
+    lists = [data["repositories"] for data in found if "repositories" in data]
+    assert len(lists) >= 2 and all(len(check_list(entries, "")) == len(entries) for entries in lists)
+    stages = [entry for data in found for entry in data.get("stages", [])]
+    assert len(stages) >= 2 and all(set(entry) == {"use", "after", "max_ratio"} for entry in stages)
 
 
 # --- reasons, errors, columns ---------------------------------------------------------------------------------------
@@ -165,6 +184,16 @@ def test_every_kind_of_page_in_the_demo_is_documented() -> None:
     shares = next(ast.literal_eval(node.value) for node in assignments if ast.unparse(node.targets[0]) == "SHARES")
     told = "".join(cells[0] for cells in rows(section(page("recipes.md"), "The demo crawl")))
     assert {kind for kind in shares if f"`{kind}`" not in told} == set()
+
+
+def test_every_public_name_of_the_loader_is_on_its_page() -> None:
+    told = re.findall(r"^::: refinery\.loader\.([\w.]+)\.(\w+)$", page("api.md"), re.MULTILINE)
+    assert sorted(told) == sorted(
+        (getattr(loader, name).__module__.partition("loader.")[2], name) for name in loader.__all__
+    )
+    assert set(re.findall(r"^::: refinery\.pipelines\.run\.api\.(\w+)$", page("api.md"), re.MULTILINE)) == set(
+        pipelines.__all__
+    )
 
 
 # --- the pages themselves -------------------------------------------------------------------------------------------

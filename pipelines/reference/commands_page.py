@@ -36,7 +36,7 @@ def commands() -> str:
     text = ""
     for name, command in all_commands(parser):
         text += f"### {name}\n\n{shown(summaries[name], capital=True)}.\n\n"
-        text += "```\n" + "".join(f"{line.strip()}\n" for line in example_lines(command)) + "```\n\n"
+        text += "```sh\n" + "".join(f"{line.strip()}\n" for line in example_lines(command)) + "```\n\n"
         rows = list(arguments(command))
         text += f"{table(('argument', 'meaning'), iter(rows))}\n" if rows else ""
     return text

@@ -15,6 +15,7 @@ from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec
 from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, PollingPolicy, Watch, no_show
 from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
+from refinery.pipelines.runners.notebooks import as_outside_notebooks
 from refinery.pipelines.runners.progress import Progress, live_totals
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
@@ -116,12 +117,13 @@ class Runner:
         # Errors of local jobs are raised as well; with other runners the log may say more than the error.
         verbose = self.traceback or self.name != "local"
         logging.getLogger("apache_beam").setLevel(logging.ERROR if verbose else logging.CRITICAL)
-        if self.name == "local" and self.workers:
-            with WorkerPool(self.workers) as self.pool:
+        with as_outside_notebooks():
+            if self.name == "local" and self.workers:
+                with WorkerPool(self.workers) as self.pool:
+                    yield self
+                self.pool = None
+            else:
                 yield self
-            self.pool = None
-        else:
-            yield self
 
     def run(self, label: str, build: Build, files: int = 0, spec: JobSpec | None = None) -> None:
         """Build a pipeline, run it to its end with a progress line; raises what the job raises.

@@ -1,0 +1,103 @@
+"""The fenced blocks of README and docs/, and what is done with each. `test_snippets.py` runs them.
+
+A block's language says what it is: `yaml` is read as a recipe (tests/test_docs.py), `python` runs, every line of `sh`
+runs, `text` is no code, `console` shows a command after $ and what it printed. Code of other tools, in coming-from.md,
+is `py`, `yml` and `bash`, and is parsed. What `test_snippets.py` does not run is declared here, with the reason, and
+nowhere else.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMENT = re.compile(r"\s{3,}#?|\s+#\s")  # begins what is said about a command
+OPTIONAL = re.compile(r"(?<=\s)\[[^\]]*\]")
+OTHERS = {"py", "yml", "bash"}
+LANGUAGES = {"yaml", "python", "sh", "text", "console"} | OTHERS
+FENCE = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+# Pages of commands that are generated from the command line's own examples, or only parsed as those are
+# (tests/pipelines/shell/test_help.py, tests/pipelines/reference).
+GENERATED = {"commands.md"}
+
+# Python that another test runs, or that is a piece: (page, beginning of the block) -> where, or why not.
+PYTHON_ELSEWHERE = {
+    ("README.md", ""): "tests/test_loader_docs.py",
+    ("loader.md", ""): "tests/test_loader_docs.py",
+    ("volunteers.md", ""): "tests/pipelines/export/test_distribution.py",
+    ("architecture.md", '"""Documents that are mostly digits'): "tests/pipelines/test_adding_a_stage.py",
+    ("architecture.md", "from dataclasses import replace"): "tests/pipelines/test_adding_a_lane.py",
+    ("architecture.md", "docs | DIGITS"): "tests/transforms/core/test_stage.py applies a stage so",
+}
+
+# Lines of `sh` that are not run: the beginning of a line, or a pattern of it -> why. The flags of `refinery` and of the
+# benchmarks, and the targets of `make`, are checked all the same.
+NOT_RUN = {
+    r"make ": "the target exists; continuous integration runs them",
+    r"REFINERY_TEST\w*=": "the tests themselves",
+    r"(PYTHONPATH=\. )?(\.venv/bin/)?python (-m benchmarks\.|benchmarks/)": "minutes, on data that is not at hand",
+    r"SANITIZE_TESTS=0 ": "minutes of fuzzing",
+    r"\. \.venv/bin/activate": "of the shell",
+    r"\.venv/bin/pip ": "installs",
+    r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
+    r"cmp ": "compares what those wrote",
+    r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
+    r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",
+    r"refinery acquire ": "downloads",
+    r"refinery .*(recipes/|out/)code": "repositories: tests/pipelines/whole_runs/test_code_lane.py",
+    r"refinery .*\brecipes/web\.yaml": "a crawl that is not at hand: tests/pipelines/run/test_ready_recipes.py",
+    r"refinery export .*--to megatron": "packed rows: tests/pipelines/adopt/test_megatron_export.py",
+    r"\.venv/bin/python -m pytest ": "the tests themselves",
+    r"refinery adopt data/": "files of Megatron's tools: tests/pipelines/adopt",
+    r"refinery .*(october|november|out/tokens)": "two corpora: tests/pipelines/export/test_token_export.py",
+    r"refinery train-(perplexity|toxicity) ": "data sets that are not at hand: tests/pipelines/training",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    page: str
+    language: str
+    body: str
+    before: str
+    """the text between the block above and this one"""
+
+    @property
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """(command, its comment) of every line of `sh`, continued lines joined, without what is in [brackets]."""
+        for line in re.sub(r"\s*\\\n\s*", " ", self.body).splitlines():
+            command, *comment = COMMENT.split(line.strip(), maxsplit=1)
+            if command and not command.startswith("#"):
+                yield OPTIONAL.sub("", command).strip(), "".join(comment)
+
+
+def blocks(path: Path) -> list[Block]:
+    """Every fenced block of a page, in order."""
+    text, found, end = path.read_text(), [], 0
+    for fence in FENCE.finditer(text):
+        found.append(Block(path.name, fence[1], fence[2], text[end : fence.start()]))
+        end = fence.end()
+    return found
+
+
+def elsewhere(block: Block) -> str:
+    """Where a Python block runs, if not here."""
+    places = (
+        place
+        for (page, start), place in PYTHON_ELSEWHERE.items()
+        if block.page == page and block.body.startswith(start)
+    )
+    return next(places, "")
+
+
+def not_run(command: str) -> str:
+    """The pattern of NOT_RUN that a command is one of."""
+    return next((pattern for pattern in NOT_RUN if re.match(pattern, command)), "")
+
+
+def words(command: str) -> list[str]:
+    return shlex.split(command, comments=True)
