@@ -56,6 +56,11 @@ class ReadTask:
     unit: str = "file"
     keep_truncated: bool = False
 
+    @property
+    def share_bytes(self) -> int:
+        """Bytes of its share of the file."""
+        return self.size // max(1, self.parts)
+
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import apache_beam as beam
 
+from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
@@ -73,7 +74,10 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
                     f"{task.path}: {size} bytes found, {task.size} when the run was planned; put it back and run the "
                     "same command, or choose another --output"
                 )
+            share = LiveBytes(task.share_bytes)
+            source.file.told = share.add
             yield from READERS[task.format](task, source, limits)
+            share.end()
     except FileNotFoundError as error:
         yield Damaged(type(error).__name__, task.origin(0), size=task.size)
 
