@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Sequence
 
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 
 
@@ -40,14 +41,6 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
-
-
-def add_output_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of every command that may take long: how it tells how far it is."""
-    parser.add_argument("--quiet", action="store_true", help="errors, warnings and the result alone")
-    parser.add_argument(
-        "--log-json", action="store_true", help="JSON events on standard error, one a line, in place of text"
-    )
 
 
 def say(line: str) -> None:

@@ -10,12 +10,12 @@ import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import Any
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
 from refinery.pipelines.commands.acquire import add_acquire
 from refinery.pipelines.commands.arguments import (
-    add_output_arguments,
     add_recipe_arguments,
     check_beam_flags,
     refuse_flags,
@@ -26,11 +26,14 @@ from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.planner.command import add_plan, plan_command
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import Output, current
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
+from refinery.transforms.core.live import live_totals
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -199,10 +202,18 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
+    kinds: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...]
     kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
-    report = next((check(args.prefix) for is_kind, check in kinds if is_kind(args.prefix)), None) or verify(args.prefix)
-    for line in report.summary_lines():
+    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), verify)
+    work = Work("verify")
+    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
+        report = check(args.prefix, work=work)
+    lines = report.summary_lines()
+    begin = len(lines) - 1 - len(report.failures) if report.failures else len(lines)  # of the failures and their number
+    for line in lines[:begin]:
         result(line)
+    for line in lines[begin:]:
+        current().tell("error", line, sys.stdout)
     if report.failures:
         current().error("next: put back the files that are named, from a copy, or refine again to another --output")
         return ExitCode.FAILED

@@ -7,7 +7,6 @@ from typing import Any
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
 from refinery.pipelines.commands.arguments import (
-    add_output_arguments,
     add_runner_arguments,
     check_beam_flags,
     refuse_flags,
@@ -15,6 +14,7 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXPORT_EXAMPLES = """examples:

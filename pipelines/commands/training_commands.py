@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from refinery.pipelines.commands.arguments import (
-    add_output_arguments,
     add_recipe_arguments,
     add_runner_arguments,
     check_beam_flags,
@@ -13,6 +12,7 @@ from refinery.pipelines.commands.arguments import (
     result,
     say,
 )
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 TRAIN_TOKENIZER_EXAMPLES = """examples:
@@ -199,7 +199,10 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> ExitC
         shares = parse_shares(recipe, args.share)
         say(f"sampling {args.sample_bytes:,} bytes of the sources of {args.recipe}")
         texts = sample_texts(recipe, runner, args.sample_bytes, args.seed, shares, say)
-    train_tokenizer(texts, args.output, params, args.overwrite, say, progress=not args.quiet)
+    bars = not (args.quiet or args.log_json)  # the library's own
+    metrics = train_tokenizer(texts, args.output, params, args.overwrite, say, progress=bars)
+    if args.quiet:
+        result(f"{args.output}: {metrics}")
     return ExitCode.DONE
 
 

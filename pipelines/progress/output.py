@@ -186,12 +186,14 @@ class Output:
         every: float = LINE_SECONDS,
         elapsed: float = 0.0,
         state: Callable[[], str] = str,
+        is_told: bool = True,
     ) -> Iterator[None]:
         """Show how far a job is while the context lasts, and at its end unless it failed.
 
         totals: running totals that only grow ("stage outcome" -> documents, "work unit" -> amount); their values at
         the start are subtracted. pids: the processes whose memory counts. every: seconds between plain lines and
         events. elapsed: seconds that the job has already run. state: what is said of the job beside its label.
+        is_told: whether its end is; as an event it always is.
         """
         if self.quiet:
             yield
@@ -221,7 +223,10 @@ class Output:
         finally:
             stopped.set()
             thread.join()
-        shown(display, lambda: display.finish(watcher.snapshot(final=True)))
+        if is_told or self.log_json:
+            shown(display, lambda: display.finish(watcher.snapshot(final=True)))
+        else:
+            display.stop()
         phase.documents = watcher.documents
         if work.ends_phase:
             self.phases.pop(work.phase or label, None)

@@ -85,7 +85,7 @@ def stage_table(stages: Sequence[StageCounts], width: int, room: int) -> Table:
     """Counts by stage; with too little room the first ones, and how many more there are."""
     narrow = width < NARROW
     table = Table(box=None, padding=(0, 2 if not narrow else 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
-    table.add_column("stage", no_wrap=True, overflow="ellipsis", max_width=max(8, width - (26 if narrow else 52)))
+    table.add_column("stage", no_wrap=True, overflow="ellipsis", max_width=max(8, width - (26 if narrow else 46)))
     for name in ("in", "kept", "dropped", "dead"):
         table.add_column(name, justify="right", no_wrap=True, min_width=5 if narrow else 9)
     shown = stages if len(stages) <= room else stages[: room - 1]

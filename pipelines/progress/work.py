@@ -4,14 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from refinery.transforms.core.counters import LIVE, WORK
+from refinery.transforms.core.live import WORK
 
 OUTCOMES = ("kept", "dropped", "dead", "created")  # of a stage, in the totals of a job
-
-
-def live_totals() -> Counter[str]:
-    """Totals of this process, in the form that worker pools report."""
-    return Counter({f"{stage} {outcome}": n for (stage, outcome), n in LIVE.copy().items()})
 
 
 @dataclass(frozen=True)
@@ -46,6 +41,11 @@ class Work:
     documents: str = "read kept"
     stages: tuple[str, ...] = ()
     counted: Mapping[str, int] = field(default_factory=dict)
+
+    def expect(self, size: int) -> None:
+        """So many bytes are to be read."""
+        self.bytes = size
+        self.steps = [Step("bytes", size)]
 
     @property
     def bytes_total(self) -> int:

@@ -15,8 +15,9 @@ from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec
 from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, PollingPolicy, Watch, no_show
 from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.progress.output import current
-from refinery.pipelines.progress.work import Work, live_totals
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
+from refinery.transforms.core.live import live_totals
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
 # is requested by its own name.

@@ -1,17 +1,12 @@
 """How many documents entered a stage, and how each left it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 
 from apache_beam.metrics import Metrics
 
 from refinery.transforms.core.histogram import bin_of
+from refinery.transforms.core.live import LIVE, WORK
 from refinery.transforms.core.side_outputs import side_output_record
-
-# Running totals of this process, (stage, outcome) -> documents, and work done: (WORK, unit) -> bytes, rows, shards.
-# For the progress display only, never for the manifest.
-LIVE: Counter[tuple[str, str]] = Counter()
-WORK = "work"
 
 
 def work_done(unit: str, amount: int) -> None:

@@ -18,7 +18,7 @@ from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.counters import LIVE, Counters, work_done
+from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import (
     Document,
     Drop,
@@ -29,6 +29,7 @@ from refinery.transforms.core.document import (
     hash64,
     text_bytes,
 )
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable

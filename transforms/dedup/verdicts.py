@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
-from refinery.transforms.core.counters import LIVE, Counters, work_done
+from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.report import write_part
 from refinery.transforms.core.side_outputs import (
     MAIN,

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.core.counters import LIVE, work_done
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
