@@ -14,7 +14,7 @@ from refinery.pipelines.progress.work import StageCounts
 
 NARROW = 60  # columns below which numbers are short and what is less important goes
 WIDEST = 100  # bars do not grow further
-LEAST_ROWS = 3  # of stages: with less room there is no table
+LEAST_ROWS, LEAST_WIDTH = 3, 30  # of the table of stages: with less room there is none
 
 
 def render(snapshot: Snapshot, ended: Mapping[str, float], width: int, height: int) -> RenderableType:
@@ -23,7 +23,7 @@ def render(snapshot: Snapshot, ended: Mapping[str, float], width: int, height: i
     lines = [*flow(amounts(snapshot), width), *flow(details(snapshot), width)]
     parts: list[RenderableType] = [bars(snapshot, ended, width), *(Text(line, style="dim") for line in lines)]
     room = height - len(snapshot.work.phases or (1,)) - len(lines) - 3  # a header, an empty line, the cursor's
-    if snapshot.stages and room >= LEAST_ROWS:
+    if snapshot.stages and room >= LEAST_ROWS and width >= LEAST_WIDTH:
         parts += [Text(""), stage_table(snapshot.stages, width, room)]
     return Group(*parts)
 
@@ -35,7 +35,7 @@ def bars(snapshot: Snapshot, ended: Mapping[str, float], width: int) -> Table:
         Column(no_wrap=True, overflow="ellipsis"),
         Column(ratio=1),
         Column(justify="right", no_wrap=True, width=5),
-        Column(justify="right", no_wrap=True, width=7 if narrow else 12),
+        Column(justify="right", no_wrap=True, width=9 if narrow else 14),
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )

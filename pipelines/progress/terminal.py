@@ -3,14 +3,18 @@
 Only the launcher imports this: it loads rich.
 """
 
+import contextlib
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from refinery.pipelines.progress.measure import Snapshot
@@ -18,6 +22,26 @@ from refinery.pipelines.progress.screen import render
 from refinery.pipelines.progress.words import for_terminal, short_line
 
 REFRESH_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines that are drawn as they are."""
+
+    lines: list[list[Segment]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, row in enumerate(self.lines):
+            if number:
+                yield Segment.line()
+            yield from row
+
+
+def stripped(row: list[Segment]) -> list[Segment]:
+    """A line without the spaces at its end: in a terminal that becomes narrower these would wrap."""
+    while row and not row[-1].text.strip():
+        row = row[:-1]
+    return [*row[:-1], Segment(row[-1].text.rstrip(), row[-1].style)] if row else []
 
 
 class Terminal:
@@ -40,15 +64,13 @@ class Terminal:
         with self._lock:
             if self._live is None:
                 self._start()
-            width, height = self.console.size
-            block = render(snapshot, self.ended, width, height)
+            width, height = self._measure()
+            lines = [stripped(row) for row in self.console.render_lines(render(snapshot, self.ended, width, height))]
             self._follow_resize(width)
             if self._live is not None:
-                self._live.update(block, refresh=True)
+                self._live.update(Block(lines), refresh=True)
             self._width = width
-            self._lines = [
-                sum(segment.cell_length for segment in row) for row in self.console.render_lines(block, pad=False)
-            ]
+            self._lines = [Segment.get_line_length(row) for row in lines]
 
     def finish(self, snapshot: Snapshot) -> None:
         """The job has ended. At the end of a phase a line about it stays; after the last phase the block goes."""
@@ -86,12 +108,20 @@ class Terminal:
             if self._live is None:
                 return
             live, self._live = self._live, None
-            self._follow_resize(self.console.size.width, live)
+            self._follow_resize(self._measure()[0], live)
             for handler, stream in self._moved:
                 handler.setStream(stream)
             self._moved.clear()
             live.stop()
             self._lines = []
+
+    def _measure(self) -> tuple[int, int]:
+        """Columns and rows of this terminal now: rich would ask that of standard input first, which may be another."""
+        with contextlib.suppress(OSError, ValueError):
+            columns, rows = os.get_terminal_size(self.console.file.fileno())
+            if columns > 0 and rows > 0:
+                self.console.size = ConsoleDimensions(columns, rows)
+        return self.console.size
 
     def _start(self) -> None:
         shared = sys.stdout.isatty()  # otherwise what is printed goes to a file or a pipe, and stays there

@@ -34,14 +34,14 @@ def short_number(number: int) -> str:
 def duration(seconds: float) -> str:
     """
     >>> [duration(s) for s in (0.4, 59.6, 61, 3700, 200_000)]
-    ['0:00', '1:00', '1:01', '1:01:40', '2 d 07:33:20']
+    ['0:00', '1:00', '1:01', '1:01:40', '2 d 7 h']
     """
     whole = round(seconds)
     days, rest = divmod(whole, 86_400)
     hours, rest = divmod(rest, 3600)
     minutes, rest = divmod(rest, 60)
     if days:
-        return f"{days} d {hours:02}:{minutes:02}:{rest:02}"
+        return f"{days} d {hours} h"
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
