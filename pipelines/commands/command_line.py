@@ -182,7 +182,8 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
-        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
+        tell = result if args.dry_run else say  # what a dry run says is its answer
+        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, tell)
         if args.dry_run:
             run.dry_run()
             return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""JSON events of `--log-json`: one object a line, with the same keys whatever happens. docs/logs.md is their schema."""
+"""JSON events of `--log-json`: one object a line, the same keys whatever happens; docs/commands.md has them all."""
 
 import datetime
 import json

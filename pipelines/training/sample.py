@@ -224,5 +224,5 @@ def read_texts(name: str, globs: Sequence[str]) -> list[str]:
                 if not isinstance(doc, Drop):
                     texts.append(doc.text)
     if not texts:
-        raise RecipeError(f"{name}: no text found in {', '.join(globs)}")
+        raise RecipeError(f"{name}: no text found in {', '.join(globs)}; give files with texts (docs/sources.md)")
     return texts

@@ -100,9 +100,8 @@ def kept(written: str) -> list[str]:
 
 
 def test_a_whole_run(screen: Screen, small: Path, tmp_path: Path) -> None:
-    words = [str(word) for word in command(small, tmp_path / "out") if word != "--quiet"]
     with screen:
-        code = execute(words)
+        code = execute([str(word) for word in command(small, tmp_path / "out")])
     written = screen.end()
     assert code == 0 and written.count(HIDE) == written.count(SHOW) == 1
     lines = [line for line in kept(written) if line]
