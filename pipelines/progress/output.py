@@ -25,7 +25,8 @@ from refinery.pipelines.progress.words import for_terminal, line
 from refinery.pipelines.progress.work import Work
 
 LINE_SECONDS = 10.0  # between lines and events about a job
-MEMORY_SECONDS = 2.0  # between looks at the memory of processes
+MEMORY_SECONDS = 2.0  # between looks at the memory of processes, at least
+MEMORY_SHARE = 100  # times as long as a look takes: 1 % of a core, however many processes there are
 WARNING = "warning: "  # what a line for the user begins with that is one
 
 
@@ -258,13 +259,14 @@ class Watcher:
     def __post_init__(self) -> None:
         self.base = self.totals()
         self.memory: int | None = None
-        self.looked = -MEMORY_SECONDS
+        self.next_look = 0.0
 
     def snapshot(self, final: bool = False) -> Snapshot:
         """How far it is now."""
         clock = time.monotonic()
-        if clock - self.looked >= MEMORY_SECONDS:
-            self.memory, self.looked = memory_bytes(self.pids()), clock
+        if clock >= self.next_look:
+            self.memory = memory_bytes(self.pids())
+            self.next_look = clock + max(MEMORY_SECONDS, MEMORY_SHARE * (time.monotonic() - clock))
         totals = self.totals()
         totals.subtract(self.base)
         found = self.phase.snapshot(self.label, self.work, totals, clock, self.memory, self.state(), final)

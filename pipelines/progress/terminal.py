@@ -21,7 +21,7 @@ from refinery.pipelines.progress.measure import Snapshot
 from refinery.pipelines.progress.screen import render
 from refinery.pipelines.progress.words import for_terminal, short_line
 
-REFRESH_SECONDS = 0.25
+REFRESH_SECONDS = 0.5  # a block takes 4 ms to draw
 
 
 @dataclass(frozen=True)
