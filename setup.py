@@ -58,6 +58,7 @@ PIPELINE = [
     "pydantic>=2.11,<3",  # parameters
     "pyyaml>=6,<7",
     "resiliparse==2.0.1",
+    "rich==15.0.0",  # live progress in a terminal; the launcher alone loads it
     "sentencepiece==0.2.3",
     "shtab==1.13.0",  # completion for shells, from the parser
     "tldextract==5.4.0",

@@ -188,7 +188,7 @@ def act(request: Mapping[str, Any]) -> NoReturn:
     import tests.faults
     from refinery.pipelines.commands.command_line import execute
     from refinery.pipelines.runners import local_runner
-    from refinery.transforms.core.per_document import LIVE
+    from refinery.transforms.core.live import LIVE
 
     code = 99
     try:

@@ -51,6 +51,11 @@ def test_workers_never_load_torch() -> None:
     assert "torch" not in loaded_by(modules("transforms") + modules("pipelines"))
 
 
+def test_workers_never_load_what_draws_bars_nor_does_a_command_before_it_draws() -> None:
+    for module in ("runners.worker", "commands.command_line"):
+        assert not loaded_by([f"refinery.pipelines.{module}"]) & {"rich", "pygments", "markdown_it"}
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_go_one_way(package: str) -> None:
     for path in source_files(package):

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from refinery.pipelines.progress.flags import add_output_arguments
+
 TIMEOUT = 1800.0
 # Keys of a list's entry (listing.py) that a command may say instead of a list, and what they are.
 SINGLE = {
@@ -53,6 +55,7 @@ def add_acquire_git(kinds: Any) -> None:
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT, metavar="S", help="seconds for a fetch, and for git to answer (1800)"
     )
+    add_output_arguments(parser)
     parser.set_defaults(acquire=acquire_git)
 
 

@@ -15,6 +15,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.adopt.document_ends import DocumentEnds
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.progress.work import Work
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
 
@@ -47,16 +48,19 @@ def is_adopted(prefix: str) -> bool:
         return False
 
 
-def verify_adopted(prefix: str) -> AdoptedReport:
-    """Check the adopted corpus at `prefix`. Never raises for what it finds there. Cost: one read of every file."""
+def verify_adopted(prefix: str, work: Work | None = None) -> AdoptedReport:
+    """Check the adopted corpus at `prefix`. Never raises for what it finds there. Cost: one read of every file.
+
+    work: learns what there is to read.
+    """
     start = time.perf_counter()
     report = AdoptedReport(prefix)
-    report.failures += collect(prefix, _check(report))
+    report.failures += collect(prefix, _check(report, work or Work()))
     report.seconds = time.perf_counter() - start
     return report
 
 
-def _check(report: AdoptedReport) -> Iterator[str]:
+def _check(report: AdoptedReport, work: Work) -> Iterator[str]:
     store = open_store(report.prefix)
     try:
         manifest = read_manifest(store)
@@ -64,6 +68,7 @@ def _check(report: AdoptedReport) -> Iterator[str]:
         yield str(error)
         return
     report.shards, report.bytes = len(manifest.shards), sum(entry.size for entry in manifest.all_files)
+    work.expect(report.bytes)
     yield from collect("tokenizer", _check_files(store, manifest))
     elsewhere = {"bos": 0, "eos": 0}
     for shard in manifest.shards:

@@ -6,6 +6,7 @@ from typing import BinaryIO
 from refinery.loader.format.block_checksums import BlockHasher
 from refinery.loader.format.manifest import FileEntry
 from refinery.loader.storage.store import CHUNK, Hasher, Store
+from refinery.transforms.core.live import LIVE, WORK
 from refinery.transforms.core.safe_text import safe
 
 
@@ -38,6 +39,7 @@ def check_file(store: Store, entry: FileEntry, watch: Callable[[bytes], None] | 
         with store.open(entry.path) as stream:
             while chunk := _read_fully(stream, CHUNK):
                 hasher.update(chunk)
+                LIVE[WORK, "bytes"] += len(chunk)
                 if entry.block_crc32c:
                     blocks.update(chunk)
                 if watch:

@@ -25,6 +25,7 @@ from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
 from refinery.pipelines.export.place import file_entries, sum_sources
+from refinery.pipelines.progress.work import Work
 from refinery.transforms.core.document import text_bytes
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -65,14 +66,14 @@ def is_export(place: str) -> bool:
         return False
 
 
-def verify_export(place: str) -> ExportReport:
-    """Check the export at `place`. Never raises for what it finds there.
+def verify_export(place: str, work: Work | None = None) -> ExportReport:
+    """Check the export at `place`. Never raises for what it finds there. work: learns what there is to read.
 
     Cost: one read of every file, and the encoding of every text where there are texts.
     """
     start = time.perf_counter()
     report = ExportReport(place)
-    report.failures += collect(place, _check(report))
+    report.failures += collect(place, _check(report, work or Work()))
     report.seconds = time.perf_counter() - start
     return report
 
@@ -91,7 +92,7 @@ def file_entry(entry: Mapping[str, Any], where: str) -> FileEntry:
     )
 
 
-def _check(report: ExportReport) -> Iterator[str]:
+def _check(report: ExportReport, work: Work) -> Iterator[str]:
     store = open_store(report.location)
     manifest = unseal(store.read(MANIFEST), store.url(MANIFEST))
     check_version(manifest, MANIFEST)
@@ -99,6 +100,7 @@ def _check(report: ExportReport) -> Iterator[str]:
     entries = [file_entry(entry, MANIFEST) for entry in file_entries(manifest)]
     report.shards, report.files = len(shards), 1 + len(entries)
     report.bytes = sum(entry.size for entry in entries)
+    work.expect(report.bytes)
     listed = {entry.path for entry in entries}
     yield from (f"{path}: listed twice in {MANIFEST}" for path in sorted(listed) if _times(entries, path) > 1)
     is_tokens = manifest["options"]["format"] == TOKENS

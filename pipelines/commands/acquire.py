@@ -14,9 +14,9 @@ import json
 import os
 import re
 import shutil
-import sys
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,10 @@ from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.store import CHUNK, StorageError
 from refinery.pipelines.acquire.command import GIT_EXAMPLES, add_acquire_git
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import current
+from refinery.pipelines.progress.work import Step, Work
+from refinery.transforms.core.live import WORK
 from refinery.transforms.remote.files import Found, choose_files
 
 SERVER = "https://data.commoncrawl.org"
@@ -68,6 +72,7 @@ def add_acquire(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=float, default=25.0, metavar="MB", help="megabytes a second at most (25)")
     parser.add_argument("--server", default=SERVER, metavar="URL", help=f"a mirror (default: {SERVER})")
     parser.add_argument("--check", action="store_true", help="read again what is there, and fetch what has changed")
+    add_output_arguments(parser)
     return acquiring
 
 
@@ -182,18 +187,19 @@ class Download:
             raise OSError(
                 f"{part.parent}: {(size - start) / 1e9:.2f} GB are needed for {name}, {free / 1e9:.2f} are free"
             )
-        progress = Progress(f"{number}: {name}", start, size)
-        with part.open("ab") as out:
+        got: Counter[str] = Counter()
+        label = f"{number}: {name}"
+        work = Work(label, steps=[Step("bytes", size - start)], bytes=size - start, bytes_before=start)
+        with part.open("ab") as out, current().watch(label, lambda: Counter(got), work):
             while start < size:
                 begun = time.monotonic()
                 data = self.store.range(name, start, min(start + PIECE, size), etag).data
                 out.write(data)
                 start += len(data)
-                progress.show(start)
+                got[f"{WORK} bytes"] += len(data)
                 time.sleep(max(0.0, len(data) / self.rate - (time.monotonic() - begun)))
             out.flush()
             os.fsync(out.fileno())
-        progress.end()
         mark.unlink()
 
     def problem(self, path: Path, etag: str) -> str:
@@ -251,24 +257,3 @@ def digests(path: Path) -> tuple[str, str]:
             sha256.update(chunk)
             md5.update(chunk)
     return sha256.hexdigest(), md5.hexdigest()
-
-
-class Progress:
-    """A line about one file: on a terminal while it grows, elsewhere when it is whole."""
-
-    def __init__(self, title: str, start: int, size: int) -> None:
-        self.title, self.start, self.size = title, start, size
-        self.begun = time.monotonic()
-        self.live = sys.stderr.isatty()
-
-    def show(self, done: int) -> None:
-        if self.live:
-            sys.stderr.write(f"\r{self.line(done)}\x1b[K")
-            sys.stderr.flush()
-
-    def line(self, done: int) -> str:
-        rate = (done - self.start) / max(time.monotonic() - self.begun, 1e-3)
-        return f"{self.title}: {done / 1e6:,.0f} of {self.size / 1e6:,.0f} MB, {rate / 1e6:,.1f} MB/s"
-
-    def end(self) -> None:
-        sys.stderr.write(f"\r{self.line(self.size)}\x1b[K\n" if self.live else f"{self.line(self.size)}\n")

@@ -5,8 +5,10 @@ import contextlib
 import difflib
 import io
 import os
-import sys
 from collections.abc import Sequence
+
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import current
 
 
 def add_recipe_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,22 +39,18 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes of the local runner (default: cores)",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress line")
+    add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
 
 
-def say_unless(quiet: bool, line: str) -> None:
-    """Say how far a command is."""
-    if not quiet:
-        say(line)
-
-
 def say(line: str) -> None:
-    """Print a line for the user; a closed pipe (`| head`) must not stop a run."""
-    try:
-        print(line, flush=True)
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - until the process ends
+    """Tell the user how a command gets on, or print an answer's line. Not with --quiet."""
+    current().say(line)
+
+
+def result(line: str) -> None:
+    """Tell what a command ends with, also with --quiet."""
+    current().result(line)
 
 
 def refuse_flags(flags: Sequence[str]) -> None:
@@ -72,7 +70,7 @@ def check_beam_flags(flags: Sequence[str]) -> None:
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
     known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
-    known += ["--discard-work", "--dry-run"]
+    known += ["--discard-work", "--dry-run", "--log-json"]
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
+from typing import Any
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
@@ -18,6 +19,7 @@ from refinery.pipelines.commands.arguments import (
     add_recipe_arguments,
     check_beam_flags,
     refuse_flags,
+    result,
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
@@ -25,12 +27,16 @@ from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
 from refinery.pipelines.planner.command import add_plan, plan_command
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import Output, current
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
+from refinery.transforms.core.live import live_totals
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -97,6 +103,7 @@ def build_parser() -> argparse.ArgumentParser:
         "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=VERIFY_EXAMPLES
     )
     verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    add_output_arguments(verify)
     verify.set_defaults(run=run_verify)
 
     inspect = commands.add_parser(
@@ -158,16 +165,17 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
         recipe = load_recipe(args.recipe, args.set, args.input)
         runner.flags = runner_flags(recipe, args.runner, flags, args.output, args.work)
-        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, say)
+        tell = result if args.dry_run else say  # what a dry run says is its answer
+        run = Refinement(recipe, args.output, runner, args.work, args.reuse, args.discard_work, tell)
         if args.dry_run:
             run.dry_run()
             return ExitCode.DONE
         manifest = run.run()
     totals = manifest.totals
-    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    result(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
     if line := packed_line(manifest):
-        say(line)
-    say(f"check it:   refinery verify {args.output}")
+        result(line)
+    result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 
 
@@ -178,14 +186,20 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
+    kinds: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...]
     kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
-    report = next((check(args.prefix) for is_kind, check in kinds if is_kind(args.prefix)), None) or verify(args.prefix)
-    for line in report.summary_lines():
-        say(line)
+    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), verify)
+    work = Work("verify")
+    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
+        report = check(args.prefix, work=work)
+    lines = report.summary_lines()
+    begin = len(lines) - 1 - len(report.failures) if report.failures else len(lines)  # of the failures and their number
+    for line in lines[:begin]:
+        result(line)
+    for line in lines[begin:]:
+        current().tell("error", line, sys.stdout)
     if report.failures:
-        print(
-            "next: put back the files that are named, from a copy, or refine again to another --output", file=sys.stderr
-        )
+        current().error("next: put back the files that are named, from a copy, or refine again to another --output")
         return ExitCode.FAILED
     return ExitCode.DONE
 
@@ -232,7 +246,7 @@ def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Download or read, and say what to write into a recipe."""
     refuse_flags(flags)
     for line in args.acquire(args, say):
-        say(line)
+        result(line)
     return ExitCode.DONE
 
 
@@ -302,28 +316,37 @@ def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 def execute(argv: Sequence[str] | None = None) -> ExitCode:
     """Run one command. The exit codes are those of `ExitCode`."""
     args, flags = build_parser().parse_known_args(argv)
+    with Output(args.command, getattr(args, "quiet", False), getattr(args, "log_json", False)) as output:
+        return execute_with(args, flags, output)
+
+
+def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output) -> ExitCode:
+    """Run one command; its errors become lines of the output."""
     run: Callable[[argparse.Namespace, Sequence[str]], int] = args.run
     try:
         return ExitCode(run(args, flags))
     except KeyboardInterrupt as error:  # the message of LauncherLeft says how to find the job again
         said = str(error) or "interrupted; run the same command again to resume"
-        print(f"\n{said}", file=sys.stderr)
+        output.error(said, f"\n{said}")
         return ExitCode.INTERRUPTED
     except ValueError as error:  # of recipes, inputs and flags: the message is for the user
-        print(f"refinery: {with_next_step(error, str(error), args.command)}", file=sys.stderr)
+        said = with_next_step(error, str(error), args.command)
+        output.error(said, f"refinery: {said}")
         return ExitCode.USAGE
     except ModuleNotFoundError as error:
         if find_spec("apache_beam") is not None:
             raise
         needed = f"pip install '{DISTRIBUTION}[pipeline]'"
-        print(f"refinery: {error.name} is not installed; only the loader is. Commands need {needed}", file=sys.stderr)
+        said = f"{error.name} is not installed; only the loader is. Commands need {needed}"
+        output.error(said, f"refinery: {said}")
         return ExitCode.FAILED
     except (RuntimeError, OSError, MemoryError, StorageConflict) as error:
-        print(f"refinery: {with_next_step(error, error_line(str(error)), args.command)}", file=sys.stderr)
+        said = with_next_step(error, error_line(str(error)), args.command)
+        output.error(said, f"refinery: {said}")
         if getattr(args, "traceback", False):
-            traceback.print_exc()
+            output.error(traceback.format_exc().rstrip())
         elif TRACEBACK in str(error):
-            print("(the same command with --traceback shows where)", file=sys.stderr)
+            output.error("(the same command with --traceback shows where)")
         return ExitCode.FAILED
 
 

@@ -6,8 +6,15 @@ from typing import Any
 
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.stream.assignment import SHARDS
-from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
+from refinery.pipelines.commands.arguments import (
+    add_runner_arguments,
+    check_beam_flags,
+    refuse_flags,
+    result,
+    say,
+)
 from refinery.pipelines.export.options import COMPRESSIONS, DTYPES, FORMATS, MEGATRON, SHARD_TOKENS, ExportOptions
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 EXPORT_EXAMPLES = """examples:
@@ -90,6 +97,7 @@ def add_export_commands(commands: Any) -> None:
     shards.add_argument("--split", default="train", choices=SPLITS, help="train (default) or validation")
     shards.add_argument("--fetch", default="", metavar="FOLDER", help="download these files, verified, resumable")
     shards.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
+    add_output_arguments(shards)
     shards.set_defaults(run=run_shards)
 
     _add_adopt(commands)
@@ -122,6 +130,7 @@ def _add_adopt(commands: Any) -> None:
             f"--{key}", default="auto", metavar="TOKEN", help=f"{where} every document (default: the tokenizer's own)"
         )
         either.add_argument(f"--no-{key}", action="store_true", help="documents have none")
+    add_output_arguments(parser)
     parser.set_defaults(run=run_adopt)
 
 
@@ -148,8 +157,8 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     with runner.open():
         found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
     totals = found["totals"]
-    say(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
-    say(f"check it:   refinery verify {args.output}")
+    result(f"{totals['shards']:,} shards, {totals['tokens']:,} tokens in {args.output}")
+    result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 
 
@@ -169,8 +178,8 @@ def _export_megatron(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode
     if any(absent) and not args.tokenizer:
         raise ValueError("--no-bos, --no-eos: given without --tokenizer; a manifest says what documents have")
     found = export_megatron(args.prefix, args.output, say, args.tokenizer, absent)
-    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
-    say(f"check it:   refinery verify {args.output}")
+    result(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}")
+    result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE
 
 
@@ -192,7 +201,7 @@ def run_shards(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     refuse_flags(flags)
     found = shards_of_node(args.location, args.node, args.count, args.split)
     for line in json_lines(found) if args.json else text_lines(found):
-        say(line)
+        result(line)
     if args.fetch:
         fetch_shards(args.location, found, args.fetch, say)
     return ExitCode.DONE
@@ -216,6 +225,8 @@ def run_adopt(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         ),
         say,
     )
-    say(f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance")
-    say(f"check it:   refinery verify {args.output}")
+    result(
+        f"{found.totals['documents']:,} documents, {found.totals['tokens']:,} tokens in {args.output}; no provenance"
+    )
+    result(f"check it:   refinery verify {args.output}")
     return ExitCode.DONE

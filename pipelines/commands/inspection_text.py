@@ -8,8 +8,9 @@ from typing import Any
 from refinery.pipelines.commands.inspection import PHASES, Inspection, PhaseState
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.run.empty_sources import loss_warnings
-from refinery.pipelines.run.funnel import funnel_table, human_bytes
+from refinery.pipelines.run.funnel import funnel_table
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.transforms.core.safe_text import safe

@@ -9,9 +9,10 @@ from refinery.pipelines.commands.arguments import (
     add_runner_arguments,
     check_beam_flags,
     refuse_flags,
+    result,
     say,
-    say_unless,
 )
+from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.shell.exit_codes import ExitCode
 
 TRAIN_TOKENIZER_EXAMPLES = """examples:
@@ -99,7 +100,7 @@ def add_training_commands(commands: Any) -> None:
         "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
     )
     quality.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    quality.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_arguments(quality)
     quality.set_defaults(run=run_train_quality)
 
     toxicity = commands.add_parser(
@@ -114,7 +115,7 @@ def add_training_commands(commands: Any) -> None:
         "--seed", type=int, default=1, help="of the order of texts and of what is held out (default: 1)"
     )
     toxicity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    toxicity.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_arguments(toxicity)
     toxicity.set_defaults(run=run_train_toxicity)
 
     extractor = commands.add_parser(
@@ -132,7 +133,7 @@ def add_training_commands(commands: Any) -> None:
         "--seed", type=int, default=1, help="of the pages and features that each tree sees (default: 1)"
     )
     extractor.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    extractor.add_argument("--quiet", action="store_true", help="no figures")
+    add_output_arguments(extractor)
     extractor.set_defaults(run=run_train_extractor)
 
     perplexity = commands.add_parser(
@@ -149,7 +150,7 @@ def add_training_commands(commands: Any) -> None:
     )
     perplexity.add_argument("--seed", type=int, default=1, help="of what is held out (default: 1)")
     perplexity.add_argument("--overwrite", action="store_true", help="replace FILE if it is there")
-    perplexity.add_argument("--quiet", action="store_true", help="no progress")
+    add_output_arguments(perplexity)
     perplexity.set_defaults(run=run_train_perplexity)
 
     again = commands.add_parser(
@@ -196,9 +197,12 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> ExitC
         check_training(args.output, params, args.overwrite)
         recipe = load_recipe(args.recipe, args.set, args.input)
         shares = parse_shares(recipe, args.share)
-        say_unless(args.quiet, f"sampling {args.sample_bytes:,} bytes of the sources of {args.recipe}")
+        say(f"sampling {args.sample_bytes:,} bytes of the sources of {args.recipe}")
         texts = sample_texts(recipe, runner, args.sample_bytes, args.seed, shares, say)
-    train_tokenizer(texts, args.output, params, args.overwrite, say, progress=not args.quiet)
+    bars = not (args.quiet or args.log_json)  # the library's own
+    metrics = train_tokenizer(texts, args.output, params, args.overwrite, say, progress=bars)
+    if args.quiet:
+        result(f"{args.output}: {metrics}")
     return ExitCode.DONE
 
 
@@ -215,8 +219,8 @@ def run_train_quality(args: argparse.Namespace, flags: Sequence[str]) -> ExitCod
     inputs = {"positive": args.positive, "negative": args.negative}
     for name, globs in inputs.items():
         texts.append(read_texts(name, globs))
-        say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
-    say_unless(args.quiet, f"learning, {params.epochs} epochs")
+        say(f"{name}: {len(texts[-1]):,} texts read")
+    say(f"learning, {params.epochs} epochs")
     train_quality(texts[0], texts[1], args.output, params, args.overwrite, inputs)
     return ExitCode.DONE
 
@@ -231,7 +235,7 @@ def run_train_perplexity(args: argparse.Namespace, flags: Sequence[str]) -> Exit
         check_outputs(args.output)
     texts = read_texts("input", args.input)
     sample = read_texts("sample", args.sample) if args.sample else None
-    say_unless(args.quiet, f"{len(texts):,} texts read")
+    say(f"{len(texts):,} texts read")
     train_perplexity(texts, args.output, TrainPerplexityParams(args.seed), args.overwrite, sample)
     return ExitCode.DONE
 
@@ -249,8 +253,8 @@ def run_train_toxicity(args: argparse.Namespace, flags: Sequence[str]) -> ExitCo
     texts = []
     for name, globs in (("toxic", args.toxic), ("clean", args.clean)):
         texts.append(read_texts(name, globs))
-        say_unless(args.quiet, f"{name}: {len(texts[-1]):,} texts read")
-    say_unless(args.quiet, f"learning, {params.epochs} epochs")
+        say(f"{name}: {len(texts[-1]):,} texts read")
+    say(f"learning, {params.epochs} epochs")
     train_toxicity(texts[0], texts[1], args.output, params, args.overwrite)
     return ExitCode.DONE
 
@@ -265,9 +269,9 @@ def run_train_extractor(args: argparse.Namespace, flags: Sequence[str]) -> ExitC
     if not args.overwrite:
         check_new(args.output)
     params = BoostingParams(seed=args.seed, trees=args.trees)
-    data = train_extractor(args.gold, params, args.folds, lambda line: say_unless(args.quiet, line))
+    data = train_extractor(args.gold, params, args.folds, say)
     write_new(args.output, data, args.overwrite)
-    say_unless(args.quiet, f"{args.output}: {params.models} x {params.trees} trees, {len(data):,} bytes")
+    result(f"{args.output}: {params.models} x {params.trees} trees, {len(data):,} bytes")
     return ExitCode.DONE
 
 
@@ -289,7 +293,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         run = Retokenization(recipe, args.output, runner, args.work, args.documents or args.prefix, say=say)
         run.recorded = recorded
         totals = run.run().totals
-    say(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
+    result(f"{totals['documents']:,} documents, {totals['tokens']:,} tokens in {args.output}")
     return ExitCode.DONE
 
 

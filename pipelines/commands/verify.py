@@ -52,6 +52,7 @@ from refinery.pipelines.commands.verify_files import (
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
 from refinery.pipelines.commands.verify_shard import ShardFacts, check_shard
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -98,21 +99,22 @@ def verify(
     samples: int = 8,
     decode: bool = True,
     load: Callable[[str], Tokenizer] = load_tokenizer,
+    work: Work | None = None,
 ) -> Report:
     """Check the corpus at `prefix` (a local folder or gs://bucket/prefix). Never raises for what it finds there.
 
     samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: loads a tokenizer
-    from the path of its file. Cost: one read of every file; memory is a few chunks of 8 MiB, the index of two shards,
-    24 bytes per document of the corpus and about 120 per removed one.
+    from the path of its file. work: learns what there is to read. Cost: one read of every file; memory is a few chunks
+    of 8 MiB, the index of two shards, 24 bytes per document of the corpus and about 120 per removed one.
     """
     start = time.perf_counter()
     report = Report(prefix)
-    report.failures += collect(prefix, _check_corpus(report, samples if decode else 0, load))
+    report.failures += collect(prefix, _check_corpus(report, samples if decode else 0, load, work or Work()))
     report.seconds = time.perf_counter() - start
     return report
 
 
-def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]) -> Iterator[str]:
+def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer], work: Work) -> Iterator[str]:
     try:
         store = open_store(report.prefix)
         manifest = read_manifest(store)
@@ -120,6 +122,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         yield str(error)
         return
     report.shards, report.packed = len(manifest.shards), packed_line(manifest)
+    work.expect(sum(entry.size for entry in manifest.all_files))
     with ThreadPoolExecutor(THREADS) as pool:
         yield from collect(MANIFEST, _check_manifest(manifest))
         yield from collect(RUN, _check_run(store, manifest))

@@ -84,7 +84,7 @@ class Service(Protocol):
         """Every job of that name in the last weeks, running or ended."""
 
     def totals(self, job_id: str) -> Counter[str]:
-        """Running totals in the form of pipelines/runners/progress.py: "stage outcome" -> documents. For display
+        """Running totals, "stage outcome" -> documents and "work unit" -> amount. For display
         only.
         """
 

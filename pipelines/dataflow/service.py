@@ -22,6 +22,7 @@ from google.cloud import dataflow
 from google.protobuf.json_format import ParseError
 
 from refinery.pipelines.dataflow.jobs import JobState, NameTaken, ServiceRefusal, ServiceTrouble
+from refinery.transforms.core.live import WORK
 from refinery.transforms.core.safe_text import safe
 
 OUTCOMES = ("in", "kept", "dropped", "dead")  # the names of the counters in transforms/core/per_document.py
@@ -87,8 +88,10 @@ class DataflowService:
         found: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         for metric in metrics:
             context = dict(metric.name.context)
-            if metric.name.origin == "user" and metric.name.name in OUTCOMES and isinstance(metric.scalar, int | float):
-                key = f"{context.get('namespace', '')} {metric.name.name}"
+            namespace = context.get("namespace", "")
+            is_ours = metric.name.origin == "user" and (metric.name.name in OUTCOMES or namespace == WORK)
+            if is_ours and isinstance(metric.scalar, int | float):
+                key = f"{namespace} {metric.name.name}"
                 found[context.get("tentative") == "true"][key] += int(metric.scalar)
         return found[False] | found[True]  # committed or tentative, whichever is ahead
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from refinery.pipelines.doctor.finding import Finding, ok, problem, warning, within
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.checks import check_stage, packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.funnel import human_bytes
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.plan import plan_sources

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from refinery.pipelines.doctor.finding import Finding, ok, problem, warning
-from refinery.pipelines.run.funnel import human_bytes
+from refinery.pipelines.progress.words import human_bytes
 from refinery.transforms.read.plan import COMPRESSED_RATIO
 from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.write.documents import PART_BYTES

@@ -15,6 +15,7 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
+from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.errors import RefineError
@@ -60,6 +61,13 @@ class SourceCorpus:
         path = self.manifest.tokenizer.path
         entry = next(file for file in self.manifest.files if file.path == path)
         return path, read_file(self.store, entry)
+
+    def to_do(self) -> Work:
+        """What a job is to do that goes through all documents once."""
+        manifest = self.manifest
+        documents, size = manifest.totals["documents"], sum(shard.bin.size for shard in manifest.shards)
+        steps = [Step("documents", documents)]
+        return Work("export", steps=steps, bytes=size, documents="work documents")
 
     def plain(self) -> dict[str, Any]:
         """What an export's manifest says of it: nothing of where it is."""
@@ -133,10 +141,10 @@ class Place:
         )
 
     def run_job(
-        self, fingerprint: str, report: str, label: str, build: Build, number: int, files: int
+        self, fingerprint: str, report: str, label: str, build: Build, number: int, work: Work
     ) -> dict[str, Any]:
         """The report of a job, run unless it is there. number: of the job in this export, for its name on Dataflow."""
-        return self.jobs(fingerprint).run("export", report, label, build, number, files)
+        return self.jobs(fingerprint).run("export", report, label, build, number, work)
 
     def manifest(self) -> dict[str, Any] | None:
         """The finished manifest, None if there is none. Raises FormatError for a damaged one."""

@@ -22,7 +22,7 @@ from refinery.pipelines.export.options import COMPRESSIONS, ExportOptions, chose
 from refinery.pipelines.export.rows import CorpusFacts, TextOf, parse_entry, plain_entry, read_rows, row_schema
 from refinery.pipelines.export.write_files import write_jsonl, write_parquet, write_webdataset
 from refinery.pipelines.export.write_mds import write_mds
-from refinery.transforms.core.counters import LIVE
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 
@@ -96,7 +96,7 @@ class _Counted:
                 counts[0] += 1
                 counts[1] += tokens
                 counts[2] += size
-            LIVE["kept-documents", "read"] += len(batch)
+            work_done("documents", len(batch))
             yield batch.select(self.fields)
 
     def plain(self) -> dict[str, dict[str, int]]:

@@ -80,7 +80,7 @@ class TextExport:
             pipeline | transform(tasks)
             pipeline | WriteReport(place.work, REPORT, {"fingerprint": job.fingerprint})
 
-        return place.run_job(job.fingerprint, REPORT, "export", build, 0, len(shards))
+        return place.run_job(job.fingerprint, REPORT, "export", build, 0, self.corpus.to_do())
 
     def _publish(self, job: TextJob, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         manifest = self.corpus.manifest

@@ -250,7 +250,7 @@ class TokenExport:
             pipeline | EachRegion(write_task_list(place.work, "lists", task_lines(tasks)), work, job)
             pipeline | WriteReport(place.work, report, {"fingerprint": job.fingerprint})
 
-        found = place.run_job(job.fingerprint, report, f"export, {step}", build, number, len(tasks))
+        found = place.run_job(job.fingerprint, report, f"export, {step}", build, number, self.corpus.to_do())
         if len(found["shards"]) != len(tasks):
             raise RefineError(f"{step}: {len(found['shards'])} regions reported, {len(tasks)} expected")
         return list(found["shards"])

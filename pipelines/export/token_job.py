@@ -30,7 +30,7 @@ from refinery.pipelines.export.regions import PROVENANCE, Region, count_sources,
 from refinery.pipelines.export.rows import parse_entry
 from refinery.pipelines.export.text_job import describe, finish, finished
 from refinery.pipelines.export.torch_file import write_torch_file
-from refinery.transforms.core.counters import LIVE
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 
@@ -66,7 +66,7 @@ def count_region(line: bytes, job: TokenJob) -> bytes:
     """A record with the counts of a region. line: a task, with its split."""
     task = orjson.loads(line)
     region = read_region(task, job)
-    LIVE["kept-documents", "read"] += len(region.documents)
+    work_done("documents", len(region.documents))
     return side_output_record(
         "shard",
         split=task["split"],
@@ -146,7 +146,7 @@ def write_region(line: bytes, job: TokenJob) -> bytes:
     if record is None:
         row = _Row(task["regions"], job, task["start"])
         region = row.region(0)
-        LIVE["kept-documents", "read"] += len(region.documents)
+        work_done("documents", len(region.documents))
         if region.tokens != task["tokens"]:
             raise CorruptShard(f"region {own['region']}: {region.tokens} tokens, {task['tokens']} were counted before")
         size = job.shard_tokens

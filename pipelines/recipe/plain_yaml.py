@@ -52,9 +52,11 @@ def load_yaml(text: str | bytes, what: str) -> Any:
         raise RecipeError(f"{what}: byte {error.start} is not UTF-8") from None
     except yaml.MarkedYAMLError as error:
         where = _position(error.problem_mark) if error.problem_mark else ""
-        raise RecipeError(f"{what}{where}: {' '.join((error.problem or 'not YAML').split())}") from None
+        raise RecipeError(
+            f"{what}{where}: {' '.join((error.problem or 'not YAML').split())}; correct it there"
+        ) from None
     except yaml.YAMLError as error:
-        raise RecipeError(f"{what}: {' '.join(str(error).split())}") from None
+        raise RecipeError(f"{what}: {' '.join(str(error).split())}; correct it there") from None
 
 
 def _position(mark: Any) -> str:

@@ -1,7 +1,7 @@
 """docs/commands.md from the command line itself: `python -m refinery.pipelines.reference.commands_page` writes it anew.
 
-The page says where: `<!-- exit codes -->`, then a table, then `<!-- end -->`; `<!-- commands -->`, then every command
-with its examples and arguments. A test holds the page equal to what this module makes of it.
+The page says where: `<!-- exit codes -->` or `<!-- events -->`, then a table, then `<!-- end -->`; `<!-- commands -->`,
+then every command with its examples and arguments. A test holds the page equal to what this module makes of it.
 """
 
 import argparse
@@ -11,11 +11,12 @@ from pathlib import Path
 
 from refinery.pipelines.commands.command_line import build_parser
 from refinery.pipelines.commands.pages import table
+from refinery.pipelines.progress.events import COMMON, OF_JOBS
 from refinery.pipelines.shell.exit_codes import ANSWERS, MEANINGS
 from refinery.pipelines.shell.help_text import PROGRAM, all_commands, example_lines
 
 PAGE = Path("docs/commands.md")
-BLOCK = re.compile(r"(<!-- (exit codes|commands) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- (exit codes|events|commands) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
 def exit_codes() -> str:
@@ -27,6 +28,12 @@ def exit_codes() -> str:
         for code, meaning in codes.items()
     )
     return f"{general}\n{table(('command', 'exit code', 'meaning'), special)}"
+
+
+def events() -> str:
+    """The keys of events."""
+    keys = {**COMMON, **OF_JOBS}
+    return table(("key", "type", "meaning"), ((f"`{key}`", kind, meaning) for key, (kind, meaning) in keys.items()))
 
 
 def commands() -> str:
@@ -77,7 +84,7 @@ def shown(text: str, capital: bool = False) -> str:
 
 def render(text: str) -> str:
     """The page with what is generated made anew."""
-    makers = {"exit codes": exit_codes, "commands": commands}
+    makers = {"exit codes": exit_codes, "events": events, "commands": commands}
     return BLOCK.sub(lambda found: f"{found[1]}\n{makers[found[2]]()}\n{found[4]}", text)
 
 

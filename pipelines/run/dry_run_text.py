@@ -6,12 +6,12 @@ from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.at_work import others_at_work
-from refinery.pipelines.run.funnel import human_bytes
 from refinery.pipelines.run.phases import read_phase, read_waves
 from refinery.pipelines.run.reuse import describe_waves, reusable_phases, reusable_waves, task_key
-from refinery.pipelines.run.waves import cut_waves, task_bytes, unread_tasks, wave_limits
+from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.read.sources import ReadTask
 
@@ -87,5 +87,5 @@ def _clean_lines(run: DryRun) -> Iterator[str]:
         taken = {task_key(task) for wave in waves for task in wave.tasks}
         left = [task for task in left if task_key(task) not in taken]
     todo = cut_waves(left, *wave_limits(run.recipe.run, run.remote))
-    size = human_bytes(sum(map(task_bytes, left)))
+    size = human_bytes(sum(task.share_bytes for task in left))
     yield f"clean: {len(todo):,} wave{'s' * (len(todo) != 1)} to run, {size} to read"

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from refinery.pipelines.progress.words import human_bytes
 from refinery.transforms.core.histogram import lower_edge, quantile
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)  # of the quantiles that the table shows
@@ -106,15 +107,6 @@ def check_budget(counters: Iterable[CounterEntry], max_ratio: float, grace: int)
                 f"allowed are {max_ratio:.2%} (failures.max_ratio), and always {grace} (failures.grace)"
             )
     return problems
-
-
-def human_bytes(size: float) -> str:
-    """1536 -> "1.5 kB" (decimal units)."""
-    for unit in ("B", "kB", "MB", "GB", "TB"):
-        if size < 1000 or unit == "TB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return ""
 
 
 def funnel_table(funnel: Sequence[Mapping[str, Any]], seconds: Mapping[str, float], tokens: int) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from refinery.loader.format.manifest import unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.dataflow.job_records import JobSpec, read_jobs
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.funnel import check_budget
@@ -30,9 +31,10 @@ class PhaseJobs:
         self.store = open_store(self.work)
 
     def run(
-        self, phase: str, name: str, label: str, build: Build, wave: int | None = None, files: int = 0
+        self, phase: str, name: str, label: str, build: Build, wave: int | None = None, work: Work | None = None
     ) -> dict[str, Any]:
         """The report `name` of a job: as it is there, else after the job has run. The job itself writes it, at its end.
+        work: what it is to do, for the display.
 
         Raises RefineError for a job that ended well and left no report, and whatever the job raises.
         """
@@ -42,7 +44,7 @@ class PhaseJobs:
             for job in [] if self.runner.remote else read_jobs(self.store, spec.key):
                 if not job.state:
                     self.say(f"job {job.id} was launched for this on Dataflow and may still run: {job.link}")
-            self.runner.run(label, build, files, spec)
+            self.runner.run(label, build, work, spec)
             if self.store.size(name) is None:
                 raise RefineError(
                     f"{label}: the job says that it is done, but {self.store.url(name)}, which it writes last, is "

@@ -18,6 +18,7 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
@@ -221,8 +222,9 @@ class Refinement:
             waves = cut_waves(todo, *limits)
             number = max((report["number"] for report in reports), default=-1) + 1
             name = f"clean/wave-{number:05d}.json"
-            label = f"1/3 clean, wave {number + 1} of {number + len(waves)}"
-            report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, len(waves[0]))
+            work = clean_work(self.recipe, self.tasks, waves, number, reports)
+            label = f"{work.title}, wave {work.wave} of {work.waves}"
+            report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, work)
             reports.append({**report, "number": number})
             self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.
@@ -247,12 +249,14 @@ class Refinement:
         documents = sum(rows for _, rows in (*parts, *referenced))
         partitions = 1 << max(0, (documents // DOCUMENTS_PER_PARTITION).bit_length())
         name = "dedup/report.json"
+        work = dedup_work(recipe)
 
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, reference_corpora)
             graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, self.jobs.facts("dedup"))
+            work.steps.append(dedup_step(pipeline, lists))
 
-        report = self.jobs.run("dedup", name, "2/3 dedup", build)
+        report = self.jobs.run("dedup", name, work.title, build, work=work)
         for found in report["components"]:
             rounds = f", {found['rounds']} rounds of stars" if found["method"] == "stars" else ""
             self.say(
@@ -298,13 +302,14 @@ class Refinement:
             packed=packed_rows(self.recipe, self.tokenizer),
         )
         name = "shards/report.json"
+        work = shards_work(self.recipe, clean.parts("documents"), counts)
 
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
             facts = self.jobs.facts("shards")
             graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts)
 
-        return self.jobs.run("shards", name, "3/3 shards", build)
+        return self.jobs.run("shards", name, work.title, build, work=work)
 
     # --- the end ------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,13 @@ from typing import Any
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import phase_differences
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.funnel import human_bytes
 from refinery.pipelines.run.phases import part_root, read_phase, read_waves, reuse_phase
 from refinery.pipelines.run.prefix import location, work_places
-from refinery.pipelines.run.waves import task_bytes, unread_tasks
+from refinery.pipelines.run.waves import unread_tasks
 from refinery.transforms.core.task_list import TaskList, read_task_list, write_task_list
 from refinery.transforms.read.sources import ReadTask
 
@@ -69,7 +69,7 @@ def describe_waves(reuse: str, waves: Sequence["Wave"], left: Sequence[ReadTask]
 
 def _amount(tasks: Sequence[ReadTask]) -> str:
     files = len({(task.source, task.path) for task in tasks})
-    return f"{files:,} file{'s' * (files != 1)}, {human_bytes(sum(map(task_bytes, tasks)))}"
+    return f"{files:,} file{'s' * (files != 1)}, {human_bytes(sum(task.share_bytes for task in tasks))}"
 
 
 # --- phases -----------------------------------------------------------------------------------------------------------

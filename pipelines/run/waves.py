@@ -19,17 +19,12 @@ def wave_limits(params: RunParams, remote: bool) -> tuple[int, int]:
     return REMOTE_WAVE if remote and limits == (DEFAULT.wave_bytes, DEFAULT.wave_files) else limits
 
 
-def task_bytes(task: ReadTask) -> int:
-    """Bytes of a task's share of its file."""
-    return task.size // max(1, task.parts)
-
-
 def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:
     """Cut the tasks, in order, into waves of at most that many bytes and files (a larger file is a wave of its own)."""
     waves: list[list[ReadTask]] = []
     held = 0
     for task in tasks:
-        size = task_bytes(task)
+        size = task.share_bytes
         if not waves or held + size > wave_bytes or len(waves[-1]) >= wave_files:
             waves.append([])
             held = 0

@@ -14,9 +14,11 @@ from apache_beam.runners.runner import create_runner
 from refinery.pipelines.dataflow.job_records import JobRecord, JobSpec
 from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, PollingPolicy, Watch, no_show
 from refinery.pipelines.dataflow.worker_package import build_package
+from refinery.pipelines.progress.output import current
+from refinery.pipelines.progress.work import Work
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
-from refinery.pipelines.runners.progress import Progress, live_totals
+from refinery.transforms.core.live import live_totals
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
 # is requested by its own name.
@@ -125,16 +127,17 @@ class Runner:
             else:
                 yield self
 
-    def run(self, label: str, build: Build, files: int = 0, spec: JobSpec | None = None) -> None:
-        """Build a pipeline, run it to its end with a progress line; raises what the job raises.
+    def run(self, label: str, build: Build, work: Work | None = None, spec: JobSpec | None = None) -> None:
+        """Build a pipeline, run it to its end, and show how far it is; raises what the job raises.
 
-        spec: identifies the job on Dataflow; one that already runs there is waited for instead.
+        work: what it is to do; `build` may complete it. spec: identifies the job on Dataflow; one that already runs
+        there is waited for instead.
         """
         if self.remote and spec is not None:
-            self._run_dataflow(label, build, spec)
+            self._run_dataflow(label, build, work, spec)
             return
         totals = self.pool.totals if self.pool else live_totals
-        with contextlib.nullcontext() if self.quiet else Progress(label, totals, files):
+        with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":
                 pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
                 build(pipeline)
@@ -144,13 +147,17 @@ class Runner:
                 if state != "DONE":
                     raise JobFailed(f"the job on {self.name} ended as {state}")
 
+    def _pids(self) -> list[int]:
+        """This process and those of the pool."""
+        return [os.getpid(), *(self.pool.pids if self.pool else ())]
+
     def _start(self, build: Build, flags: Sequence[str]) -> beam.runners.runner.PipelineResult:
         name = BEAM_NAMES.get(self.name, self.name)
         pipeline = beam.Pipeline(options=PipelineOptions([f"--runner={name}", *flags], save_main_session=False))
         build(pipeline)
         return pipeline.run()
 
-    def _run_dataflow(self, label: str, build: Build, spec: JobSpec) -> None:
+    def _run_dataflow(self, label: str, build: Build, work: Work | None, spec: JobSpec) -> None:
         from refinery.pipelines.dataflow.service import DataflowService, translated
         from refinery.pipelines.runners.same_code import CheckWorkers, own_state
 
@@ -169,7 +176,7 @@ class Runner:
         def show(elapsed: float) -> Iterator[Watch]:
             watch = Watch()
             state, totals = lambda: watch.state, lambda: watch.totals
-            with Progress(label, totals, every=REMOTE_LINE_SECONDS, elapsed=elapsed, state=state):
+            with current().watch(label, totals, work, list, REMOTE_LINE_SECONDS, elapsed, state):
                 yield watch
 
         connect = functools.cache(lambda project, region: DataflowService(options, project, region))

@@ -13,13 +13,14 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
-from refinery.transforms.core.counters import LIVE
+from refinery.transforms.core.live import LIVE, live_totals
 
 REPORT_SECONDS = 0.1
 STATE_CACHE_BYTES = 100 << 20
@@ -44,10 +45,10 @@ def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
 
 def report(out: Any) -> None:
     """Send running totals until the launcher is gone."""
-    last: dict[str, int] = {}
+    last: Counter[str] = Counter()
     while True:
         time.sleep(REPORT_SECONDS)
-        totals = {f"{stage} {outcome}": n for (stage, outcome), n in LIVE.copy().items()}
+        totals = live_totals()
         if totals != last:
             last = totals
             try:

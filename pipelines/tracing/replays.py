@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from refinery.pipelines.run.funnel import human_bytes
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.tracing.answers import (
     Answer,
     Dead,

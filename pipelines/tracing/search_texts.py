@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import RUN, Manifest, ShardEntry, read_manifest, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.run.funnel import human_bytes
+from refinery.pipelines.progress.words import human_bytes
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens
 from refinery.pipelines.tracing.lookup import damage_named

@@ -16,6 +16,7 @@ import apache_beam as beam
 from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.format.manifest import unseal
+from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.recipe.graphs import clean_documents
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
@@ -154,7 +155,9 @@ def sample_texts(
             )
             pipeline | WriteReport(scratch, "report.json", {})
 
-        runner.run("sample", build, files=len(tasks))
+        size = sum(task.share_bytes for task in tasks)
+        work = Work("sample", steps=[Step("bytes", size)], bytes=size, files=len(tasks))
+        runner.run("sample", build, work)
         report = unseal((Path(scratch) / "report.json").read_bytes(), "report.json")
         problems = check_budget(report["counters"], recipe.failures.max_ratio, recipe.failures.grace)
         if problems:
@@ -221,5 +224,5 @@ def read_texts(name: str, globs: Sequence[str]) -> list[str]:
                 if not isinstance(doc, Drop):
                     texts.append(doc.text)
     if not texts:
-        raise RecipeError(f"{name}: no text found in {', '.join(globs)}")
+        raise RecipeError(f"{name}: no text found in {', '.join(globs)}; give files with texts (docs/sources.md)")
     return texts

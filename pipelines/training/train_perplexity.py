@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from refinery.pipelines.progress.output import current
 from refinery.pipelines.training.kneser_ney import learn
 from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import document_id, hash64, text_bytes
@@ -75,7 +76,7 @@ def train_perplexity(
     deciles = {f"{step * 10}%": model.percentiles[step * 10] for step in range(11)}
     report = {**facts, "size_bytes": len(data), "deciles": deciles}
     write_new(f"{output}.json", orjson.dumps(report, option=orjson.OPT_INDENT_2) + b"\n", overwrite)
-    print(
+    current().result(
         f"{output}: {len(data):,} bytes, learned from {len(learned):,} texts; perplexity of {len(found):,} of "
         f"{facts['measured_on']} by deciles: {', '.join(f'{value:,.0f}' for value in deciles.values())}"
     )

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from refinery.pipelines.progress.output import current
 from refinery.pipelines.training.fasttext_training import (
     FastTextParams,
     Line,
@@ -104,7 +105,7 @@ def train_classifier(
     write_new(output, data, overwrite)
     write_new(f"{output}.json", as_json(metrics, about), overwrite)
     write_new(f"{output}.md", model_card(title, metrics, about, use).encode(), overwrite)
-    print(f"{output}: {len(data):,} bytes, {metrics}")
+    current().result(f"{output}: {len(data):,} bytes, {metrics}")
     return metrics
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from refinery.pipelines.progress.output import current
 from refinery.pipelines.training.fasttext_training import FastTextParams, train_fasttext
 from refinery.pipelines.training.new_file import check_new, write_new
 from refinery.transforms.core.document import hash64
@@ -92,7 +93,7 @@ def train_toxicity(
         path.write_bytes(data)
         metrics = measure_classifier(open_model(path), test, len(train))
     write_new(output, data, overwrite)
-    print(f"{output}: {metrics}")
+    current().result(f"{output}: {metrics}")
     return metrics
 
 

@@ -54,7 +54,7 @@ def make_small_inputs(folder: Path) -> Path:
 
 def command(inputs: Path, output: object, *more: object) -> list[object]:
     """`refine` of recipe.yaml, inside the process."""
-    return ["refine", inputs / "recipe.yaml", "--workers", 0, "--quiet", "--output", output, *more]
+    return ["refine", inputs / "recipe.yaml", "--workers", 0, "--output", output, *more]
 
 
 def digests(files: Mapping[str, bytes], leave_out: tuple[str, ...] = ("work",)) -> dict[str, str]:

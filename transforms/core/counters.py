@@ -1,13 +1,41 @@
 """How many documents entered a stage, and how each left it."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 
+from apache_beam.metrics import Metrics
+
 from refinery.transforms.core.histogram import bin_of
+from refinery.transforms.core.live import LIVE, WORK
 from refinery.transforms.core.side_outputs import side_output_record
 
-# Running totals of this process, (stage, outcome) -> documents: for the progress display only, never for the manifest.
-LIVE: Counter[tuple[str, str]] = Counter()
+
+def work_done(unit: str, amount: int) -> None:
+    """Count work that is done, for the progress display of every runner."""
+    LIVE[WORK, unit] += amount
+    Metrics.counter(WORK, unit).inc(amount)
+
+
+class LiveBytes:
+    """The share of a file that a task reads, counted while it reads: never more than `total`, all of it in the end.
+
+    Readers go back in a damaged file, and leave out columns of others. Other machines are told of whole files alone:
+    there are many of them, and a metric for each block would cost more than reading it.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = self.left = total
+
+    def add(self, size: int) -> None:
+        """So many bytes were read."""
+        if size > self.left:
+            size = self.left
+        self.left -= size
+        LIVE[WORK, "bytes"] += size
+
+    def end(self) -> None:
+        """The task is done."""
+        self.add(self.left)
+        Metrics.counter(WORK, "bytes").inc(self.total)
 
 
 class Counters:

@@ -18,7 +18,7 @@ from apache_beam.metrics import Metrics
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document, so that no runner pickles one
 from refinery.transforms.address.redact import redact_address
-from refinery.transforms.core.counters import LIVE, Counters
+from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import (
     Document,
     Drop,
@@ -29,6 +29,7 @@ from refinery.transforms.core.document import (
     hash64,
     text_bytes,
 )
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
@@ -201,6 +202,7 @@ class _JudgeDocument(_Routing):
         self.counters.add(doc.source, "kept", "", kept, len(results))
         if len(results) > 1:
             self.counters.add(doc.source, "created", "", 0, len(results) - 1)
+            LIVE[self.stage, "created"] += len(results) - 1
         LIVE[self.stage, "kept"] += len(results)
         return results
 
@@ -240,7 +242,7 @@ class _ReadFile(_Routing):
                 record = Damaged(type(error).__name__, f"{task.path}@?")
             self.counters.seconds += time.perf_counter() - start
             if record is None:
-                LIVE["files", "done"] += 1
+                work_done("files", 1)
                 return
             if isinstance(record, RawDocument):
                 size = content_size(record)

@@ -231,11 +231,11 @@ class RemoveUrls(beam.PTransform):
     def expand(self, headers: beam.PCollection) -> beam.PCollection:
         stage = STAGES[URL_DUP]
         read = partial(capture_batches, prefer=self.params.prefer, parts=self.parts, partitions=self.partitions)
-        captures = headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "captures", read)
+        captures = headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "captures", read, by_part=True)
         grouped = captures | "by address" >> beam.GroupByKey()  # (range, captures)
         chosen = grouped | MapRecordBatches(stage, "choose", choose_captures)
         placed = (headers, chosen) | "to remove" >> Together()  # (part, header and chosen captures)
-        return placed | MapRecordBatches(stage, "remove", capture_removals)
+        return placed | MapRecordBatches(stage, "remove", capture_removals, by_part=True)
 
 
 @dataclass
@@ -254,7 +254,7 @@ class RemoveExact(beam.PTransform):
         read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
         found = [
-            headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read)
+            headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read, by_part=True)
         ]  # (range, identities)
         if self.lists.listings is not None:
             lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
@@ -294,17 +294,21 @@ class RemoveNear(beam.PTransform):
         headers = decided[0]
 
         hashes = (
-            decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes)
+            decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes, by_part=True)
         )  # ((band, range), hashes)
         shared = (
             hashes | "by hash" >> beam.GroupByKey() | MapRecordBatches(stage, "buckets", find_buckets)
         )  # (part, shared)
         wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
-        bands = wanted | MapRecordBatches(stage, "bands", make_bands)  # ((band, range), candidates with sketches)
+        bands = wanted | MapRecordBatches(
+            stage, "bands", make_bands, by_part=True
+        )  # ((band, range), candidates with sketches)
         links = bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links)  # (0, links)
         labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
-        members = placed | MapRecordBatches(stage, "members", make_members)  # (range of components, members and copies)
+        members = placed | MapRecordBatches(
+            stage, "members", make_members, by_part=True
+        )  # (range of components, members and copies)
         grouped = members | "by component" >> beam.GroupByKey()
         if near.verify == "exact":
             exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature)

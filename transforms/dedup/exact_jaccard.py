@@ -353,7 +353,7 @@ class VerifyExactly(beam.PTransform):
             self.stage, "propose", propose
         )  # (part, reference removals and proposals)
         wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets)  # (key, sets and copies)
+        sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets, by_part=True)  # (key, sets and copies)
         settled = sets | "by chunk" >> beam.GroupByKey() | MapRecordBatches(self.stage, "settle", settle)
         reference = proposed | "reference" >> beam.Filter(is_removal)
         return (reference, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)

@@ -210,7 +210,7 @@ class CountLines(beam.PTransform):
         find = partial(cut_batches, params=self.params, sources=self.sources)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
-        counted = placed | MapRecordBatches(STAGE, "lines", read)  # (range of hashes, distinct lines)
+        counted = placed | MapRecordBatches(STAGE, "lines", read, by_part=True)  # (range of hashes, distinct lines)
         hot = counted | "by hash" >> beam.GroupByKey() | MapRecordBatches(STAGE, "count", judge)  # (part, hot hashes)
         wanted = (*decided, hot) | "to cut" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        return wanted | MapRecordBatches(STAGE, "cuts", find)  # (part, cuts)
+        return wanted | MapRecordBatches(STAGE, "cuts", find, by_part=True)  # (part, cuts)

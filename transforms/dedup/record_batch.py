@@ -16,9 +16,11 @@ from typing import Any
 import apache_beam as beam
 import numpy as np
 import orjson
+from apache_beam.pipeline import PipelineVisitor
 from numpy.typing import DTypeLike, NDArray
 
 from refinery.loader.format import removals
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.side_outputs import (
     MAIN,
@@ -193,10 +195,13 @@ def add_up(copies: Rows) -> Rows:
 
 
 class _RunBatches(beam.DoFn):
-    def __init__(self, stage: str, function: Callable[[int, Any], Iterator[KeyedBatch | bytes]], stream: bool) -> None:
+    def __init__(
+        self, stage: str, function: Callable[[int, Any], Iterator[KeyedBatch | bytes]], stream: bool, by_part: bool
+    ) -> None:
         self.stage = stage
         self.function = function
         self.stream = stream
+        self.by_part = by_part
 
     def start_bundle(self) -> None:
         self.seconds = 0.0
@@ -204,11 +209,15 @@ class _RunBatches(beam.DoFn):
     def process(self, element: tuple[int, Any]) -> Iterator[Any]:
         key, values = element
         start = time.perf_counter()
-        for output in self.function(key, values if self.stream else list(values)):
+        if not self.stream:
+            values = list(values)
+        for output in self.function(key, values):
             self.seconds += time.perf_counter() - start
             yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, output) if isinstance(output, bytes) else output
             start = time.perf_counter()
         self.seconds += time.perf_counter() - start
+        if self.by_part:
+            work_done("rows", read_header(values)[1])
 
     def finish_bundle(self) -> Iterator[Any]:
         if self.seconds:  # DirectRunner has empty bundles after the last one, whose outputs come too late for it
@@ -221,18 +230,39 @@ class MapRecordBatches(beam.PTransform):
 
     What it yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list: the iterable
     of a group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
+    by_part: its keys are all parts, each with its header; their rows count as work done (`row_passes`).
     """
 
     stage: str
     step: str
     function: Callable[[int, Any], Iterator[KeyedBatch | bytes]]
     stream: bool = False
+    by_part: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.step)
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
-        run = beam.ParDo(_RunBatches(self.stage, self.function, self.stream)).with_output_types(tuple[int, bytes])
+        run = beam.ParDo(_RunBatches(self.stage, self.function, self.stream, self.by_part)).with_output_types(
+            tuple[int, bytes]
+        )
         outputs = with_side_output(grouped, "batches", run)
         add_side_output(grouped.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]
+
+
+class _CountSteps(PipelineVisitor):
+    def __init__(self) -> None:
+        self.steps = 0
+
+    def enter_composite_transform(self, transform_node: Any) -> None:
+        transform = transform_node.transform
+        self.steps += isinstance(transform, MapRecordBatches) and transform.by_part
+
+
+def row_passes(pipeline: beam.Pipeline) -> int:
+    """How often the steps of a pipeline go through the rows of all parts: what `work_done` will have counted of "rows"
+    for each row."""
+    visitor = _CountSteps()
+    pipeline.visit(visitor)
+    return visitor.steps

@@ -380,12 +380,14 @@ class FindSubstrings(beam.PTransform):
         find = partial(span_batches, params=self.params)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
-        counted = placed | MapRecordBatches(STAGE, "anchors", read)  # (range of anchors, distinct anchors)
+        counted = placed | MapRecordBatches(
+            STAGE, "anchors", read, by_part=True
+        )  # (range of anchors, distinct anchors)
         grouped = counted | "by anchor" >> beam.GroupByKey()
         repeated = grouped | MapRecordBatches(STAGE, "repeated", repeated_batches)  # (part, repeated anchors)
         wanted = (*decided, repeated) | "to compare" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        windows = wanted | MapRecordBatches(STAGE, "windows", make_windows)  # (range of anchors, windows)
+        windows = wanted | MapRecordBatches(STAGE, "windows", make_windows, by_part=True)  # (range of anchors, windows)
         met = windows | "by window" >> beam.GroupByKey()
         repeats = met | MapRecordBatches(STAGE, "repeats", repeat_batches)  # (part, repeats)
         found = (*decided, repeated, repeats) | "to cut" >> beam.Flatten() | "of part" >> beam.GroupByKey()
-        return found | MapRecordBatches(STAGE, "spans", find)  # (part, spans)
+        return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)

@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
-from refinery.transforms.core.counters import LIVE, Counters
+from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.report import write_part
 from refinery.transforms.core.side_outputs import (
     MAIN,
@@ -220,11 +221,12 @@ class _AssembleVerdicts(beam.DoFn):
         if self.parts.is_reference(part):  # reference corpora get no verdicts
             return
         held = list(batches)
-        url, _ = read_header(held)
+        url, rows = read_header(held)
         batch, facts = part_verdicts(held, self.sources, self.scopes)
         yield part, serialize_verdicts(batch, part_name(url))
         for record in counter_records(facts, self.stages, self.sources):
             yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, record)
+        work_done("rows", rows)
 
 
 @dataclass

@@ -59,6 +59,11 @@ class ReadTask:
     keep_truncated: bool = False
     changed: int = 0
 
+    @property
+    def share_bytes(self) -> int:
+        """Bytes of its share of the file."""
+        return self.size // max(1, self.parts)
+
     def to_json(self) -> bytes:
         return orjson.dumps(asdict(self), option=orjson.OPT_SORT_KEYS)
 

@@ -11,6 +11,7 @@ from functools import partial
 
 import apache_beam as beam
 
+from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
@@ -76,7 +77,10 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
                 raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
             if task.changed and changed != task.changed:
                 raise input_changed(task, "written to since the run was planned")
+            share = LiveBytes(task.share_bytes)
+            source.file.told = share.add
             yield from READERS[task.format](task, source, limits)
+            share.end()
             if changed_at(task.path) != changed:
                 raise input_changed(task, "written to while it was read")
     except FileNotFoundError as error:

@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.core.counters import LIVE
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import COPIES, Document
+from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
@@ -53,6 +54,7 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
         if pair.verdicts:
             removed, copies, sources, places, lines, edges, spans = read_verdicts(pair, sum(groups))
         for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
+            before = row
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
             for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
                 row += 1
@@ -68,6 +70,7 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
                     meta[CUT_SUBSTRINGS] = span_list(zip(cuts[::2], cuts[1::2], strict=True))
                 LIVE["kept-documents", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
+            work_done("rows", row - before)
         if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
             raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
 

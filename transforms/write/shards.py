@@ -21,6 +21,7 @@ from refinery.loader.format.packed import PackedFormat
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.memory import with_memory
@@ -109,6 +110,7 @@ def write_shard(
             documents = documents_of(table, local["bin"], dtype, lengths, packed)
             orders = table["order"].to_numpy()
             rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
+    work_done("shards", 1)
     return side_output_record(
         "shard",
         split=split,

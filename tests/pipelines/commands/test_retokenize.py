@@ -21,7 +21,7 @@ def other_tokenizer(folder: Path) -> Path:
 
 
 def again(first: Path, output: Path, tokenizer: Path, *more: object, check: bool = True) -> str:
-    words = ["retokenize", first, "--tokenizer", tokenizer, "--output", output, "--workers", 0, "--quiet", *more]
+    words = ["retokenize", first, "--tokenizer", tokenizer, "--output", output, "--workers", 0, *more]
     done = run(*words, check=check)
     return done.stdout + done.stderr
 

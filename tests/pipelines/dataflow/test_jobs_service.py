@@ -149,8 +149,9 @@ def test_totals_take_the_users_counters_alone(server: FakeDataflow, spec: JobSpe
     job = server.add("x", "RUNNING")
     foreign = [{"name": {"origin": "dataflow/v1b3", "name": "kept", "context": {}}, "scalar": 9}]
     wrong = [{"name": {"origin": "user", "name": "kept", "context": {"namespace": "a"}}, "scalar": "text"}]
-    job.metrics = [counter("a", "kept", 5), counter("a", "kept", 4), counter("b", "other", 1), *foreign, *wrong]
-    assert Launcher(server, spec).connect().totals(job.id) == {"a kept": 9}
+    ours = [counter("a", "kept", 5), counter("a", "kept", 4), counter("work", "bytes", 7)]
+    job.metrics = [*ours, counter("b", "other", 1), *foreign, *wrong]
+    assert Launcher(server, spec).connect().totals(job.id) == {"a kept": 9, "work bytes": 7}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 
 from refinery.loader.format.manifest import check_funnel
-from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table, human_bytes
+from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.run.funnel import build_funnel, check_budget, funnel_table
 
 
 def counter(

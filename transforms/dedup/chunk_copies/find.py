@@ -173,12 +173,16 @@ class FindChunkCopies(beam.PTransform):
         find = partial(span_batches, params=self.params)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
-        counted = placed | MapRecordBatches(STAGE, "constructs", read)  # (range of hashes, distinct constructs)
+        counted = placed | MapRecordBatches(
+            STAGE, "constructs", read, by_part=True
+        )  # (range of hashes, distinct constructs)
         grouped = counted | "by hash" >> beam.GroupByKey()
         repeated = grouped | MapRecordBatches(STAGE, "repeated", repeated_batches)  # (part, repeated hashes)
         wanted = (*decided, repeated) | "to compare" >> beam.Flatten() | "by part" >> beam.GroupByKey()
-        holders = wanted | MapRecordBatches(STAGE, "holders", hold)  # (range of hashes, best of each part)
+        holders = wanted | MapRecordBatches(
+            STAGE, "holders", hold, by_part=True
+        )  # (range of hashes, best of each part)
         met = holders | "by construct" >> beam.GroupByKey()
         winners = met | MapRecordBatches(STAGE, "winners", winner_batches)  # (part, where each stays)
         found = (*decided, winners) | "to cut" >> beam.Flatten() | "of part" >> beam.GroupByKey()
-        return found | MapRecordBatches(STAGE, "spans", find)  # (part, spans)
+        return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)

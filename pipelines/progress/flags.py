@@ -1,0 +1,11 @@
+"""The arguments by which a user chooses how a command tells what it does."""
+
+import argparse
+
+
+def add_output_arguments(parser: argparse.ArgumentParser) -> None:
+    """For every command that may take long."""
+    parser.add_argument("--quiet", action="store_true", help="errors, warnings and the result alone")
+    parser.add_argument(
+        "--log-json", action="store_true", help="JSON events on standard error, one a line, in place of text"
+    )
