@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from refinery.transforms.core.safe_text import safe
+
 if TYPE_CHECKING:
     from refinery.pipelines.tracing.answers import Query
 
@@ -103,7 +105,7 @@ def trace_command(args: argparse.Namespace, say: Callable[[str], None]) -> bool:
 
 def progress(line: str) -> None:
     """How far a search is: for the person who waits, not for who reads the answer."""
-    print(line, file=sys.stderr, flush=True)
+    print(safe(line), file=sys.stderr, flush=True)
 
 
 def parse_size(flag: str, text: str) -> float:
