@@ -146,7 +146,7 @@ def _replay(answer: Rejected | Dead | Passed, replay: Replayed) -> Iterator[str]
     yield from (f"  {line}" for line in _replayed(replay))
     recorded = (answer.stage, answer.reason) if isinstance(answer, Rejected) and answer.reason != OVER_TARGET else None
     if recorded and (last.stage, last.reason.partition(":")[0]) != recorded:
-        yield "  which is not what the run recorded: something that decides it is another one now"
+        yield "  the run recorded otherwise: what decides it has changed, or text was cut that other documents have"
 
 
 def _replayed(replay: Replayed) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The pager: only for a terminal, the user's own, and no loss where there is none."""
 
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +12,16 @@ from refinery.pipelines.looking.pager import page
 LINES = ["one", "two \u2028", "three"]
 
 
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+class Stdout(io.StringIO):
+    """Standard output that is a terminal, or is not."""
+
+    def __init__(self, is_terminal: bool = True) -> None:
+        super().__init__()
+        self.isatty = lambda: is_terminal  # type: ignore[method-assign]
 
 
-def test_a_terminal_has_the_users_pager(
-    capfd: pytest.CaptureFixture[str], terminal: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_terminal_has_the_users_pager(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "stdout", Stdout())
     monkeypatch.setenv("PAGER", f"tee '{tmp_path / 'with space'}'")
     said: list[str] = []
     page(LINES, said.append)
@@ -26,23 +29,26 @@ def test_a_terminal_has_the_users_pager(
 
 
 @pytest.mark.parametrize("pager", ["no-such-program-anywhere", "", "cat", "/"])
-def test_without_a_pager_lines_are_printed(terminal: None, monkeypatch: pytest.MonkeyPatch, pager: str) -> None:
+def test_without_a_pager_lines_are_printed(monkeypatch: pytest.MonkeyPatch, pager: str) -> None:
+    monkeypatch.setattr(sys, "stdout", Stdout())
     monkeypatch.setenv("PAGER", pager)
     said: list[str] = []
     page(LINES, said.append)
     assert said == LINES
 
 
-def test_no_pager_where_nobody_sits_or_none_is_wanted(monkeypatch: pytest.MonkeyPatch, terminal: None) -> None:
+def test_no_pager_where_nobody_sits_or_none_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Stdout())
     monkeypatch.setenv("PAGER", "false")
     said: list[str] = []
     page(LINES, said.append, wanted=False)
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    monkeypatch.setattr(sys, "stdout", Stdout(is_terminal=False))
     page(LINES, said.append)
     assert said == LINES * 2
 
 
-def test_who_leaves_the_pager_does_not_wait_for_the_rest(terminal: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leaves_the_pager_does_not_wait_for_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Stdout())
     made = 0
 
     def lines() -> Iterator[str]:

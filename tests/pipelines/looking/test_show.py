@@ -124,7 +124,7 @@ def test_mistakes(evil: Path, capsys: pytest.CaptureFixture[str], words: list[st
     assert message in said.err and all(line.isprintable() for line in (said.out + said.err).splitlines())
 
 
-def test_a_corpus_without_provenance(evil: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prefix_that_is_no_corpus(evil: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("show", "trace"):
         assert execute([command, str(tmp_path / "nothing"), "--token", "0:1"]) == 2
         assert "is not a corpus" in capsys.readouterr().err
