@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
+from refinery.loader.order.mixing import MixParams
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams, ReadCounters
 from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
-from refinery.loader.stream.mixing import MixParams
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.simulate import REGION_QUOTA, SimulateParams, main
 from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.packed import STRUCTURE
+from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.stream import TokenStream
 
 _log = logging.getLogger("refinery.loader")

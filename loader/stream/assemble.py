@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.stream import masks
-from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,
@@ -19,7 +20,6 @@ from refinery.loader.stream.fill_in_middle import (
     sample_keys,
 )
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.mixing import RepetitionLimit
 from refinery.loader.stream.samples import DocumentStarts, interleave
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
 from refinery.loader.stream.token_source import TokenSource

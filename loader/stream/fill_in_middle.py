@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from refinery.loader.stream.arrays import Array
-from refinery.loader.stream.order import mix
+from refinery.loader.order.arrays import Array
+from refinery.loader.order.order import mix
 
 Encode = Callable[[str], Sequence[int]]  # text to ids, without BOS and EOS
 Decode = Callable[[Sequence[int]], str]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from refinery.loader.native import masks as kernel
-from refinery.loader.stream.arrays import Array, Batch
+from refinery.loader.order.arrays import Array, Batch
 
 IGNORE = -100  # the default ignore_index of PyTorch's cross entropy
 PADDING = -1  # doc_ids of padding

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
-from refinery.loader.stream.arrays import I64
+from refinery.loader.order.arrays import I64
 from refinery.loader.stream.token_source import TokenSource
 
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB

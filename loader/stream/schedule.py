@@ -10,9 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.mixing import Mixture
-from refinery.loader.stream.order import Order, OrderParams, block_for
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.order import Order, OrderParams, block_for
 from refinery.loader.stream.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic

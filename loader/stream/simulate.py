@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import OrderParams, lag_correlation
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.order import OrderParams, lag_correlation
 from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule, rows_of_rank
 

@@ -5,7 +5,7 @@ from importlib import metadata
 from typing import Any
 
 from refinery import DISTRIBUTION
-from refinery.loader.stream.order import ORDER_VERSION
+from refinery.loader.order.order import ORDER_VERSION
 
 STATE_VERSION = 1
 

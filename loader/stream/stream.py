@@ -5,7 +5,7 @@
         loss = step(batch["input_ids"], batch["labels"])      # int64 [8, 4096] each
         state = stream.state_dict()                           # JSON-able, at most 1 KiB
 
-The order is computed, not stored (refinery.loader.stream.order, refinery.loader.stream.mixing): the state is a
+The order is computed, not stored (refinery.loader.order.order, refinery.loader.order.mixing): the state is a
 position, and a stream resumed with another number of ranks, workers or rows delivers exactly the tokens that come next.
 """
 
@@ -20,18 +20,18 @@ from typing import Any, NoReturn
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.arrays import Batch
+from refinery.loader.order.mixing import MixParams, MixStage, Mixture, mix_params
+from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters, Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.arrays import Batch
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.masks import MaskParams
-from refinery.loader.stream.mixing import MixParams, MixStage, Mixture, mix_params
-from refinery.loader.stream.order import ORDER_VERSION, OrderParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
 from refinery.loader.stream.schedule import Schedule, StepPlan
@@ -58,7 +58,7 @@ class TokenStream:
     with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.
 
     With `weights` (by domain, or MixStages, or MixParams) the domains are mixed as described in
-    refinery.loader.stream.mixing, each with its own epochs; `epochs` then limits how often each domain is delivered,
+    refinery.loader.order.mixing, each with its own epochs; `epochs` then limits how often each domain is delivered,
     and the stream ends before the first sample beyond that limit.
 
     rank, world_size: which rows of each step are delivered. worker, workers: deliver only every `workers`-th of this

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.stream.arrays import I64
+from refinery.loader.order.arrays import I64
 from refinery.loader.stream.samples import Domain
 
 MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB

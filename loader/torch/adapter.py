@@ -21,8 +21,8 @@ import torch
 import torch.distributed
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from refinery.loader.order.arrays import Batch
 from refinery.loader.packed.packed_stream import PackedStream
-from refinery.loader.stream.arrays import Batch
 from refinery.loader.stream.stream import TokenStream
 from refinery.loader.stream.telemetry import Telemetry
 

@@ -16,10 +16,10 @@ import pytest
 
 from refinery.loader import TokenStream
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.mixing import MixParams, MixStage
+from refinery.loader.order.order import Order, OrderParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.mixing import MixParams, MixStage
-from refinery.loader.stream.order import Order, OrderParams
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.usage import UsageError
 from tests.loader.numbered import Lengths, build_numbered

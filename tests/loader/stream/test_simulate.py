@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.order.order import Order, OrderParams
 from refinery.loader.stream import simulate as module
-from refinery.loader.stream.order import Order, OrderParams
 from refinery.loader.stream.schedule import rows_of_rank
 from refinery.loader.stream.simulate import SimulateParams, format_report, main, simulate
 

@@ -2,7 +2,7 @@
 
 Positions are grouped into mix blocks of Q. In each block a domain has the same number of positions in every block of a
 stage, its quota: Q x weight, rounded by the method of largest remainders. A keyed bijection of the block's positions
-(refinery.loader.stream.order) decides which ones. A domain's positions are numbered across blocks and stages: the k-th
+(refinery.loader.order.order) decides which ones. A domain's positions are numbered across blocks and stages: the k-th
 draws element k mod n of epoch k div n of the domain's order, where n is its number of samples. So each domain has its
 own strict epochs, whatever its weight.
 """
@@ -16,8 +16,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.order import mix, permute, round_keys
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import mix, permute, round_keys
 
 
 @dataclass(frozen=True)

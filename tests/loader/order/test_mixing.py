@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream.mixing import MixParams, MixStage, Mixture, quotas
+from refinery.loader.order.mixing import MixParams, MixStage, Mixture, quotas
 
 NAMES = ["books", "code", "web"]
 WEIGHTS = {"books": 0.2, "code": 0.3, "web": 0.5}

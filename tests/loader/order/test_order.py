@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream import order as order_module
-from refinery.loader.stream.order import Order, OrderParams, block_for, lag_correlation, mix, permute, round_keys
+from refinery.loader.order import order as order_module
+from refinery.loader.order.order import Order, OrderParams, block_for, lag_correlation, mix, permute, round_keys
 from tests.sampling import scaled
 
 MASK = 2**64 - 1
