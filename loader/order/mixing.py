@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.arguments import whole
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import mix, permute, round_keys
 
@@ -31,13 +32,19 @@ class MixStage:
     tokens: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.weights, Mapping):
+            raise ValueError(f"weights: {self.weights!r:.80} given, numbers by domain are allowed")
         for name, weight in self.weights.items():
-            if not 0 <= weight < float("inf"):
-                raise ValueError(f"weights: {weight} given for {name!r}, a finite number of 0 or more is allowed")
+            if (
+                isinstance(weight, bool)
+                or not isinstance(weight, int | float | np.number)
+                or not 0 <= weight < float("inf")
+            ):
+                raise ValueError(f"weights: {weight!r:.80} given for {name!r}, a finite number of 0 or more is allowed")
         if not sum(self.weights.values()) > 0:
             raise ValueError(f"weights: {dict(self.weights)} given, at least one above 0 is allowed")
-        if self.tokens is not None and self.tokens < 1:
-            raise ValueError(f"tokens: {self.tokens} given, 1 or more, or None, is allowed")
+        if self.tokens is not None:
+            whole("tokens", self.tokens, 1)
 
 
 @dataclass(frozen=True)
@@ -62,12 +69,11 @@ class MixParams:
             raise ValueError("stages: tokens=None given before the last stage, a number is allowed there")
         limits = self.repeats.values() if isinstance(self.repeats, Mapping) else [self.repeats]
         for limit in limits:
-            if limit is not None and limit < 1:
-                raise ValueError(f"repeats: {limit} given, 1 or more, or None, is allowed")
+            if limit is not None:
+                whole("repeats", limit, 1)
         if self.on_limit not in ("stop", "error"):
             raise ValueError(f"on_limit: {self.on_limit!r} given, 'stop' or 'error' is allowed")
-        if not 1 <= self.block <= 2**20:
-            raise ValueError(f"block: {self.block} given, 1 to {2**20} is allowed")
+        whole("block", self.block, 1, 2**20)
 
 
 def mix_params(weights: Mapping[str, float] | Sequence[MixStage] | MixParams, epochs: int | None) -> MixParams:
@@ -76,7 +82,10 @@ def mix_params(weights: Mapping[str, float] | Sequence[MixStage] | MixParams, ep
         if epochs is not None:
             raise ValueError(f"epochs: {epochs} given with MixParams, None is allowed: MixParams has `repeats`")
         return weights
-    return MixParams([MixStage(weights)] if isinstance(weights, Mapping) else weights, repeats=epochs)
+    stages = [MixStage(weights)] if isinstance(weights, Mapping) else weights
+    if not isinstance(stages, Sequence) or not all(isinstance(stage, MixStage) for stage in stages):
+        raise ValueError(f"weights: {weights!r:.80} given, numbers by domain, MixStages or MixParams are allowed")
+    return MixParams(stages, repeats=epochs)
 
 
 class RepetitionLimit(Exception):

@@ -27,6 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.arguments import whole
+
 U64 = npt.NDArray[np.uint64]
 Each = U64 | np.uint64  # one per element, or one for all
 
@@ -55,9 +57,10 @@ class OrderParams:
     window: int = 16
 
     def __post_init__(self) -> None:
-        for name, value, least in (("block", self.block, 1), ("lanes", self.lanes, 1), ("window", self.window, 1)):
-            if value is not None and not least <= value <= 2**24:
-                raise ValueError(f"{name}: {value} given, {least} to {2**24} is allowed")
+        for name in ("block", "lanes", "window"):
+            value = getattr(self, name)
+            if value is not None or name != "block":
+                object.__setattr__(self, name, whole(name, value, 1, 2**24))  # an int, for the state
 
 
 def block_for(samples: int, sequence_length: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.packed import STRUCTURE
-from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
@@ -106,14 +106,12 @@ class PackedStream(TokenStream):
         self._contents = made.contents
         return made
 
-    def __next__(self) -> Batch:
-        batch = super().__next__()
+    def _note_delivery(self) -> None:
         self._delivered = self._delivered + np.array(self._contents.popleft())
         self._unreported += 1
         if self._unreported == self._every:
             self._report(self._described(self._delivered - self._reported))
             self._reported, self._unreported = self._delivered, 0
-        return batch
 
     @property
     def packing(self) -> dict[str, float]:

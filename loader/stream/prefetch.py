@@ -69,13 +69,23 @@ class Prefetcher(Generic[T]):
         """The next item and its times. Raises StopIteration at the end of the source, RuntimeError when finished."""
         if self._thread is None and self._channel.depth and not self._channel.stopped:
             self._channel.pid = os.getpid()
-            self._thread = threading.Thread(target=_work, args=self._channel.worker(), name="prefetch", daemon=True)
-            self._thread.start()
+            self._start()
         if self._channel.forked:
             raise RuntimeError(
                 "prefetch: this process was forked after the first item; create the prefetcher in the child"
             )
         return self._channel.take()
+
+    def _start(self) -> None:
+        """Start the thread. An interrupt in Thread.start leaves one that cannot be joined, or never begins: it is told
+        to stop and left to itself."""
+        thread = threading.Thread(target=_work, args=self._channel.worker(), name="prefetch", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except BaseException:
+            self._channel.stop()
+            raise
 
     def close(self) -> None:
         """Stop the thread, wait for it, and close the source if it can be closed. A second call does nothing."""

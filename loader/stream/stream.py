@@ -10,38 +10,35 @@ position, and a stream resumed with another number of ranks, workers or rows del
 """
 
 import hashlib
-import operator
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from refinery.loader.arguments import flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
-from refinery.loader.order.arrays import Batch
 from refinery.loader.order.mixing import MixParams, MixStage, Mixture, mix_params
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.storage.fetch import ReadCounters, Stop
+from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
+from refinery.loader.stream.batch_iterator import BatchIterator
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
-from refinery.loader.stream.schedule import Schedule, StepPlan
+from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import STATE_VERSION, StateError, check_identity, code_version, count_in, digests_in
-from refinery.loader.stream.telemetry import Telemetry
 from refinery.loader.stream.token_source import open_token_source
-from refinery.loader.stream.usage import Usage
 
 
-class TokenStream:
+class TokenStream(BatchIterator):
     """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
     S = sequence_length tokens.
 
@@ -74,9 +71,9 @@ class TokenStream:
 
     Raises ValueError for invalid arguments and for a split without tokens, FormatError for a missing or invalid corpus,
     UsageError at an epoch's end if the counters disagree, RepetitionLimit if the mixture is set to, and what reading
-    raises; the next `next` then tries the same batch again (except after UsageError, which is permanent). Not for
-    concurrent use by several threads. A forked child continues from the position of its copy. Use it as a context
-    manager, or `close` it.
+    raises; the next `next` then tries the same batch again (except after UsageError, which is permanent). Threads that
+    share a stream take turns: each gets other batches. A forked child continues from the position of its copy. Use it
+    as a context manager, or `close` it.
     """
 
     def __init__(
@@ -106,27 +103,24 @@ class TokenStream:
         remote: RemoteParams | None = None,
         shards: Sequence[str] | None = None,
     ) -> None:
-        # Python integers, since numpy integers cannot be written as JSON.
-        sequence_length, batch_size, seed, rank, world_size = map(
-            operator.index, (sequence_length, batch_size, seed, rank, world_size)
+        limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
+        given = (sequence_length, batch_size, world_size, workers, prefetch)
+        sequence_length, batch_size, world_size, workers, prefetch = (
+            whole(name, value, least) for (name, least), value in zip(limits.items(), given, strict=True)
         )
-        for name, value, least in (
-            ("sequence_length", sequence_length, 1),
-            ("batch_size", batch_size, 1),
-            ("world_size", world_size, 1),
-            ("workers", workers, 1),
-            ("epochs", 1 if epochs is None else epochs, 1),
-            ("prefetch", prefetch, 0),
-        ):
-            if value < least:
-                raise ValueError(f"{name}: {value} given, {least} or more is allowed")
-        for name, value, count in (("rank", rank, world_size), ("worker", worker, workers)):
-            if not 0 <= value < count:
-                raise ValueError(f"{name}: {value} given, 0 to {count - 1} is allowed")
-        if not -(2**63) <= seed < 2**64:
-            raise ValueError(f"seed: {seed} given, {-(2**63)} to {2**64 - 1} is allowed")
+        rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
+        seed = whole("seed", seed, -(2**63), 2**64 - 1)
+        epochs = None if epochs is None else whole("epochs", epochs, 1)
         if split not in SPLITS:
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
+        flags = {"loss_mask": loss_mask, "position_ids": position_ids, "doc_ids": doc_ids, "cu_seqlens": cu_seqlens}
+        excluded = {"ignore_cross_document": ignore_cross_document, "ignore_eos": ignore_eos}
+        flags, excluded = ({name: flag(name, value) for name, value in each.items()} for each in (flags, excluded))
+        of_kind("fill_in_middle", fill_in_middle, FillInMiddleParams)
+        of_kind("order", order, OrderParams)
+        of_kind("remote", remote, RemoteParams)
+        if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
+            raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
         self._own_store = not isinstance(prefix, Store)
         self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, remote)
         self.manifest, data = load_manifest(self._store)
@@ -141,72 +135,22 @@ class TokenStream:
             sizes = [domain.samples for domain in domains]
             params = mix_params(weights, epochs)
             self._mixture = Mixture([domain.name for domain in domains], sizes, sequence_length, seed, params)
-        self._tokens = batch_size * sequence_length
-        self._schedule = Schedule(
+        schedule = Schedule(
             domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
             batch_size=batch_size,
         )  # fmt: skip
+        super().__init__(schedule, worker)
         eos = self.manifest.tokenizer.eos_id
         self._batch_params = BatchParams(
             pad_id=eos or 0,
-            masks=MaskParams(
-                loss_mask=loss_mask,
-                position_ids=position_ids,
-                doc_ids=doc_ids,
-                cu_seqlens=cu_seqlens,
-                ignore_labels=ignore_cross_document or ignore_eos,
-                ignore_cross_document=ignore_cross_document,
-                ignore_eos=ignore_eos,
-                eos_id=eos,
-            ),
+            masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
             fill_in_middle=fill_in_middle,
             codec=codec,
         )
         self._epochs = epochs if self._mixture is None else None
-        self._prefetch, self._worker, self._workers = prefetch, worker, workers
-        self._skip = worker  # steps from the position to this worker's next one
-        self._counters = ReadCounters()
+        self._prefetch, self._workers = prefetch, workers
         self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
-        self._telemetry = Telemetry()
-        self._usage = Usage(domains)
-        self._epoch = self._position = 0
-        self._plan: StepPlan | None = None  # of the last batch delivered
-        self._counted = 0  # position up to which `_usage` has counted
-        self._batches: Prefetcher[PreparedBatch] | None = None
-        self._over = self._closed = False
-        self._taking = False  # still true when `next` starts: the previous `next` failed
-        self._process = os.getpid()
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Returns itself: a second loop continues after the last batch delivered."""
-        return self
-
-    def __next__(self) -> Batch:
-        if self._closed:
-            raise RuntimeError("stream: closed")
-        if self._over:
-            raise StopIteration
-        self._after_fork()
-        if self._taking:
-            self._restart()
-        if self._batches is None:
-            self._batches = self._start()
-        self._taking = True
-        batch = None
-        while batch is None:
-            try:
-                (batch, plan, step, skip, read, assemble), wait, lead = self._batches.take()
-            except StopIteration:
-                self._over, self._taking = True, False
-                if self._plan is not None:
-                    self._move_to(self._plan, self._plan.stop)  # other workers of this rank delivered the rest
-                raise
-            self._move_to(plan, min(plan.start + (step + 1) * plan.step, plan.stop))
-            self._skip = skip
-        self._taking = False
-        self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
-        return batch
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
@@ -228,57 +172,14 @@ class TokenStream:
         assembler = self._assembler(epochs=self._epochs, skip=self._skip, workers=self._workers)
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
+    def _forget_parent(self) -> None:
+        self._own_store = False
+        self._stop, self._documents = self._new_documents()
+
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
         stop, store, shards = Stop(), self._store, self._shards
         return stop, DocumentStarts(lambda number: load_index(store, shards[number], stop))
-
-    def _restart(self) -> None:
-        """After an error or an interrupt: continue after the last batch delivered."""
-        self._halt()
-        self._count()
-        self._plan, self._taking = None, False
-
-    def _after_fork(self) -> None:
-        """In a forked child: threads and locks are the parent's, connections are shared with it."""
-        if self._process == os.getpid():
-            return
-        self._process = os.getpid()
-        self._batches, self._taking, self._own_store = None, True, False
-        self._stop, self._documents = self._new_documents()
-        self._counters.after_fork()
-
-    def _halt(self) -> None:
-        if self._batches is not None:
-            self._batches.close()
-            self._batches = None
-
-    def _move_to(self, plan: StepPlan, position: int) -> None:
-        """Record that everything before `position` has been delivered."""
-        if plan is not self._plan:
-            if self._plan is not None:
-                self._position = self._plan.stop  # the rest of it was for other workers of this rank
-                self._count()
-            self._plan, self._counted = plan, plan.start
-            self._telemetry.total(self._counters.snapshot())
-        self._epoch, self._position = plan.epoch, position
-        if position == plan.stop:
-            self._count()
-
-    def _count(self) -> None:
-        """Bring the usage counters up to the position."""
-        plan = self._plan
-        if plan is not None:
-            part = slice(self._counted - plan.start, self._position - plan.start)
-            self._counted = self._position
-            self._usage.add(plan.domains[part], plan.epochs[part], plan.samples[part])
-
-    @property
-    def telemetry(self) -> Telemetry:
-        """Times of every step, and counters of reading (refinery.loader.storage.fetch.ReadCounters)."""
-        self._after_fork()
-        self._telemetry.total(self._counters.snapshot())
-        return self._telemetry
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch delivered: JSON-able, at most 1 KiB.
@@ -286,15 +187,17 @@ class TokenStream:
         280 to 340 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
         on all ranks. Batches that were prefetched but not delivered do not count.
         """
-        self._count()
-        epoch, position = self._epoch, self._position
+        self._after_fork()
+        with self._lock:
+            self._count()
+            epoch, position, usage = self._epoch, self._position, self._usage.state()
         if self._mixture is None and position == self._schedule.length:
             epoch, position = epoch + 1, 0
         return self._identity() | {
             "mix": None if self._mixture is None else self._mixture.history(position),
             "epoch": epoch,
             "position": position,
-            "usage": self._usage.state(),
+            "usage": usage,
         }
 
     def _identity(self) -> dict[str, Any]:
@@ -329,12 +232,8 @@ class TokenStream:
                 f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
             )
         digests = digests_in(state, len(self._schedule.domains))
-        self._halt()
-        sizes = [max(domain.samples, 1) for domain in self._schedule.domains]
-        reached = [divmod(int(k), n) for k, n in zip(self._schedule.reached(epoch, position), sizes, strict=True)]
-        self._usage.restore([e for e, _ in reached], [count for _, count in reached], digests)
-        self._plan, self._epoch, self._position, self._skip = None, epoch, position, self._worker
-        self._over = self._taking = False
+        with self._lock:
+            self._move_to(epoch, position, digests)
 
     @property
     def mix(self) -> dict[str, dict[str, float]]:
@@ -347,7 +246,8 @@ class TokenStream:
 
         Without domains that were resumed inside an epoch.
         """
-        self._count()
+        with self._lock:
+            self._count()
         return {self._shards[number].bin.path: count for number, count in self._usage.tokens().items()}
 
     def receipt(self) -> dict[str, Any]:
