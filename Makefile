@@ -9,7 +9,7 @@ AUDIT := $(VENV)/audit
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
-WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
+WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
 IN_BROWSER := tests/pipelines/planner/test_page_browser.py
 OUT := out/demo
