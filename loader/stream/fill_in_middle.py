@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from refinery.loader.arguments import whole
 from refinery.loader.order.arrays import Array
 from refinery.loader.order.order import mix
 
@@ -58,12 +59,14 @@ class FillInMiddleParams:
         for name in ("rate", "spm_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} given, 0 to 1 is allowed")
-        if self.min_tokens < 1:
-            raise ValueError(f"min_tokens: {self.min_tokens} given, 1 or more is allowed")
+        whole("min_tokens", self.min_tokens, 1)
+        whole("vocab_size", self.vocab_size, 1)
         for name in (field.name for field in fields(self) if field.name.endswith("_id")):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < self.vocab_size:
-                raise ValueError(f"{name}: {value} given, 0 to {self.vocab_size - 1} is allowed (vocab_size)")
+            if value is not None:
+                whole(name, value, 0)
+                if value >= self.vocab_size:
+                    raise ValueError(f"{name}: {value} given, 0 to {self.vocab_size - 1} is allowed (vocab_size)")
         special = [self.prefix_id, self.suffix_id, self.middle_id, self.end_id]
         used = [i for i in special if i is not None]
         if len({*used} | {self.bos_id, self.eos_id} - {None}) != len(used) + len({self.bos_id, self.eos_id} - {None}):

@@ -45,7 +45,7 @@ class TokenStream(BatchIterator):
     input_ids     int64 [B, S]
     labels        int64 [B, S]; -100, the ignore index, in padding, at the domain's last token, and where
                   ignore_cross_document or ignore_eos apply. In batches without any of these it shares memory with
-                  input_ids, shifted by one: copy it before writing to it
+                  input_ids, shifted by one, and both are read-only: write to a copy
     loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
 
     prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
