@@ -7,6 +7,7 @@ import contextlib
 import json
 import sys
 import threading
+import time
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -103,10 +104,9 @@ def test_an_interrupt_inside_the_start_of_the_thread() -> None:
         if interrupt.seen <= at:
             break
     assert 20 < at < 900
-    for thread in threading.enumerate():
-        if thread.name == "prefetch" and thread.ident is not None:
-            thread.join(10)
-            assert not thread.is_alive()
+    while any(thread.is_alive() for thread in threading.enumerate() if thread.name == "prefetch"):
+        time.sleep(0.001)  # or fail by the test's time limit
+    threading._limbo.clear()  # type: ignore[attr-defined]  # those that an interrupt kept from starting, which stay there
 
 
 def test_threads_that_share_a_stream_take_turns(corpus: Path) -> None:
