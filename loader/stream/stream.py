@@ -28,7 +28,7 @@ from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.batch_iterator import BatchIterator
-from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
@@ -141,6 +141,8 @@ class TokenStream(BatchIterator):
         )  # fmt: skip
         super().__init__(schedule, worker)
         eos = self.manifest.tokenizer.eos_id
+        if fill_in_middle is not None:
+            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
             masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
