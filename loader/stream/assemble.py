@@ -26,6 +26,8 @@ from refinery.loader.stream.token_source import TokenSource
 
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 
+LABELS = ("shifted", "unshifted")
+
 _FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
 _MASK_STEPS = 64  # steps whose document starts are looked up together
 
@@ -55,6 +57,11 @@ class BatchParams:
     masks: masks.MaskParams
     fill_in_middle: FillInMiddleParams | None = None
     codec: Codec | None = None
+    labels: str = "shifted"
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise ValueError(f"labels: {self.labels!r:.80} given, {' or '.join(LABELS)} is allowed")
 
     @property
     def needs_documents(self) -> bool:
@@ -119,6 +126,8 @@ class Assembler(ABC):
             steps = range(skip, len(plan.mine), self._workers)
             skip = (skip - len(plan.mine)) % self._workers
             batches = self._batches_of(plan, steps)
+            if self._params.labels == "unshifted":
+                batches = map(_unshifted, batches)
             # The first batch is made before the next plan: a cold start waits for it.
             yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)
@@ -138,6 +147,22 @@ class Assembler(ABC):
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+def _unshifted(prepared: PreparedBatch) -> PreparedBatch:
+    """The batch with labels (and loss_mask) for models that shift them: an input's own token where it is predicted.
+
+    Contiguous arrays with memory of their own, int64 [B, S] each.
+    """
+    batch = prepared.batch
+    if batch is None:
+        return prepared
+    moved = {"input_ids": np.array(batch["input_ids"])}
+    for name, first in (("labels", masks.IGNORE), ("loss_mask", False)):
+        if name in batch:
+            moved[name] = np.empty(batch[name].shape, batch[name].dtype)
+            moved[name][:, 0], moved[name][:, 1:] = first, batch[name][:, :-1]
+    return prepared._replace(batch=batch | moved)
 
 
 class TokenAssembler(Assembler):

@@ -1,5 +1,7 @@
 """Validation of a stream's state, which is plain JSON, and the versions of the code that wrote it."""
 
+import json
+import zlib
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -46,6 +48,24 @@ def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
     if len(digests) != domains:
         raise StateError(f"state: usage {usage!r:.80} given, a hexadecimal number for each domain is allowed")
     return digests
+
+
+def checksum(state: Mapping[str, Any]) -> str:
+    """Of everything in a state but its own entry, `check`: crc32 of its JSON, 8 hexadecimal digits."""
+    rest = {name: value for name, value in state.items() if name != "check"}
+    return f"{zlib.crc32(json.dumps(rest, sort_keys=True, default=str).encode()):08x}"
+
+
+def check_unchanged(state: Mapping[str, Any]) -> None:
+    """Raise StateError for a state that was changed since it was saved. Those of older versions, without `check`, pass.
+
+    Without this a position that was moved by hand is noticed only at the epoch's end, by what was counted.
+    """
+    if "check" in state and state["check"] != checksum(state):
+        raise StateError(
+            "state: changed since it was saved, so that its position and what was counted disagree; load it as it was "
+            "saved, and use skip(batches) to pass over batches"
+        )
 
 
 def code_version() -> dict[str, Any]:

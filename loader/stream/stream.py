@@ -27,18 +27,27 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
-from refinery.loader.stream.batch_iterator import BatchIterator
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
 from refinery.loader.stream.schedule import Schedule
-from refinery.loader.stream.state import STATE_VERSION, StateError, check_identity, code_version, count_in, digests_in
+from refinery.loader.stream.state import (
+    STATE_VERSION,
+    StateError,
+    check_identity,
+    check_unchanged,
+    checksum,
+    code_version,
+    count_in,
+    digests_in,
+)
 from refinery.loader.stream.token_source import open_token_source
 
 
-class TokenStream(BatchIterator):
+class TokenStream(LoopedBatches):
     """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
     S = sequence_length tokens.
 
@@ -48,8 +57,14 @@ class TokenStream(BatchIterator):
                   input_ids, shifted by one, and both are read-only: write to a copy
     loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
 
+    With labels="unshifted", for models that shift them, as those of transformers do: a label is the input of its own
+    place; -100 where that token is not to be predicted, and at each row's first. loss_mask is then of these labels.
+
+    loop: what a `for` loop delivers. "continue": what is left of all epochs, from where the last loop ended; "epoch":
+    the same, but to the end of the epoch; "restart", for evaluation: every loop begins anew, with the same batches.
+
     prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
-    None for no end. batch_size: rows of one rank. split: train or validation.
+    None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or validation.
 
     Without `weights` all domains are one sequence in manifest order, and an epoch is all of it. Its last step is filled
     with empty rows (loss_mask all false, labels all -100), so that all ranks make the same number of steps.
@@ -88,6 +103,8 @@ class TokenStream(BatchIterator):
         split: str = "train",
         weights: Mapping[str, float] | Sequence[MixStage] | MixParams | None = None,
         *,
+        loop: str = "continue",
+        labels: str = "shifted",
         loss_mask: bool = False,
         position_ids: bool = False,
         doc_ids: bool = False,
@@ -139,7 +156,8 @@ class TokenStream(BatchIterator):
             domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
             batch_size=batch_size,
         )  # fmt: skip
-        super().__init__(schedule, worker)
+        looped = Loop(loop, epochs, schedule.length, schedule.step, mixed=self._mixture is not None)
+        super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
         if fill_in_middle is not None:
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
@@ -148,9 +166,9 @@ class TokenStream(BatchIterator):
             masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
             fill_in_middle=fill_in_middle,
             codec=codec,
+            labels=labels,
         )
-        self._epochs = epochs if self._mixture is None else None
-        self._prefetch, self._workers = prefetch, workers
+        self._prefetch = prefetch
         self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
 
@@ -171,7 +189,8 @@ class TokenStream(BatchIterator):
         return TokenAssembler(*batches, **how, lookahead=ahead)
 
     def _start(self) -> Prefetcher[PreparedBatch]:
-        assembler = self._assembler(epochs=self._epochs, skip=self._skip, workers=self._workers)
+        limit = self._loop.limit(self._epoch, self._position)
+        assembler = self._assembler(epochs=limit, skip=self._skip, workers=self._workers)
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
     def _forget_parent(self) -> None:
@@ -186,21 +205,20 @@ class TokenStream(BatchIterator):
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch delivered: JSON-able, at most 1 KiB.
 
-        280 to 340 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
+        300 to 360 bytes, with weights 20 more per domain for up to 24 domains (refinery.loader.stream.usage). The same
         on all ranks. Batches that were prefetched but not delivered do not count.
         """
         self._after_fork()
         with self._lock:
             self._count()
-            epoch, position, usage = self._epoch, self._position, self._usage.state()
-        if self._mixture is None and position == self._schedule.length:
-            epoch, position = epoch + 1, 0
-        return self._identity() | {
+            (epoch, position), usage = self._loop.at(self._epoch, self._position), self._usage.state()
+        state = self._identity() | {
             "mix": None if self._mixture is None else self._mixture.history(position),
             "epoch": epoch,
             "position": position,
             "usage": usage,
         }
+        return state | {"check": checksum(state)}
 
     def _identity(self) -> dict[str, Any]:
         return {
@@ -228,12 +246,16 @@ class TokenStream(BatchIterator):
             raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
         if length is not None and position > length:
             raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
+        if self._loop.is_beyond(epoch, position):
+            last = self._loop.epochs
+            raise StateError(f"state: epoch {epoch}, position {position} given: this stream ends after {last} epochs")
         mix = None if self._mixture is None else self._mixture.history(position)
         if state.get("mix") != mix:
             raise StateError(
                 f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
             )
         digests = digests_in(state, len(self._schedule.domains))
+        check_unchanged(state)
         with self._lock:
             self._move_to(epoch, position, digests)
 

@@ -156,6 +156,11 @@ class Usage:
             at,
         )
 
+    def forget_tokens(self) -> None:
+        """Tokens per shard of epochs that have begun are unknown from here on: some were passed over."""
+        now = self._now
+        self._now = now._replace(tokens=tuple(None if n else t for n, t in zip(now.samples, now.tokens, strict=True)))
+
 
 def _with_item(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
     return *values[:i], value, *values[i + 1 :]
