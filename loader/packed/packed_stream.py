@@ -58,6 +58,8 @@ class PackedStream(TokenStream):
         if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
             given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
+        if options.get("fill_in_middle") is not None:
+            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         if packing_every < 0:
             raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
         self._decoded, self._every = decoded, packing_every
@@ -86,8 +88,6 @@ class PackedStream(TokenStream):
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
-        if self._batch_params.fill_in_middle is not None:
-            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
         return PackedSource(
             self._store,

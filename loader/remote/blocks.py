@@ -249,7 +249,11 @@ class BlockReader:
             future = self._in_flight.get(key)
             if future is None:
                 future = self._in_flight[key] = Future()
-                self._pool.submit(self._serve, file, key, future)
+                try:
+                    self._pool.submit(self._serve, file, key, future)
+                except BaseException:  # interrupted: nobody may serve it
+                    self._in_flight.pop(key, None)
+                    raise
                 return future
         if not future.done():
             self._counters.add(waits=1)

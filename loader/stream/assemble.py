@@ -198,7 +198,8 @@ class TokenAssembler(Assembler):
                 read(shards[i], starts[i], tokens)
                 arrived = time.perf_counter_ns()
                 if plain:
-                    batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
+                    inputs, labels = masks.shared(tokens)
+                    batch: Batch = {"input_ids": inputs, "labels": labels}
                     yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                     continue
                 valid = self._full

@@ -102,8 +102,9 @@ class BatchIterator(ABC):
             self._telemetry.total(self._counters.snapshot())
         self._note_delivery()
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
-        self._taking = False
-        return batch, plan, min(plan.start + (step + 1) * plan.step, plan.stop), skip, passed
+        position = min(plan.start + (step + 1) * plan.step, plan.stop)
+        self._taking = False  # no call from here on, as in __next__
+        return batch, plan, position, skip, passed
 
     def _restart(self) -> None:
         """After an error or an interrupt: continue after the last batch delivered."""

@@ -27,7 +27,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
-from refinery.loader.stream.fill_in_middle import FillInMiddleParams
+from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
@@ -54,7 +54,7 @@ class TokenStream(LoopedBatches):
     input_ids     int64 [B, S]
     labels        int64 [B, S]; -100, the ignore index, in padding, at the domain's last token, and where
                   ignore_cross_document or ignore_eos apply. In batches without any of these it shares memory with
-                  input_ids, shifted by one: copy it before writing to it
+                  input_ids, shifted by one, and both are read-only: write to a copy
     loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
 
     With labels="unshifted", for models that shift them, as those of transformers do: a label is the input of its own
@@ -159,6 +159,8 @@ class TokenStream(LoopedBatches):
         looped = Loop(loop, epochs, schedule.length, schedule.step, mixed=self._mixture is not None)
         super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
+        if fill_in_middle is not None:
+            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
             masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
