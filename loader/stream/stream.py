@@ -15,20 +15,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.mixing import MixParams, MixStage, Mixture, mix_params
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.capacity import fit_cache
+from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
-from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
@@ -179,6 +184,13 @@ class TokenStream(LoopedBatches):
     def _open_source(self, remote: RemoteParams | None) -> Any:
         """Where batches come from; `close` ends it."""
         corpus, counters = self.corpus, self._counters
+        if isinstance(self._store, RemoteStore):
+            size = np.dtype(self.manifest.dtype).itemsize
+            remote = fit_cache(
+                remote or RemoteParams(),
+                sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in self._shards) * CHECKSUM_BLOCK,
+                lambda: bytes_of([(n, a * size, b * size) for n, a, b in live_ranges(self._schedule)]),
+            )
         return open_token_source(
             self._store, self._shards, self.manifest.dtype, corpus=corpus, params=remote, counters=counters
         )
