@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.order.mixing import MixParams
+from refinery.loader.order.mix_params import MixParams
 from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams, ReadCounters

@@ -34,6 +34,7 @@ Each = U64 | np.uint64  # one per element, or one for all
 
 ORDER_VERSION = 1  # of the arithmetic: a state of another version is rejected
 ROUNDS = 8
+GOLDEN = 0.6180339887  # 1 / golden ratio: multiples of it are spread evenly
 MAX_SAMPLES = 2**52
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio
 _MIN_BITS = 5  # of the network: with fewer, permutations of 5 to 8 elements are visibly unequal in frequency
@@ -156,7 +157,7 @@ class Order:
         slot = int(permute(last, np.uint64(self.blocks), self._block_keys, inverse=True)[0])
         self._gap_start, self._gap = slot * block + block - missing, missing
         self._length, self._longer = divmod(n, lanes)  # length of a lane; the first `longer` lanes have one more
-        self._step = _coprime(round(lanes * 0.6180339887), lanes)
+        self._step = coprime(round(lanes * GOLDEN), lanes)
 
     def __getitem__(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Samples at `positions` (any shape, each in [0, n)), int64. O(1) each: about 0.4 us in arrays of thousands.
@@ -228,7 +229,7 @@ class Order:
         return np.stack([first, first + np.diff(borders, append=stop)], axis=1)
 
 
-def _coprime(near: int, n: int) -> int:
+def coprime(near: int, n: int) -> int:
     """The smallest number from `near` upwards that is coprime to n."""
     step = max(1, near)
     while gcd(step, n) != 1:

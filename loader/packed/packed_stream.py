@@ -20,6 +20,7 @@ from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.stream import TokenStream
 
 _log = logging.getLogger("refinery.loader")
@@ -86,6 +87,12 @@ class PackedStream(TokenStream):
         self._unreported = 0  # batches
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        found = dict.fromkeys([domain.name for domain in domains], 0)
+        for file in self._shards:
+            found[file.domain] += file.bin.tokens or 0
+        return list(found.values())
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)

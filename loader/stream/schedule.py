@@ -12,7 +12,7 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mixing import Mixture
-from refinery.loader.order.order import Order, OrderParams, block_for
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime
 from refinery.loader.stream.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
@@ -140,19 +140,27 @@ class Schedule:
             mine = np.arange(steps)[:, None] * self.step + self._rows
             mine[mine >= stop - start] = -1
         else:
-            mine = self._by_lane(found[3], steps)
+            mine = self._dealt(found[0], found[3], start, steps)
         return StepPlan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
 
-    def _by_lane(self, places: I64, steps: int) -> I64:
-        """This rank's rows of a mixed stream: each step's rows are sorted by lane and split evenly between the ranks.
+    def _dealt(self, domains: I64, places: I64, start: int, steps: int) -> I64:
+        """This rank's rows of a mixed stream, as StepPlan.mine.
 
-        Domains advance at different speeds, so rows of a step have no fixed lanes. This way two or three hosts read a
-        window if a step has at least as many rows as there are lanes.
+        Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
+        and split evenly between the ranks, neighbouring lanes far apart, since a domain's rows in a step are from
+        neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
+        lanes. With MixParams.even the rows of each domain are dealt one by one instead, by turns from another rank on.
         """
-        lanes = np.full(steps * self.step, self.params.lanes, np.int64)  # empty rows come last
-        lanes[: len(places)] = places % self.params.lanes
-        by_lane = np.argsort(lanes.reshape(steps, self.step), axis=1, kind="stable")
-        mine = np.sort(by_lane[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
+        ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
+        key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
+        key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes
+        in_order = np.argsort(key.reshape(steps, self.step), axis=1, kind="stable")
+        if even:
+            turn = start // self.step + np.arange(steps)
+            dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(self.batch_size)
+            mine = np.sort(np.take_along_axis(in_order, dealt, axis=1), axis=1)
+        else:
+            mine = np.sort(in_order[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
         mine = mine + np.arange(steps)[:, None] * self.step
         mine[mine >= len(places)] = -1
         return mine

@@ -22,7 +22,8 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
-from refinery.loader.order.mixing import MixParams, MixStage, Mixture, mix_params
+from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
+from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.capacity import fit_cache
@@ -37,7 +38,7 @@ from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
+from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards, domains_of
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import (
     STATE_VERSION,
@@ -156,7 +157,8 @@ class TokenStream(LoopedBatches):
         if weights is not None:
             sizes = [domain.samples for domain in domains]
             params = mix_params(weights, epochs)
-            self._mixture = Mixture([domain.name for domain in domains], sizes, sequence_length, seed, params)
+            names = [domain.name for domain in domains]
+            self._mixture = Mixture(names, sizes, sequence_length, seed, params, self._filled(domains))
         schedule = Schedule(
             domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
             batch_size=batch_size,
@@ -180,6 +182,10 @@ class TokenStream(LoopedBatches):
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
         return shards, order or OrderParams()
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        """Places of each domain that are tokens, not padding."""
+        return [domain.tokens for domain in domains]
 
     def _open_source(self, remote: RemoteParams | None) -> Any:
         """Where batches come from; `close` ends it."""
