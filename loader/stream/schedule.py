@@ -12,7 +12,7 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mixing import Mixture
-from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime, mix
 from refinery.loader.stream.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
@@ -149,14 +149,15 @@ class Schedule:
         Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
         and split evenly between the ranks, neighbouring lanes far apart, since a domain's rows in a step are from
         neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
-        lanes. With MixParams.even the rows of each domain are dealt one by one instead, by turns from another rank on.
+        lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that chance decides.
         """
         ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
         key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
         key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes
         in_order = np.argsort(key.reshape(steps, self.step), axis=1, kind="stable")
         if even:
-            turn = start // self.step + np.arange(steps)
+            turn = mix(np.arange(steps, dtype=np.uint64) + np.uint64(start // self.step)) % np.uint64(ranks)
+            turn = turn.astype(np.int64)  # by chance: the same number of rows in every step would favour some ranks
             dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(self.batch_size)
             mine = np.sort(np.take_along_axis(in_order, dealt, axis=1), axis=1)
         else:
