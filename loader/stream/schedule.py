@@ -149,7 +149,7 @@ class Schedule:
         Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
         and split evenly between the ranks, neighbouring lanes far apart, since a domain's rows in a step are from
         neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
-        lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that chance decides.
+        lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that is chance.
         """
         ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
         key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
