@@ -101,11 +101,16 @@ class LoopedBatches(BatchIterator):
                 self.restart()
             self._placed = False
             return iter(self.__next__, None)  # so that iter() of the iterator does not begin anew
-        if self._loop.how == "epoch" and self._over and not self._closed:
+        if self._loop.how == "epoch" and (self._over or self._position == self._loop.length) and not self._closed:
             with self._lock:
                 self._halt()
                 self._skip, self._over = self._worker, self.steps_left == 0
         return self
+
+    @property
+    def loop(self) -> str:
+        """What a `for` loop delivers: "continue", "epoch" or "restart"."""
+        return self._loop.how
 
     @property
     def steps_per_epoch(self) -> int | None:
@@ -123,7 +128,8 @@ class LoopedBatches(BatchIterator):
 
     @property
     def steps_left(self) -> int | None:
-        """Batches from the position to the end of the loop. None without end."""
+        """Batches from the position to the end of the loop; after an epoch's last one, those of the next loop. None
+        without end."""
         return self._loop.steps_left(self._epoch, self._position)
 
     def restart(self) -> None:

@@ -149,7 +149,7 @@ class TokenStream(LoopedBatches):
         self.manifest, data = load_manifest(self._store)
         self.corpus = hashlib.sha256(data).hexdigest()
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
-        self.rank, self.world_size = rank, world_size
+        self.rank, self.world_size, self.labels = rank, world_size, labels
         self._shards, self.order_params = self._choose(choose_shards(self.manifest.shards, split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         domains = domains_of(self._shards, sequence_length, mixed=weights is not None)

@@ -40,7 +40,7 @@ def build_dataloader(
     dataloader: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> TokenLoader:
-    """A data loader over the corpus at `prefix`. options: those of TokenStream, and `packed` of TokenDataset.
+    """A data loader over the corpus at `prefix`. options: those of TokenStream, and `packed`, `group` of TokenDataset.
 
     pin_memory: by default if CUDA is available. dataloader: more arguments of torch's DataLoader (prefetch_factor,
     multiprocessing_context, timeout, ...).

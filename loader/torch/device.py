@@ -25,9 +25,20 @@ class DevicePrefetcher:
         self._source: Iterator[Batch] | None = None
         self._ahead: _Copied | None = None
         self._state: State | None = None
+        self._moved = False  # the position was set since the last batch
+
+    def __len__(self) -> int:
+        """That of the batches. Raises TypeError if they have none."""
+        return len(self._batches)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        return True
 
     def __iter__(self) -> Iterator[Batch]:
-        if self._source is None:
+        how, self._moved = getattr(self._batches, "loop", None), False
+        if how == "restart":
+            self._ahead = None
+        if self._source is None or (how is not None and self._ahead is None):
             self._source = iter(self._batches)
         if self._ahead is None:
             self._ahead = self._start_copy()
@@ -41,6 +52,10 @@ class DevicePrefetcher:
             self._state = now.state
             yield now.batch
             self._record_copy(now)
+            if self._moved:
+                self._moved, self._source = False, iter(self._batches)
+                self._ahead = self._start_copy()
+                continue
             if failure is not None:
                 self._source = None
                 raise failure
@@ -96,9 +111,25 @@ class DevicePrefetcher:
         return {**self._stateful().receipt(), "state": self.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next loop continues from `state`; a batch that was copied ahead is dropped."""
+        """Continue from `state`; a batch that was copied ahead is dropped."""
         self._stateful().load_state_dict(state)
-        self._source, self._ahead, self._state = None, None, None
+        self._forget()
+
+    def restart(self) -> None:
+        """Go back to the beginning of the TokenLoader."""
+        self._stateful().restart()
+        self._forget()
+
+    def skip(self, batches: int) -> int:
+        """Pass over this many batches of the TokenLoader, unread; returns how many there were."""
+        if self._state is not None:
+            self.load_state_dict(self._state)  # without the batch that was copied ahead
+        found: int = self._stateful().skip(batches)
+        self._forget()
+        return found
+
+    def _forget(self) -> None:
+        self._source, self._ahead, self._state, self._moved = None, None, None, True
 
     def _stateful(self) -> Any:
         if not hasattr(self._batches, "state_dict"):
