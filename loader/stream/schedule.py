@@ -4,6 +4,7 @@ A step covers world_size x batch_size positions of the global order. How its row
 the order; the assignment is chosen so that a rank, or the ranks of a host, read from few lanes and thereby few blocks.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,11 +13,14 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mixing import Mixture
-from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime, mix
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime, expected_neighbours, mix
 from refinery.loader.stream.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
 MAX_ROWS = 1 << 13  # of this rank in a plan
+POOR = 0.05  # share of neighbours within 1,024 positions from which a shuffle is worth a warning
+
+_log = logging.getLogger("refinery.loader")
 
 
 def rows_of_rank(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
@@ -90,7 +94,20 @@ class Schedule:
         self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
         self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
         self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
+        self._warn_of_poor_windows()
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
+
+    def _warn_of_poor_windows(self) -> None:
+        for domain in self.domains:
+            if domain.samples > 1:
+                block = self.params.block or block_for(domain.samples, domain.length)
+                share = expected_neighbours(domain.samples, block, self.params.lanes, self.params.window)
+                if share > POOR and share > 2 * min(1.0, 2048 / domain.samples):
+                    _log.warning(
+                        "shuffle of %s: %.1f %% of its samples have the next one within 1,024 positions (by chance "
+                        "%.1f %%); OrderParams(block=1) or a larger window makes it better",
+                        domain.name or "the split", 100 * share, 204_800 / domain.samples,
+                    )  # fmt: skip
 
     def _order(self, domain: int, epoch: int) -> Order:
         which = self.domains[domain]

@@ -20,7 +20,7 @@ import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.order.arrays import I64
-from refinery.loader.order.order import OrderParams, lag_correlation
+from refinery.loader.order.order import OrderParams, lag_correlation, neighbours
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule, rows_of_rank
@@ -150,6 +150,8 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
         "share_of_region_quota": float(fetched.sum()) / seconds / REGION_QUOTA,
         "cache_bytes_per_host_max": live,
         "lag_1_correlation": lag_correlation(order) if order.n > 3 else 0.0,
+        "neighbours_within_1024": neighbours(order),
+        "neighbours_within_1024_by_chance": min(1.0, 2048 / order.n),
     }
 
 
@@ -264,7 +266,9 @@ def format_report(params: SimulateParams, figures: dict[str, Any]) -> str:
             f"amplification   {f['read_amplification']:10.4g} bytes fetched per byte delivered; "
             f"{f['hosts_per_window_mean']:.4g} hosts read a window",
             f"cache           {f['cache_bytes_per_host_max'] / 1e9:10.4g} GB per host at most",
-            f"shuffle         {f['lag_1_correlation']:10.2g} lag-1 correlation",
+            f"shuffle         {f['lag_1_correlation']:10.2g} lag-1 correlation; "
+            f"{f['neighbours_within_1024']:.2%} of neighbours within 1,024 positions "
+            f"({f['neighbours_within_1024_by_chance']:.2%} by chance)",
         ]
     )
 

@@ -11,7 +11,7 @@ position, and a stream resumed with another number of ranks, workers or rows del
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -50,6 +50,7 @@ from refinery.loader.stream.state import (
     code_version,
     count_in,
     digests_in,
+    with_block,
 )
 from refinery.loader.stream.token_source import open_token_source
 
@@ -189,7 +190,9 @@ class TokenStream(LoopedBatches):
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
-        return shards, order or OrderParams()
+        chosen = order or OrderParams()
+        default = 0 if isinstance(self._store, RemoteStore) else 1
+        return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
         """Places of each domain that are tokens, not padding."""
@@ -255,7 +258,7 @@ class TokenStream(LoopedBatches):
             "sequence_length": self.sequence_length,
             "seed": self.seed,
             "shards": self._part,
-            "order": {"version": ORDER_VERSION} | asdict(self.order_params),
+            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -265,6 +268,7 @@ class TokenStream(LoopedBatches):
         or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
         then unchanged.
         """
+        state = with_block(state, self.order_params.block or None, self._schedule.domains)
         check_identity(state, self._identity())
         epoch, position = count_in(state, "epoch"), count_in(state, "position")
         length = self._schedule.length
