@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
-    from refinery.loader.order.mixing import MixParams, MixStage, RepetitionLimit
+    from refinery.loader.order.mix_params import MixParams, MixStage
+    from refinery.loader.order.mixing import RepetitionLimit
     from refinery.loader.order.order import OrderParams
     from refinery.loader.packed.decoded_cache import DecodedParams
     from refinery.loader.packed.packed_stream import PackedStream
@@ -32,8 +33,8 @@ _MODULES = {
     "FetchParams": "storage.fetch",
     "FillInMiddleParams": "stream.fill_in_middle",
     "FormatError": "errors",
-    "MixParams": "order.mixing",
-    "MixStage": "order.mixing",
+    "MixParams": "order.mix_params",
+    "MixStage": "order.mix_params",
     "NodeStream": "stream.node",
     "OrderParams": "order.order",
     "PackedStream": "packed.packed_stream",

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
-from refinery.loader.order.mixing import MixParams
+from refinery.loader.order.mix_params import MixParams
 from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams, ReadCounters
@@ -127,7 +127,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stream(folder: Path) -> Iterator[TokenStream]:
-    arrays: dict[str, Any] = dict.fromkeys(("loss_mask", "position_ids", "doc_ids", "cu_seqlens"), True)
+    arrays: dict[str, Any] = dict.fromkeys(
+        ("loss_mask", "position_ids", "doc_ids", "cu_seqlens", "domain_ids", "sample_ids"), True
+    )
     with TokenStream(str(folder / "out/demo/corpus"), sequence_length=64, batch_size=4, **arrays) as opened:
         yield opened
 
@@ -139,7 +141,7 @@ def test_every_array_of_a_batch_is_documented_with_dtype_and_shape(stream: Token
     for name, cell in documented.items():
         array = batch[name]
         if isinstance(array, np.ndarray):
-            shape = "[B, S]" if array.shape == (4, 64) else "[n + 1]"
+            shape = "[B, S]" if array.shape == (4, 64) else "[B]" if name in ("domain_ids", "sample_ids") else "[n + 1]"
             assert cell == f"{array.dtype.name} {shape}", name
         else:
             assert cell == type(array).__name__, name

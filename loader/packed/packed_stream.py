@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from refinery.loader.arguments import whole
 from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
+from refinery.loader.packed.packed_origins import packed_origins
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.origins import EMPTY, Origin
+from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.stream import TokenStream
 
 _log = logging.getLogger("refinery.loader")
@@ -86,6 +90,19 @@ class PackedStream(TokenStream):
         self._unreported = 0  # batches
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
+
+    def locate(self, sample_id: int) -> list[Origin]:
+        """The documents of a row, as TokenStream.locate; `shard` is the file of packed rows."""
+        domain, sample = self._ids.sample(whole("sample_id", sample_id, EMPTY))
+        ((number, start, _),) = domain.ranges(sample * domain.length, (sample + 1) * domain.length)
+        row = start // domain.length
+        return list(packed_origins(self._store, self.manifest.shards, self._shards[number], row))
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        found = dict.fromkeys([domain.name for domain in domains], 0)
+        for file in self._shards:
+            found[file.domain] += file.bin.tokens or 0
+        return list(found.values())
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)

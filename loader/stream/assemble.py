@@ -75,7 +75,7 @@ class BatchParams:
 class Assembler(ABC):
     """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
 
-    epochs: number of epochs, None for no end. Holds no reference to its stream.
+    epochs: number of epochs, None for no end. finish: adds to every batch. Holds no reference to its stream.
     """
 
     def __init__(
@@ -87,10 +87,11 @@ class Assembler(ABC):
         skip: int,
         workers: int,
         lookahead: Lookahead | None = None,
+        finish: Callable[[PreparedBatch], PreparedBatch] | None = None,
     ) -> None:
         self._schedule, self._params = schedule, params
         self._epochs, self._skip, self._workers = epochs, skip, workers
-        self._lookahead = lookahead
+        self._lookahead, self._finish = lookahead, finish
         self._shape = schedule.batch_size, schedule.domains[0].length + 1
 
     @abstractmethod
@@ -128,6 +129,8 @@ class Assembler(ABC):
             batches = self._batches_of(plan, steps)
             if self._params.labels == "unshifted":
                 batches = map(_unshifted, batches)
+            if self._finish is not None:
+                batches = map(self._finish, batches)
             # The first batch is made before the next plan: a cold start waits for it.
             yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)

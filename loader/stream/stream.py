@@ -11,28 +11,35 @@ position, and a stream resumed with another number of ranks, workers or rows del
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
-from refinery.loader.order.mixing import MixParams, MixStage, Mixture, mix_params
+from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
+from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.capacity import fit_cache
+from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
-from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
+from refinery.loader.stream.origins import EMPTY, Origin, RowIds, origins
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.samples import DocumentStarts, choose_shards, domains_of
+from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards, domains_of
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import (
     STATE_VERSION,
@@ -43,6 +50,7 @@ from refinery.loader.stream.state import (
     code_version,
     count_in,
     digests_in,
+    with_block,
 )
 from refinery.loader.stream.token_source import open_token_source
 
@@ -56,6 +64,7 @@ class TokenStream(LoopedBatches):
                   ignore_cross_document or ignore_eos apply. In batches without any of these it shares memory with
                   input_ids, shifted by one, and both are read-only: write to a copy
     loss_mask, position_ids, doc_ids, cu_seqlens (with max_seqlen): on request, see refinery.loader.stream.masks
+    domain_ids    int32 [B], on request: each row's place in `domain_names`; sample_ids int64 [B]: what `locate` takes
 
     With labels="unshifted", for models that shift them, as those of transformers do: a label is the input of its own
     place; -100 where that token is not to be predicted, and at each row's first. loss_mask is then of these labels.
@@ -119,6 +128,8 @@ class TokenStream(LoopedBatches):
         workers: int = 1,
         remote: RemoteParams | None = None,
         shards: Sequence[str] | None = None,
+        domain_ids: bool = False,
+        sample_ids: bool = False,
     ) -> None:
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
@@ -132,7 +143,10 @@ class TokenStream(LoopedBatches):
             raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
         flags = {"loss_mask": loss_mask, "position_ids": position_ids, "doc_ids": doc_ids, "cu_seqlens": cu_seqlens}
         excluded = {"ignore_cross_document": ignore_cross_document, "ignore_eos": ignore_eos}
-        flags, excluded = ({name: flag(name, value) for name, value in each.items()} for each in (flags, excluded))
+        ids = {"domain_ids": domain_ids, "sample_ids": sample_ids}
+        flags, excluded, ids = (
+            {name: flag(name, value) for name, value in each.items()} for each in (flags, excluded, ids)
+        )
         of_kind("fill_in_middle", fill_in_middle, FillInMiddleParams)
         of_kind("order", order, OrderParams)
         of_kind("remote", remote, RemoteParams)
@@ -151,13 +165,15 @@ class TokenStream(LoopedBatches):
         if weights is not None:
             sizes = [domain.samples for domain in domains]
             params = mix_params(weights, epochs)
-            self._mixture = Mixture([domain.name for domain in domains], sizes, sequence_length, seed, params)
+            names = [domain.name for domain in domains]
+            self._mixture = Mixture(names, sizes, sequence_length, seed, params, self._filled(domains))
         schedule = Schedule(
             domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
             batch_size=batch_size,
         )  # fmt: skip
         looped = Loop(loop, epochs, schedule.length, schedule.step, mixed=self._mixture is not None)
         super().__init__(schedule, worker, loop=looped, workers=workers)
+        self._ids = RowIds(domains, self._shards, **ids)
         eos = self.manifest.tokenizer.eos_id
         if fill_in_middle is not None:
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
@@ -174,11 +190,24 @@ class TokenStream(LoopedBatches):
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
-        return shards, order or OrderParams()
+        chosen = order or OrderParams()
+        default = 0 if isinstance(self._store, RemoteStore) else 1
+        return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        """Places of each domain that are tokens, not padding."""
+        return [domain.tokens for domain in domains]
 
     def _open_source(self, remote: RemoteParams | None) -> Any:
         """Where batches come from; `close` ends it."""
         corpus, counters = self.corpus, self._counters
+        if isinstance(self._store, RemoteStore):
+            size = np.dtype(self.manifest.dtype).itemsize
+            remote = fit_cache(
+                remote or RemoteParams(),
+                sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in self._shards) * CHECKSUM_BLOCK,
+                lambda: bytes_of([(n, a * size, b * size) for n, a, b in live_ranges(self._schedule)]),
+            )
         return open_token_source(
             self._store, self._shards, self.manifest.dtype, corpus=corpus, params=remote, counters=counters
         )
@@ -190,7 +219,8 @@ class TokenStream(LoopedBatches):
 
     def _start(self) -> Prefetcher[PreparedBatch]:
         limit = self._loop.limit(self._epoch, self._position)
-        assembler = self._assembler(epochs=limit, skip=self._skip, workers=self._workers)
+        how = {"epochs": limit, "skip": self._skip, "workers": self._workers, "finish": self._ids.finish}
+        assembler = self._assembler(**how)
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
     def _forget_parent(self) -> None:
@@ -228,7 +258,7 @@ class TokenStream(LoopedBatches):
             "sequence_length": self.sequence_length,
             "seed": self.seed,
             "shards": self._part,
-            "order": {"version": ORDER_VERSION} | asdict(self.order_params),
+            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -238,6 +268,7 @@ class TokenStream(LoopedBatches):
         or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
         then unchanged.
         """
+        state = with_block(state, self.order_params.block or None, self._schedule.domains)
         check_identity(state, self._identity())
         epoch, position = count_in(state, "epoch"), count_in(state, "position")
         length = self._schedule.length
@@ -263,6 +294,33 @@ class TokenStream(LoopedBatches):
     def mix(self) -> dict[str, dict[str, float]]:
         """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
         return {} if self._mixture is None else self._mixture.achieved(self._position)
+
+    @property
+    def domain_names(self) -> tuple[str, ...]:
+        """The domains of the split in manifest order: domain_ids are places in it."""
+        return self._ids.names
+
+    @property
+    def tokens_per_domain(self) -> dict[str, int]:
+        """Input tokens of each domain delivered to all ranks since the first epoch began, by name.
+
+        Cost: after a resume inside an epoch, once, 0.5 us for each sample of the epoch before the position.
+        """
+        with self._lock:
+            self._count()
+            counts = self._usage.all_tokens(self._schedule.order)
+        found = dict.fromkeys(self.domain_names, 0)
+        for number, count in counts.items():
+            found[self._shards[number].domain] += count
+        return found
+
+    def locate(self, sample_id: int) -> list[Origin]:
+        """The documents of a row, by its entry of sample_ids, with their addresses: Origin has the fields.
+
+        Raises ValueError for a number that no row has, and what reading raises. Cost: reads an index and 65,536 rows of
+        provenance for each shard that the row is of.
+        """
+        return list(origins(self._store, self._shards, *self._ids.sample(whole("sample_id", sample_id, EMPTY))))
 
     @property
     def tokens_per_shard(self) -> dict[str, int]:

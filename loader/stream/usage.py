@@ -3,19 +3,21 @@
 Each rank can compute the samples of all ranks and counts them all, so all ranks have the same counters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import Order
 from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import StepPlan
 
 MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB
 T = TypeVar("T")
 
+_CHUNK = 1 << 16  # samples at a time
 _FACTOR = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 
@@ -133,6 +135,30 @@ class Usage:
             if tokens is not None
             for number, count in zip(domain.numbers.tolist(), tokens.tolist(), strict=True)
         }
+
+    def all_tokens(self, order: Callable[[int, int], Order]) -> dict[int, int]:
+        """Input tokens delivered in all epochs so far, by shard number. order: of a domain's epoch.
+
+        Of a domain that was resumed inside an epoch, what that epoch had delivered is counted once, by its order.
+        """
+        now = self._now
+        known = []
+        for d, tokens in enumerate(now.tokens):
+            domain, there = self._domains[d], order(d, now.epochs[d]) if tokens is None else None
+            if tokens is None and there is not None:
+                tokens = np.zeros(len(domain.numbers), np.int64)
+                for begin in range(0, now.samples[d], _CHUNK):
+                    some = np.arange(begin, min(begin + _CHUNK, now.samples[d]))
+                    tokens += domain.inputs_per_shard(there[some])
+            known.append(tokens)
+        self._now = now._replace(tokens=tuple(known))
+        found: dict[int, int] = {}
+        for domain, epoch, tokens in zip(self._domains, now.epochs, known, strict=True):
+            if tokens is not None:
+                found |= dict(
+                    zip(domain.numbers.tolist(), (tokens + epoch * np.diff(domain.starts)).tolist(), strict=True)
+                )
+        return found
 
     def state(self) -> list[str] | None:
         """Digests for a state, one per domain in hexadecimal; None if there are too many or some are unknown."""

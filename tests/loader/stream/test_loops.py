@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.order.mixing import MixParams, MixStage
+from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.packed.packed_stream import PackedStream
 from refinery.loader.stream.loops import LOOPS
 from refinery.loader.stream.state import StateError
