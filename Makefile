@@ -4,6 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
+FRAMEWORKS := $(VENV)/frameworks
 BROWSER := $(VENV)/browser
 AUDIT := $(VENV)/audit
 DOCS := $(VENV)/docs
@@ -11,7 +12,7 @@ NOTEBOOK := $(VENV)/notebook
 EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
-WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
+WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
 IN_BROWSER := tests/pipelines/planner/test_page_browser.py tests/docs/test_site_browser.py
 OUT := out/demo
@@ -32,14 +33,15 @@ define same_demo
 	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
-# An environment of its own ($(1)) that has all of .venv's packages beside its own ones.
+# An environment of its own ($(1)) that has all of .venv's packages beside its own ones, or those of $(2).
 define borrow
-	$(BIN)/python -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
+	$(or $(2),$(VENV))/bin/python \
+	    -c "import site; print('import site; site.addsitedir(' + repr(site.getsitepackages()[0]) + ')')" \
 	    > $$($(1)/bin/python -c "import site; print(site.getsitepackages()[0])")/venv.pth
 endef
 
-.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-browser \
-    test-notebook docs pictures audit terraform-test sanitize lint clean
+.PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-frameworks \
+    test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -79,6 +81,18 @@ $(TORCH)/.installed: $(VENV)/.installed setup.py
 
 test-torch: $(TORCH)/.installed
 	$(TORCH)/bin/python -m pytest $(WITH_TORCH)
+
+# Training frameworks that the loader has examples for. The environment borrows PyTorch first, so that pip adds only
+# what is missing: 0.5 GB.
+$(FRAMEWORKS)/.installed: $(TORCH)/.installed setup.py
+	$(PYTHON) -m venv $(FRAMEWORKS)
+	$(call borrow,$(FRAMEWORKS),$(TORCH))
+	$(FRAMEWORKS)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
+	    $$(grep -oE '"(accelerate|jax\[cpu\]|lightning|megatron-core|torchdata)==[0-9.]*' setup.py | tr -d '"' | sort -u)
+	touch $@
+
+test-frameworks: $(FRAMEWORKS)/.installed
+	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
 # What `make test` skips without a browser. Playwright is installed here; Chromium is the machine's own.
 $(BROWSER)/.installed: $(VENV)/.installed setup.py

@@ -100,6 +100,14 @@ setup(
         "pipeline": PIPELINE,
         "torch": ["torch==2.13.0"],
         "readers": ["datasets==5.2.0", "webdataset==1.0.2"],  # what reads exports: for `make test-torch`
+        # Training frameworks, for the examples and `make test-frameworks`; transformers is in dev.
+        "frameworks": [
+            "accelerate==1.15.0",
+            "jax[cpu]==0.10.2",
+            "lightning==2.6.6",
+            "megatron-core==0.16.1",
+            "torchdata==0.11.0",
+        ],
         "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",

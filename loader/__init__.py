@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.order.mix_params import MixParams, MixStage
+    from refinery.loader.order.mixing import RepetitionLimit
+    from refinery.loader.order.order import OrderParams
     from refinery.loader.packed.decoded_cache import DecodedParams
     from refinery.loader.packed.packed_stream import PackedStream
     from refinery.loader.remote.blocks import RemoteParams
@@ -16,9 +19,7 @@ if TYPE_CHECKING:
     from refinery.loader.storage.store import StorageError
     from refinery.loader.stream.corpus import Corpus
     from refinery.loader.stream.fill_in_middle import FillInMiddleParams
-    from refinery.loader.stream.mixing import MixParams, MixStage, RepetitionLimit
     from refinery.loader.stream.node import NodeStream
-    from refinery.loader.stream.order import OrderParams
     from refinery.loader.stream.state import StateError
     from refinery.loader.stream.stream import TokenStream
     from refinery.loader.stream.usage import UsageError
@@ -32,13 +33,13 @@ _MODULES = {
     "FetchParams": "storage.fetch",
     "FillInMiddleParams": "stream.fill_in_middle",
     "FormatError": "errors",
-    "MixParams": "stream.mixing",
-    "MixStage": "stream.mixing",
+    "MixParams": "order.mix_params",
+    "MixStage": "order.mix_params",
     "NodeStream": "stream.node",
-    "OrderParams": "stream.order",
+    "OrderParams": "order.order",
     "PackedStream": "packed.packed_stream",
     "RemoteParams": "remote.blocks",
-    "RepetitionLimit": "stream.mixing",
+    "RepetitionLimit": "order.mixing",
     "StateError": "stream.state",
     "StorageError": "storage.store",
     "TokenStream": "stream.stream",

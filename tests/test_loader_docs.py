@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 
 from refinery.loader import TokenStream
+from refinery.loader.order.mix_params import MixParams
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams, ReadCounters
 from refinery.loader.stream.assignment import PlateauParams
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
-from refinery.loader.stream.mixing import MixParams
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.simulate import REGION_QUOTA, SimulateParams, main
 from refinery.loader.stream.telemetry import ELSEWHERE, TRACKS
 from tests import corpus_factory
@@ -127,7 +127,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def stream(folder: Path) -> Iterator[TokenStream]:
-    arrays: dict[str, Any] = dict.fromkeys(("loss_mask", "position_ids", "doc_ids", "cu_seqlens"), True)
+    arrays: dict[str, Any] = dict.fromkeys(
+        ("loss_mask", "position_ids", "doc_ids", "cu_seqlens", "domain_ids", "sample_ids"), True
+    )
     with TokenStream(str(folder / "out/demo/corpus"), sequence_length=64, batch_size=4, **arrays) as opened:
         yield opened
 
@@ -139,7 +141,7 @@ def test_every_array_of_a_batch_is_documented_with_dtype_and_shape(stream: Token
     for name, cell in documented.items():
         array = batch[name]
         if isinstance(array, np.ndarray):
-            shape = "[B, S]" if array.shape == (4, 64) else "[n + 1]"
+            shape = "[B, S]" if array.shape == (4, 64) else "[B]" if name in ("domain_ids", "sample_ids") else "[n + 1]"
             assert cell == f"{array.dtype.name} {shape}", name
         else:
             assert cell == type(array).__name__, name
@@ -168,6 +170,14 @@ def test_every_counter_and_stage_is_documented() -> None:
     assert set(table("stage")) == set(TRACKS)
 
 
+def test_every_example_of_a_framework_is_in_the_table_and_tested() -> None:
+    named = set(re.findall(r"`(\w+)\.py[ `]", page("frameworks.md")))
+    examples = {path.stem for path in (ROOT / "examples" / "frameworks").glob("*.py")} - {"common"}
+    assert named == examples
+    tested = (ROOT / "tests" / "frameworks" / "test_examples.py").read_text()
+    assert [name for name in examples if f'"{name}"' not in tested and f"{name}.py" not in tested] == []
+
+
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 
@@ -176,7 +186,7 @@ def test_errors_are_those_of_the_loader() -> None:
     documented = {name for cells in rows(section(TEXT, "Errors")) for name in EXCEPTIONS.findall(cells[0])}
     own: set[str] = set()
     for path in (ROOT / "loader").rglob("*.py"):
-        if path.stem in ("adapter", "__init__"):
+        if path.parent.name == "torch" or path.stem == "__init__":
             continue
         module = importlib.import_module("refinery." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
         own |= {

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.format.packed import STRUCTURE
+from refinery.loader.order.arrays import I64
 from refinery.loader.remote.cache import default_folder
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import LocalStore, StorageConflict
-from refinery.loader.stream.arrays import I64
 
 _MAGIC = b"RFROWS01"  # another layout or another meaning of the arrays: another number
 _HEADER = struct.Struct("<8s32sqqqqqI")  # magic, key, rows, places, bytes of a token, documents, further, CRC-32C

@@ -26,13 +26,13 @@ from refinery.loader.format.packed import (
 )
 from refinery.loader.format.parquet_file import parquet
 from refinery.loader.native import rows as kernel
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
 from refinery.loader.packed.packed_files import check_counts, group_spans, open_files
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.token_source import TokenRange
 
 MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory

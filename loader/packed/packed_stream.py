@@ -12,14 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from refinery.loader.arguments import whole
 from refinery.loader.format.packed import STRUCTURE
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_batches import PackedAssembler
+from refinery.loader.packed.packed_origins import packed_origins
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.order import OrderParams
+from refinery.loader.stream.origins import EMPTY, Origin
+from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.stream import TokenStream
 
 _log = logging.getLogger("refinery.loader")
@@ -58,6 +62,8 @@ class PackedStream(TokenStream):
         if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
             given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
+        if options.get("fill_in_middle") is not None:
+            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         if packing_every < 0:
             raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
         self._decoded, self._every = decoded, packing_every
@@ -85,9 +91,20 @@ class PackedStream(TokenStream):
         chosen = order or PACKED_ORDER
         return row_files(shards, layout), replace(chosen, block=chosen.block or layout.group_rows)
 
+    def locate(self, sample_id: int) -> list[Origin]:
+        """The documents of a row, as TokenStream.locate; `shard` is the file of packed rows."""
+        domain, sample = self._ids.sample(whole("sample_id", sample_id, EMPTY))
+        ((number, start, _),) = domain.ranges(sample * domain.length, (sample + 1) * domain.length)
+        row = start // domain.length
+        return list(packed_origins(self._store, self.manifest.shards, self._shards[number], row))
+
+    def _filled(self, domains: Sequence[Domain]) -> list[int]:
+        found = dict.fromkeys([domain.name for domain in domains], 0)
+        for file in self._shards:
+            found[file.domain] += file.bin.tokens or 0
+        return list(found.values())
+
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
-        if self._batch_params.fill_in_middle is not None:
-            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
         return PackedSource(
             self._store,
@@ -106,14 +123,12 @@ class PackedStream(TokenStream):
         self._contents = made.contents
         return made
 
-    def __next__(self) -> Batch:
-        batch = super().__next__()
+    def _note_delivery(self) -> None:
         self._delivered = self._delivered + np.array(self._contents.popleft())
         self._unreported += 1
         if self._unreported == self._every:
             self._report(self._described(self._delivered - self._reported))
             self._reported, self._unreported = self._delivered, 0
-        return batch
 
     @property
     def packing(self) -> dict[str, float]:

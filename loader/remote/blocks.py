@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, cast
 
+from refinery.loader.arguments import whole
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
 from refinery.loader.remote.cache import BlockCache, CachedBlock, DamagedBlock, Key, default_folder, file_id
@@ -48,15 +49,12 @@ class RemoteParams:
     fetch: FetchParams = field(default_factory=FetchParams)
 
     def __post_init__(self) -> None:
-        for name in ("cache_bytes", "peer_wait", "stagger"):
-            if getattr(self, name) < 0:
+        for name in ("peer_wait", "stagger"):
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}: {getattr(self, name)} given, 0 or more is allowed")
-        for name in ("memory_bytes", "request_bytes"):
-            if getattr(self, name) < CHECKSUM_BLOCK:
-                raise ValueError(f"{name}: {getattr(self, name)} given, {CHECKSUM_BLOCK} or more is allowed")
-        for name in ("open_blocks", "threads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 1 or more is allowed")
+        least = {"memory_bytes": CHECKSUM_BLOCK, "request_bytes": CHECKSUM_BLOCK, "cache_bytes": 0}
+        for name in ("open_blocks", "threads", *least):
+            whole(name, getattr(self, name), least.get(name, 1))
 
     @property
     def group(self) -> int:
@@ -251,7 +249,11 @@ class BlockReader:
             future = self._in_flight.get(key)
             if future is None:
                 future = self._in_flight[key] = Future()
-                self._pool.submit(self._serve, file, key, future)
+                try:
+                    self._pool.submit(self._serve, file, key, future)
+                except BaseException:  # interrupted: nobody may serve it
+                    self._in_flight.pop(key, None)
+                    raise
                 return future
         if not future.done():
             self._counters.add(waits=1)

@@ -33,7 +33,7 @@ STRIPES = 1024
 _MAGIC = b"RFBLOCK1"
 _FOOTER = struct.Struct("<8s16sII")  # magic, digest of the key, length of the block, CRC-32C of table and footer before
 _TEMPORARY = ".tmp-"
-_LOW = 0.9  # share of the bound that eviction leaves, so that one pass frees room for many blocks
+LOW = 0.9  # share of the bound that eviction leaves, so that one pass frees room for many blocks
 _USAGE_LOCK_SECONDS = 10.0  # longest wait for the lock on `usage`: its holder may be suspended
 _FULL_SECONDS = 1.0  # for which a cache full of blocks in use is not searched again
 _FAILED_SECONDS = 30.0  # without attempts to write after one failed
@@ -50,6 +50,14 @@ def default_folder() -> Path:
     """$XDG_CACHE_HOME/refinery, or ~/.cache/refinery."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "refinery"
+
+
+def bytes_in_use(folder: Path) -> int:
+    """Of the cache in `folder`; 0 if there is none."""
+    try:
+        return int.from_bytes((folder / "usage").read_bytes()[:8], "little")
+    except OSError:
+        return 0
 
 
 class Key(NamedTuple):
@@ -255,7 +263,7 @@ class BlockCache:
             stored = os.pread(usage, 8, 0)
             used = int.from_bytes(stored, "little") if len(stored) == 8 else None
             if used is None or used + size > self.max_bytes:
-                used = self._evict(max(0, int(self.max_bytes * _LOW) - size))
+                used = self._evict(max(0, int(self.max_bytes * LOW) - size))
             descriptor = None
             if used + size <= self.max_bytes:
                 temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -22,12 +22,13 @@ class ReadAhead:
         self._counters = counters
         self._queue: deque[tuple[RemoteFile, tuple[int, ...], int]] = deque()
         self._queued: set[tuple[str, int]] = set()  # (file, block) in the queue
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()  # taken without the condition's methods: see prefetch.py
+        self._changed = threading.Condition(self._lock)
         self._stopped = False
         self._threads: list[threading.Thread] = []
 
     def add(self, groups: Sequence[tuple[RemoteFile, tuple[int, ...]]]) -> None:
-        with self._changed:
+        with self._lock:
             for file, blocks in groups:
                 new = tuple(block for block in blocks if (file.id, block) not in self._queued)
                 if not new:
@@ -38,21 +39,20 @@ class ReadAhead:
                 self._queue.append((file, new, 0))
                 self._queued.update((file.id, block) for block in new)
             self._changed.notify_all()
-            if self._queue and not self._threads and not self._stopped:
-                self._threads = [
-                    threading.Thread(target=self._work, args=(i,), name=f"refinery-ahead-{i}", daemon=True)
-                    for i in range(self._params.threads)
-                ]
-                for thread in self._threads:
-                    thread.start()
+            start = bool(self._queue) and not self._stopped
+        while start and len(self._threads) < self._params.threads:  # after an interrupt: what is missing of them
+            number = len(self._threads)
+            thread = threading.Thread(target=self._work, args=(number,), name=f"refinery-ahead-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def discard(self, file: RemoteFile, block: int) -> None:
         """The block is no longer needed."""
-        with self._changed:
+        with self._lock:
             self._queued.discard((file.id, block))
 
     def stop(self) -> None:
-        with self._changed:
+        with self._lock:
             self._stopped = True
             self._changed.notify_all()
 
@@ -63,7 +63,7 @@ class ReadAhead:
     def _work(self, number: int) -> None:
         started = False
         while True:
-            with self._changed:
+            with self._lock:
                 self._changed.wait_for(lambda: self._stopped or self._queue)
                 # Waiting readers go before long runs, but only for `peer_wait` seconds: one slow block must not stop
                 # all prefetching.
@@ -90,7 +90,7 @@ class ReadAhead:
                 fetched = self._reader.fetch_ahead(file, blocks)
             except Exception:  # noqa: BLE001 - prefetching is optional: a reader of the block gets the error
                 self._counters.add(prefetch_errors=1)
-            with self._changed:
+            with self._lock:
                 if not fetched and tries < _RETRIES:
                     self._queue.append((file, blocks, tries + 1))
                 else:
@@ -103,5 +103,5 @@ class ReadAhead:
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: self._stopped or time.monotonic() >= until, seconds)

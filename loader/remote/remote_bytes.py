@@ -119,6 +119,11 @@ class RemoteBytes:
         self._reader = self._ahead = None
 
 
+def bytes_of(ranges: Sequence[ByteRange]) -> int:
+    """Bytes of the whole blocks that these ranges touch."""
+    return CHECKSUM_BLOCK * len({(number, block) for number, start, stop in ranges for block in _blocks(start, stop)})
+
+
 def _blocks(start: int, stop: int) -> range:
     return range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)) if stop > start else range(0)
 

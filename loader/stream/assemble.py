@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from refinery.loader.order.arrays import I64, Batch
+from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.stream import masks
-from refinery.loader.stream.arrays import I64, Batch
 from refinery.loader.stream.fill_in_middle import (
     FillInMiddleParams,
     epoch_key,
@@ -19,12 +20,13 @@ from refinery.loader.stream.fill_in_middle import (
     sample_keys,
 )
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.mixing import RepetitionLimit
 from refinery.loader.stream.samples import DocumentStarts, interleave
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
 from refinery.loader.stream.token_source import TokenSource
 
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
+
+LABELS = ("shifted", "unshifted")
 
 _FIRST_ROWS = 64  # of the first plan, so that the first batch is ready soon; later plans grow eightfold
 _MASK_STEPS = 64  # steps whose document starts are looked up together
@@ -55,6 +57,11 @@ class BatchParams:
     masks: masks.MaskParams
     fill_in_middle: FillInMiddleParams | None = None
     codec: Codec | None = None
+    labels: str = "shifted"
+
+    def __post_init__(self) -> None:
+        if self.labels not in LABELS:
+            raise ValueError(f"labels: {self.labels!r:.80} given, {' or '.join(LABELS)} is allowed")
 
     @property
     def needs_documents(self) -> bool:
@@ -68,7 +75,7 @@ class BatchParams:
 class Assembler(ABC):
     """Makes a rank's batches from a position on. One worker of several makes every `workers`-th step, after `skip`.
 
-    epochs: number of epochs, None for no end. Holds no reference to its stream.
+    epochs: number of epochs, None for no end. finish: adds to every batch. Holds no reference to its stream.
     """
 
     def __init__(
@@ -80,10 +87,11 @@ class Assembler(ABC):
         skip: int,
         workers: int,
         lookahead: Lookahead | None = None,
+        finish: Callable[[PreparedBatch], PreparedBatch] | None = None,
     ) -> None:
         self._schedule, self._params = schedule, params
         self._epochs, self._skip, self._workers = epochs, skip, workers
-        self._lookahead = lookahead
+        self._lookahead, self._finish = lookahead, finish
         self._shape = schedule.batch_size, schedule.domains[0].length + 1
 
     @abstractmethod
@@ -119,6 +127,10 @@ class Assembler(ABC):
             steps = range(skip, len(plan.mine), self._workers)
             skip = (skip - len(plan.mine)) % self._workers
             batches = self._batches_of(plan, steps)
+            if self._params.labels == "unshifted":
+                batches = map(_unshifted, batches)
+            if self._finish is not None:
+                batches = map(self._finish, batches)
             # The first batch is made before the next plan: a cold start waits for it.
             yield next(batches, None) or PreparedBatch(None, plan, len(plan.mine) - 1, skip)
             following, failure = self._next_plan(coming)
@@ -138,6 +150,22 @@ class Assembler(ABC):
         if plan is not None and self._lookahead is not None:
             self._lookahead.announce(plan)
         return plan, None
+
+
+def _unshifted(prepared: PreparedBatch) -> PreparedBatch:
+    """The batch with labels (and loss_mask) for models that shift them: an input's own token where it is predicted.
+
+    Contiguous arrays with memory of their own, int64 [B, S] each.
+    """
+    batch = prepared.batch
+    if batch is None:
+        return prepared
+    moved = {"input_ids": np.array(batch["input_ids"])}
+    for name, first in (("labels", masks.IGNORE), ("loss_mask", False)):
+        if name in batch:
+            moved[name] = np.empty(batch[name].shape, batch[name].dtype)
+            moved[name][:, 0], moved[name][:, 1:] = first, batch[name][:, :-1]
+    return prepared._replace(batch=batch | moved)
 
 
 class TokenAssembler(Assembler):
@@ -173,7 +201,8 @@ class TokenAssembler(Assembler):
                 read(shards[i], starts[i], tokens)
                 arrived = time.perf_counter_ns()
                 if plain:
-                    batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:]}
+                    inputs, labels = masks.shared(tokens)
+                    batch: Batch = {"input_ids": inputs, "labels": labels}
                     yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                     continue
                 valid = self._full

@@ -17,19 +17,27 @@ worker.
 """
 
 import hashlib
+import json
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+import google_crc32c
 import numpy as np
 
-from refinery.loader.stream.arrays import Array
-from refinery.loader.stream.order import mix
+from refinery.loader.arguments import whole
+from refinery.loader.errors import CorruptObject
+from refinery.loader.format.manifest import MAX_ID, Manifest
+from refinery.loader.order.arrays import Array
+from refinery.loader.order.order import mix
+from refinery.loader.storage.store import Store
 
 Encode = Callable[[str], Sequence[int]]  # text to ids, without BOS and EOS
 Decode = Callable[[Sequence[int]], str]
 
+_log = logging.getLogger("refinery.loader")
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio, the step of SplitMix64
 _REPLACEMENT = "\ufffd"  # what a decoder emits for invalid bytes
 
@@ -39,14 +47,15 @@ class FillInMiddleParams:
     """rate: share of documents to reorder. spm_rate: share of those written as SPM, the others as PSM.
 
     prefix_id, suffix_id, middle_id: the sentinels; end_id: optional, placed after the middle, before EOS. All distinct,
-    below vocab_size, and tokens that no text encodes to. bos_id, eos_id: None if documents have none. min_tokens:
-    documents with less content in the row, sentinels deducted, are not reordered.
+    below vocab_size, and tokens that no text encodes to. vocab_size: of the model, None for the tokenizer's. bos_id,
+    eos_id: None for those of the corpus (`for_corpus`), or if documents have none. min_tokens: documents with less
+    content in the row, sentinels deducted, are not reordered.
     """
 
     prefix_id: int
     suffix_id: int
     middle_id: int
-    vocab_size: int
+    vocab_size: int | None = None
     end_id: int | None = None
     bos_id: int | None = None
     eos_id: int | None = None
@@ -58,12 +67,15 @@ class FillInMiddleParams:
         for name in ("rate", "spm_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: {getattr(self, name)} given, 0 to 1 is allowed")
-        if self.min_tokens < 1:
-            raise ValueError(f"min_tokens: {self.min_tokens} given, 1 or more is allowed")
+        whole("min_tokens", self.min_tokens, 1)
+        if self.vocab_size is not None:
+            whole("vocab_size", self.vocab_size, 1)
         for name in (field.name for field in fields(self) if field.name.endswith("_id")):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < self.vocab_size:
-                raise ValueError(f"{name}: {value} given, 0 to {self.vocab_size - 1} is allowed (vocab_size)")
+            if value is not None:
+                whole(name, value, 0)
+                if self.vocab_size is not None and value >= self.vocab_size:
+                    raise ValueError(f"{name}: {value} given, 0 to {self.vocab_size - 1} is allowed (vocab_size)")
         special = [self.prefix_id, self.suffix_id, self.middle_id, self.end_id]
         used = [i for i in special if i is not None]
         if len({*used} | {self.bos_id, self.eos_id} - {None}) != len(used) + len({self.bos_id, self.eos_id} - {None}):
@@ -75,6 +87,61 @@ class FillInMiddleParams:
     def sentinels(self) -> int:
         """How many tokens of a reordered document are replaced by sentinels."""
         return 3 if self.end_id is None else 4
+
+
+def for_corpus(params: FillInMiddleParams, manifest: Manifest, store: Store) -> FillInMiddleParams:
+    """`params` with BOS, EOS and vocabulary of a corpus where they are None.
+
+    Raises ValueError for what contradicts the corpus: another BOS or EOS, a vocabulary smaller than the tokenizer's, a
+    sentinel that text encodes to. Cost: reads a tokenizer.json if a sentinel is one of the tokenizer's ids; of a
+    tokenizer in another format it is only known, and logged, that nobody can tell.
+    """
+    tokenizer = manifest.tokenizer
+    for name in ("bos_id", "eos_id"):
+        given, here = getattr(params, name), getattr(tokenizer, name)
+        if given not in (None, here):
+            raise ValueError(f"fill_in_middle: {name} {given} given, {here} is that of the corpus; leave it out")
+    size = params.vocab_size or tokenizer.vocab_size
+    if size < tokenizer.vocab_size:
+        raise ValueError(f"fill_in_middle: vocab_size {size} given, {tokenizer.vocab_size}, the tokenizer's, or more")
+    sentinels = [
+        name for name in ("prefix_id", "suffix_id", "middle_id", "end_id") if getattr(params, name) is not None
+    ]
+    outside = [name for name in sentinels if getattr(params, name) >= size]
+    if outside:
+        raise ValueError(
+            f"fill_in_middle: {outside[0]} {getattr(params, outside[0])} given, the tokenizer has {size} ids; for a "
+            "model with more, give its vocab_size"
+        )
+    used = [name for name in sentinels if getattr(params, name) < tokenizer.vocab_size]
+    ordinary = _ordinary_ids(manifest, store) if used else set()
+    if ordinary is None:
+        _log.warning("%s: not a tokenizer.json, so text may contain %s", tokenizer.path, ", ".join(used))
+    for name in used:
+        if getattr(params, name) in (ordinary or ()):
+            raise ValueError(
+                f"fill_in_middle: {name} {getattr(params, name)} given, which text encodes to; a special or unused id "
+                f"of the tokenizer, or {tokenizer.vocab_size} and more with the model's vocab_size, is allowed"
+            )
+    return replace(params, vocab_size=size, bos_id=tokenizer.bos_id, eos_id=tokenizer.eos_id)
+
+
+def _ordinary_ids(manifest: Manifest, store: Store) -> set[int] | None:
+    """Ids of a corpus' tokenizer.json that text encodes to; None for a tokenizer in another format."""
+    entry = next((file for file in manifest.files if file.path == manifest.tokenizer.path), None)
+    if entry is None:
+        return None
+    data = store.read(entry.path, 0, entry.size + 1)
+    if len(data) != entry.size or f"{google_crc32c.value(data):08x}" != entry.crc32c:
+        raise CorruptObject(f"{store.url(entry.path)}: not the file that the manifest describes")
+    try:
+        spec = json.loads(data)
+        vocabulary = spec["model"]["vocab"]
+        ids = set(vocabulary.values()) if isinstance(vocabulary, dict) else set(range(len(vocabulary)))
+        added = {int(token["id"]): bool(token["special"]) for token in spec.get("added_tokens") or []}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return (ids - added.keys()) | {number for number, special in added.items() if not special}
 
 
 class Reordered(NamedTuple):
@@ -158,8 +225,9 @@ def fill_in_middle_of_text(
         prefix, middle, suffix, surplus = parts
         tokens_cut += surplus
         ids = np.array([*prefix, *middle, *suffix], np.int64)
-        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < params.vocab_size:
-            raise ValueError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {params.vocab_size - 1} is allowed")
+        most = (params.vocab_size or MAX_ID + 1) - 1
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) <= most:
+            raise ValueError(f"encode: ids {ids.min()} to {ids.max()} given, 0 to {most} is allowed")
         flat[first : first + room] = ids  # now the content consists of these parts, and can be cut between tokens
         low[i], high[i] = len(prefix), len(prefix) + len(middle)
     _write(flat, chosen, low, high, params)

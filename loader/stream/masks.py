@@ -5,11 +5,12 @@ mask: `doc_ids` is what a FlexAttention mask function compares, `cu_seqlens` wha
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from refinery.loader.native import masks as kernel
-from refinery.loader.stream.arrays import Array, Batch
+from refinery.loader.order.arrays import Array, Batch
 
 IGNORE = -100  # the default ignore_index of PyTorch's cross entropy
 PADDING = -1  # doc_ids of padding
@@ -21,7 +22,8 @@ class MaskParams:
     """Which arrays a batch has, and which labels are excluded from the loss.
 
     loss_mask, position_ids, doc_ids, cu_seqlens: add these arrays.
-    ignore_labels: labels are a copy with IGNORE wherever the loss mask is false; else a view of the tokens.
+    ignore_labels: labels are a copy with IGNORE wherever the loss mask is false; else both they and the input ids are
+        read-only views of the tokens (SharedRows).
     ignore_cross_document: exclude a document's first token, which would be predicted from the previous document.
     ignore_eos: exclude the EOS at a document's end. (The format allows EOS nowhere else.)
     """
@@ -46,6 +48,29 @@ class MaskParams:
             )
 
 
+class SharedRows(np.ndarray[Any, Any]):
+    """input_ids or labels of a batch in which both are views of the same tokens: read-only, and an attempt to write
+    says why. `copy` returns an ordinary array."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if not self.flags.writeable:
+            raise ValueError(
+                "input_ids, labels: read-only in this batch, since they share memory, so that writing to one would "
+                'change the other; write to a copy, such as labels = batch["labels"].copy()'
+            )
+        super().__setitem__(key, value)
+
+    def copy(self, order: Any = "C") -> Array:  # type: ignore[override]
+        return np.array(self, order=order)
+
+
+def shared(tokens: Array) -> tuple[Array, Array]:
+    """(input_ids, labels) of tokens [B, S + 1], as read-only views of them. Cost: 0.5 us."""
+    locked = tokens.view(SharedRows)
+    locked.flags.writeable = False
+    return locked[:, :-1], locked[:, 1:]
+
+
 def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: MaskParams) -> Batch:
     """A batch from assembled tokens and the document starts inside its rows.
 
@@ -58,7 +83,7 @@ def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: Mask
 
     The batch has, as requested by `params`:
     input_ids    view of tokens, [B, S]
-    labels       int64 [B, S], or a view of tokens where ignore_labels is off
+    labels       int64 [B, S]; where ignore_labels is off a view of tokens, and both are read-only
     loss_mask    bool [B, S], true where the label counts in the loss. One byte per token: a quarter of float32 to copy
                  to the device, usable as an index and as a factor
     position_ids int32 [B, S], from 0 in each document and at each row's start and padding
@@ -96,7 +121,8 @@ def fill(tokens: Array, starts: Array, counts: Array, valid: Array, params: Mask
         documents,
         bounds,
     )
-    batch: Batch = {"input_ids": tokens[:, :-1], "labels": tokens[:, 1:] if labels is None else labels}
+    batch: Batch = {}
+    batch["input_ids"], batch["labels"] = shared(tokens) if labels is None else (tokens[:, :-1], labels)
     for name, array in (("loss_mask", loss), ("doc_ids", documents), ("position_ids", positions)):
         if array is not None:
             batch[name] = array

@@ -21,6 +21,7 @@ BACK_TO_BACK_NS = 50_000  # a caller that returns sooner has no work to overlap 
 BACK_TO_BACK_CALLS = 8  # in a row before the caller makes its own items: more than the micro-batches of most steps
 POLL_SECONDS = 0.005  # between the thread's checks whether the caller has stopped calling back to back
 
+UNLOCKED = ("release unlocked lock", "cannot release un-acquired lock")  # CPython's words
 FINISHED = "prefetch: closed, interrupted or ended by an error; create a new one from the state of the last delivery"
 
 
@@ -69,13 +70,23 @@ class Prefetcher(Generic[T]):
         """The next item and its times. Raises StopIteration at the end of the source, RuntimeError when finished."""
         if self._thread is None and self._channel.depth and not self._channel.stopped:
             self._channel.pid = os.getpid()
-            self._thread = threading.Thread(target=_work, args=self._channel.worker(), name="prefetch", daemon=True)
-            self._thread.start()
+            self._start()
         if self._channel.forked:
             raise RuntimeError(
                 "prefetch: this process was forked after the first item; create the prefetcher in the child"
             )
         return self._channel.take()
+
+    def _start(self) -> None:
+        """Start the thread. An interrupt in Thread.start leaves one that cannot be joined, or never begins: it is told
+        to stop and left to itself."""
+        thread = threading.Thread(target=_work, args=self._channel.worker(), name="prefetch", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except BaseException as error:  # noqa: BLE001 - it or its cause is raised
+            self._channel.stop()
+            raise _cause(error) from None
 
     def close(self) -> None:
         """Stop the thread, wait for it, and close the source if it can be closed. A second call does nothing."""
@@ -100,9 +111,10 @@ class _Channel(Generic[T]):
         self.depth = depth
         self.stopped = False
         self.pid = 0  # of the process in which the thread runs
-        self._changed = threading.Condition(
-            threading.RLock()
-        )  # reentrant: the garbage collector may call stop in any thread
+        # Reentrant: the garbage collector may call stop in any thread. Taken without the condition's own methods: an
+        # interrupt at the entry of one of these would leave it taken.
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._ready: deque[tuple[T, int]] = deque()
         self._over: BaseException | None = None  # what ended the source: StopIteration or its error
         self._maker = 0  # ident of the thread that is running the source
@@ -119,7 +131,7 @@ class _Channel(Generic[T]):
 
     def begin(self) -> bool:
         """In the thread: wait until an item is to be made. False: stop."""
-        with self._changed:
+        with self._lock:
             while not self.stopped and self._over is None:
                 self._full = len(self._ready) - self._waiting >= self.depth  # each waiting caller takes one
                 if not (self._full or self._maker or self._is_back_to_back()):
@@ -136,7 +148,7 @@ class _Channel(Generic[T]):
 
     def put(self, item: T) -> None:
         """In the thread: add a finished item."""
-        with self._changed:
+        with self._lock:
             self._maker = 0
             if not self.stopped:
                 self._ready.append((item, time.perf_counter_ns()))
@@ -144,7 +156,7 @@ class _Channel(Generic[T]):
                 self._changed.notify_all()
 
     def finish(self, reason: BaseException) -> None:
-        with self._changed:
+        with self._lock:
             self._maker = 0
             self._over = reason
             self._changed.notify_all()
@@ -157,7 +169,7 @@ class _Channel(Generic[T]):
     def stop(self) -> None:
         if self.forked:
             return
-        with self._changed:
+        with self._lock:
             self.stopped = True
             self._ready.clear()
             self._changed.notify_all()
@@ -169,16 +181,18 @@ class _Channel(Generic[T]):
             return self._make(asked) if found is None else found
         except StopIteration:
             raise
-        except BaseException:
-            with self._changed:
+        except BaseException as error:
+            with self._lock:
                 if self._maker == threading.get_ident():
                     self._maker = 0
                 self.stop()
+            if _cause(error) is not error:
+                raise _cause(error) from None
             raise
 
     def _take_ready(self, asked: int) -> Delivery[T] | None:
         """The next item once the thread has made it. None: the caller has to make it."""
-        with self._changed:
+        with self._lock:
             self._back_to_back = self._back_to_back + 1 if asked - self._left < BACK_TO_BACK_NS else 0
             while not self._ready:
                 if self.stopped:
@@ -217,7 +231,7 @@ class _Channel(Generic[T]):
             raise
         now = time.perf_counter_ns()
         if self.depth:
-            with self._changed:
+            with self._lock:
                 self._left, self._maker = now, 0
                 if self._back_to_back < BACK_TO_BACK_CALLS or self._waiting or self.stopped:
                     self._changed.notify_all()
@@ -225,7 +239,7 @@ class _Channel(Generic[T]):
 
     def wait_for_maker(self) -> bool:
         """Wait until no thread runs the source. False: the current thread runs it."""
-        with self._changed:
+        with self._lock:
             while self._maker not in (0, threading.get_ident()):
                 self._changed.wait()
             return not self._maker
@@ -235,6 +249,13 @@ class _Channel(Generic[T]):
         close = getattr(source, "close", None)
         if close is not None:
             close()
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The KeyboardInterrupt of which threading.Condition, where it comes while the lock is given back, makes an error
+    of that lock; otherwise the error itself."""
+    interrupt = error.__context__
+    return interrupt if isinstance(interrupt, KeyboardInterrupt) and str(error) in UNLOCKED else error
 
 
 def _work(channel: _Channel[T], source: Iterator[T]) -> None:

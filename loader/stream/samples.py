@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
-from refinery.loader.stream.arrays import I64
+from refinery.loader.order.arrays import I64
 from refinery.loader.stream.token_source import TokenSource
 
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
@@ -167,6 +167,8 @@ def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I
 
 def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> list[ShardEntry]:
     """The shards of a split in manifest order, only those whose .bin is in `names`; ValueError for an unknown name."""
+    if isinstance(names, str):
+        raise ValueError(f"shards: {names!r:.80} given, a list of .bin paths is allowed")
     found = [entry for entry in entries if entry.split == split]
     unknown = set(names or ()) - {entry.bin.path for entry in found}
     if unknown:

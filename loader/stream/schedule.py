@@ -4,19 +4,23 @@ A step covers world_size x batch_size positions of the global order. How its row
 the order; the assignment is chosen so that a rank, or the ranks of a host, read from few lanes and thereby few blocks.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.mixing import Mixture
-from refinery.loader.stream.order import Order, OrderParams, block_for
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime, expected_neighbours, mix
 from refinery.loader.stream.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
 MAX_ROWS = 1 << 13  # of this rank in a plan
+POOR = 0.05  # share of neighbours within 1,024 positions from which a shuffle is worth a warning
+
+_log = logging.getLogger("refinery.loader")
 
 
 def rows_of_rank(rank: int, world_size: int, batch_size: int, lanes: int) -> I64:
@@ -90,7 +94,20 @@ class Schedule:
         self.rank, self.batch_size, self.step = rank, batch_size, world_size * batch_size
         self.length = domains[0].samples if mixture is None else mixture.end  # positions of an epoch
         self._rows = rows_of_rank(rank, world_size, batch_size, order.lanes)
+        self._warn_of_poor_windows()
         self.order = lru_cache(maxsize=4 * len(self.domains))(self._order)
+
+    def _warn_of_poor_windows(self) -> None:
+        for domain in self.domains:
+            if domain.samples > 1:
+                block = self.params.block or block_for(domain.samples, domain.length)
+                share = expected_neighbours(domain.samples, block, self.params.lanes, self.params.window)
+                if share > POOR and share > 2 * min(1.0, 2048 / domain.samples):
+                    _log.warning(
+                        "shuffle of %s: %.1f %% of its samples have the next one within 1,024 positions (by chance "
+                        "%.1f %%); OrderParams(block=1) or a larger window makes it better",
+                        domain.name or "the split", 100 * share, 204_800 / domain.samples,
+                    )  # fmt: skip
 
     def _order(self, domain: int, epoch: int) -> Order:
         which = self.domains[domain]
@@ -140,19 +157,28 @@ class Schedule:
             mine = np.arange(steps)[:, None] * self.step + self._rows
             mine[mine >= stop - start] = -1
         else:
-            mine = self._by_lane(found[3], steps)
+            mine = self._dealt(found[0], found[3], start, steps)
         return StepPlan(epoch, start, stop, self.step, *found, mine, self.reached(epoch, start))
 
-    def _by_lane(self, places: I64, steps: int) -> I64:
-        """This rank's rows of a mixed stream: each step's rows are sorted by lane and split evenly between the ranks.
+    def _dealt(self, domains: I64, places: I64, start: int, steps: int) -> I64:
+        """This rank's rows of a mixed stream, as StepPlan.mine.
 
-        Domains advance at different speeds, so rows of a step have no fixed lanes. This way two or three hosts read a
-        window if a step has at least as many rows as there are lanes.
+        Domains advance at different speeds, so rows of a step have no fixed lanes. Each step's rows are sorted by lane
+        and split evenly between the ranks, neighbouring lanes far apart, since a domain's rows in a step are from
+        neighbouring lanes. This way two or three hosts read a window if a step has at least as many rows as there are
+        lanes. With MixParams.even the rows of each domain are dealt one by one instead, from a rank on that is chance.
         """
-        lanes = np.full(steps * self.step, self.params.lanes, np.int64)  # empty rows come last
-        lanes[: len(places)] = places % self.params.lanes
-        by_lane = np.argsort(lanes.reshape(steps, self.step), axis=1, kind="stable")
-        mine = np.sort(by_lane[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
+        ranks, lanes, even = self.step // self.batch_size, self.params.lanes, self.mixture.params.even  # type: ignore[union-attr]
+        key = np.full(steps * self.step, max(lanes, len(self.domains)), np.int64)  # empty rows come last
+        key[: len(places)] = domains if even else places % lanes * coprime(round(lanes * GOLDEN), lanes) % lanes
+        in_order = np.argsort(key.reshape(steps, self.step), axis=1, kind="stable")
+        if even:
+            turn = mix(np.arange(steps, dtype=np.uint64) + np.uint64(start // self.step)) % np.uint64(ranks)
+            turn = turn.astype(np.int64)  # by chance: the same number of rows in every step would favour some ranks
+            dealt = (self.rank - turn)[:, None] % ranks + ranks * np.arange(self.batch_size)
+            mine = np.sort(np.take_along_axis(in_order, dealt, axis=1), axis=1)
+        else:
+            mine = np.sort(in_order[:, self.rank * self.batch_size : (self.rank + 1) * self.batch_size], axis=1)
         mine = mine + np.arange(steps)[:, None] * self.step
         mine[mine >= len(places)] = -1
         return mine

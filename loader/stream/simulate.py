@@ -10,6 +10,7 @@ speed, and a window is fetched as a whole when its first row is planned.
 import argparse
 import json
 import sys
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import OrderParams, lag_correlation, neighbours
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.arrays import I64
-from refinery.loader.stream.order import OrderParams, lag_correlation
 from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule, rows_of_rank
 
@@ -31,6 +32,7 @@ LIMITS = {
     "sequence_length": 2**30,
     "batch_size": 2**20,
     "shard_tokens": 2**60,
+    "cache_bytes": 2**60,
 }
 MOST_SHARDS = 10**6
 MOST_ROWS = 2**26  # of a step: 8 bytes of memory each
@@ -44,8 +46,8 @@ REGION_QUOTA = 12.7e9  # bytes/s: a project's default read quota for a bucket's 
 class SimulateParams:
     """A run.
 
-    tokens, shard_tokens: of the corpus and of each shard. token_bytes: 2 or 4. tokens_per_second: of one rank.
-    hours: of training, limited to one epoch.
+    tokens, shard_tokens: of the corpus and of each shard. token_bytes: 2 or 4. cache_bytes: of each host.
+    tokens_per_second: of one rank. hours: of training, limited to one epoch.
     """
 
     tokens: int = 10**12
@@ -55,6 +57,7 @@ class SimulateParams:
     batch_size: int = 8
     token_bytes: int = 2
     shard_tokens: int = 500_000_000
+    cache_bytes: int = RemoteParams.cache_bytes
     tokens_per_second: float = 1550.0
     hours: float = 24.0
     seed: int = 1
@@ -67,6 +70,8 @@ class SimulateParams:
         for name in ("tokens_per_second", "hours"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name}: {getattr(self, name)} given, a finite number above 0 is allowed")
+        if self.cache_bytes < CHECKSUM_BLOCK:
+            raise ValueError(f"cache_bytes: {self.cache_bytes} given, {CHECKSUM_BLOCK} or more is allowed")
         if self.token_bytes not in (2, 4):
             raise ValueError(f"token_bytes: {self.token_bytes} given, 2 or 4 is allowed")
         if not -(2**63) <= self.seed < 2**64:
@@ -94,8 +99,9 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
     """Figures of the run, by name; names include the unit.
 
     read_amplification: bytes fetched per byte of the windows they are fetched for, even if only a part of these is
-    delivered in the simulated time. The first minute, which fills the caches, counts in means but not in the worst
-    minute. Cost: about 0.2 us per position (67 million for a day of 2,048 ranks) and 0.3 ms per window.
+    delivered in the simulated time. A block that a host still has in its cache is not fetched again. The first minute,
+    which fills the caches, counts in means but not in the worst minute. Cost: about 0.2 us per position (67 million for
+    a day of 2,048 ranks) and a millisecond per window and host.
     """
     whole, last = divmod(params.tokens, params.shard_tokens)
     sizes = [params.shard_tokens] * whole + [last] * (last > 0)
@@ -112,12 +118,13 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
         rows = rows_of_rank(rank, params.world_size, params.batch_size, params.order.lanes)
         host_of_row[rows] = rank // params.ranks_per_host
     opened = _opened(order.windows, positions, host_of_row, hosts)
-    fetched, requests = _fetches(params, domain, order.pieces, opened[:, 0], opened[:, 1])
+    opened = opened[np.argsort(opened[:, 3], kind="stable")]
+    fetched, requests, held, own = _fetches(params, domain, order.pieces, opened)
     minute = (opened[:, 3] * (seconds / positions) // 60).astype(np.int64)
     by_minute = np.bincount(minute, weights=fetched)[1:]  # the first fills the caches
     by_host_minute = np.bincount(minute * hosts + opened[:, 2], weights=fetched)[hosts:]
     delivered = positions * params.sequence_length * params.token_bytes
-    live = _live(order.windows, order.lanes, order.span, positions, opened, fetched, hosts)
+    live = _live(order.windows, order.lanes, order.span, positions, opened, held, own)
     distinct = np.unique(opened[:, :2], axis=0)
     used = int((distinct[:, 1] - distinct[:, 0]).sum()) * params.sequence_length * params.token_bytes
     return {
@@ -143,6 +150,8 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
         "share_of_region_quota": float(fetched.sum()) / seconds / REGION_QUOTA,
         "cache_bytes_per_host_max": live,
         "lag_1_correlation": lag_correlation(order) if order.n > 3 else 0.0,
+        "neighbours_within_1024": neighbours(order),
+        "neighbours_within_1024_by_chance": min(1.0, 2048 / order.n),
     }
 
 
@@ -161,33 +170,79 @@ def _opened(windows: Any, positions: int, host_of_row: I64, hosts: int) -> I64:
     return found
 
 
-def _fetches(params: SimulateParams, domain: Domain, pieces: Any, starts: I64, stops: I64) -> tuple[I64, I64]:
-    """(bytes, requests) that a host needs for each of some windows: whole blocks of the shards' files."""
+def _fetches(params: SimulateParams, domain: Domain, pieces: Any, opened: I64) -> tuple[I64, I64, I64, I64]:
+    """Bytes and requests of each of `opened`, in order of time, bytes of its blocks, and distinct bytes of each host.
+
+    A host keeps blocks of a MiB, in which other windows have samples too, until its cache is full: those that it used
+    longest ago leave it first.
+    """
     group = RemoteParams().group
-    each, inverse = np.unique(np.stack([starts, stops], axis=1), axis=0, return_inverse=True)
-    costs = np.empty((len(each), 2), np.int64)
-    for i, (start, stop) in enumerate(each.tolist()):
-        blocks: set[tuple[int, int]] = set()
-        for begin, end in pieces(start, stop).tolist():
-            for shard, first, last in domain.ranges(begin * domain.length, end * domain.length):
-                span = range(
-                    first * params.token_bytes // CHECKSUM_BLOCK, -(-last * params.token_bytes // CHECKSUM_BLOCK)
-                )
-                blocks.update((shard, block) for block in span)
-        groups = {(shard, block // group) for shard, block in blocks}
-        costs[i] = len(blocks) * CHECKSUM_BLOCK, len(groups)
-    return costs[inverse.ravel(), 0], costs[inverse.ravel(), 1]
+    each, which = np.unique(opened[:, :2], axis=0, return_inverse=True)
+    blocks = [_blocks(params, domain, pieces(start, stop).tolist()) for start, stop in each.tolist()]
+    which = which.ravel()
+    found = np.zeros((3, len(opened)), np.int64)
+    found[2] = np.array([_sizes(params, domain, some).sum() for some in blocks], np.int64)[which]
+    distinct = np.zeros(int(opened[:, 2].max(initial=0)) + 1, np.int64)
+    for host in np.unique(opened[:, 2]).tolist():
+        mine = np.flatnonzero(opened[:, 2] == host)
+        parts = [blocks[i] for i in which[mine].tolist()]
+        known, first = np.unique(np.concatenate(parts), return_index=True)
+        distinct[host] = _sizes(params, domain, known).sum()
+        if distinct[host] <= params.cache_bytes:
+            new = np.zeros(sum(map(len, parts)), np.bool_)
+            new[first] = True
+            keep = np.split(new, np.cumsum([len(part) for part in parts[:-1]]))
+            missing = [part[kept] for part, kept in zip(parts, keep, strict=True)]
+        else:
+            missing = _least_recent(parts, params.cache_bytes // CHECKSUM_BLOCK)
+        for i, some in zip(mine.tolist(), missing, strict=True):
+            found[:2, i] = _sizes(params, domain, some).sum(), len(np.unique(some // group))
+    return found[0], found[1], found[2], distinct
 
 
-def _live(windows: Any, lanes: int, span: int, positions: int, opened: I64, fetched: I64, hosts: int) -> int:
-    """Most bytes that any host holds at once: its open windows, and those to be opened in a quarter of a window."""
+def _blocks(params: SimulateParams, domain: Domain, pieces: Sequence[Sequence[int]]) -> I64:
+    """The blocks of a window, ascending: shard x 2^32 + number of the block in its file."""
+    blocks: set[int] = set()
+    for begin, end in pieces:
+        for shard, first, last in domain.ranges(begin * domain.length, end * domain.length):
+            stop = -(-last * params.token_bytes // CHECKSUM_BLOCK)
+            blocks.update(range((shard << 32) + first * params.token_bytes // CHECKSUM_BLOCK, (shard << 32) + stop))
+    return np.array(sorted(blocks), np.int64)
+
+
+def _sizes(params: SimulateParams, domain: Domain, blocks: I64) -> I64:
+    """Bytes of each block: less than a MiB at the end of a file."""
+    ends = np.diff(domain.starts)[blocks >> 32] * params.token_bytes
+    sizes: I64 = np.minimum(ends - (blocks & 0xFFFFFFFF) * CHECKSUM_BLOCK, CHECKSUM_BLOCK)
+    return sizes
+
+
+def _least_recent(parts: Sequence[I64], most: int) -> list[I64]:
+    """Of each part what a cache of `most` blocks does not have when the part is used."""
+    cache: OrderedDict[int, None] = OrderedDict()
+    missing = []
+    for part in parts:
+        missing.append(np.array([block for block in part.tolist() if block not in cache], np.int64))
+        for block in part.tolist():
+            cache[block] = None
+            cache.move_to_end(block)
+        while len(cache) > most:
+            cache.popitem(last=False)
+    return missing
+
+
+def _live(windows: Any, lanes: int, span: int, positions: int, opened: I64, held: I64, own: I64) -> int:
+    """Most bytes that any host holds at once: its open windows, and those to be opened in a quarter of a window.
+
+    held: bytes of each window's blocks. own: distinct bytes of each host, which it cannot hold more of.
+    """
     ends = windows(opened[:, 3])[:, 2]
     ahead = span * lanes // 4
     most = 0
     for now in np.linspace(0, positions, INSTANTS, endpoint=False).astype(np.int64).tolist():
-        held = (opened[:, 3] <= now + ahead) & (ends >= now)
-        by_host = np.bincount(opened[held, 2], weights=fetched[held], minlength=hosts)
-        most = max(most, int(by_host.max()))
+        here = (opened[:, 3] <= now + ahead) & (ends >= now)
+        by_host = np.bincount(opened[here, 2], weights=held[here], minlength=len(own))
+        most = max(most, int(np.minimum(by_host, own).max()))
     return most
 
 
@@ -211,7 +266,9 @@ def format_report(params: SimulateParams, figures: dict[str, Any]) -> str:
             f"amplification   {f['read_amplification']:10.4g} bytes fetched per byte delivered; "
             f"{f['hosts_per_window_mean']:.4g} hosts read a window",
             f"cache           {f['cache_bytes_per_host_max'] / 1e9:10.4g} GB per host at most",
-            f"shuffle         {f['lag_1_correlation']:10.2g} lag-1 correlation",
+            f"shuffle         {f['lag_1_correlation']:10.2g} lag-1 correlation; "
+            f"{f['neighbours_within_1024']:.2%} of neighbours within 1,024 positions "
+            f"({f['neighbours_within_1024_by_chance']:.2%} by chance)",
         ]
     )
 

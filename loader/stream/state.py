@@ -1,11 +1,14 @@
 """Validation of a stream's state, which is plain JSON, and the versions of the code that wrote it."""
 
-from collections.abc import Mapping
+import json
+import zlib
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
 from refinery import DISTRIBUTION
-from refinery.loader.stream.order import ORDER_VERSION
+from refinery.loader.order.order import ORDER_VERSION, block_for
+from refinery.loader.stream.samples import Domain
 
 STATE_VERSION = 1
 
@@ -24,6 +27,25 @@ def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> Non
     for name, here in identity.items():
         if state.get(name) != here:
             raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
+
+
+def with_block(state: Mapping[str, Any], block: int | None, domains: Sequence[Domain]) -> Mapping[str, Any]:
+    """The state with the stream's own `block` of its order, if both mean the same: None is `block_for` of each domain.
+
+    So a state of a small corpus, with blocks of one sample, goes on from a remote copy and from a local one. Raises
+    StateError, which says how to go on, if they are two orders.
+    """
+    order = state.get("order") if isinstance(state, Mapping) else None
+    given = order.get("block", 0) if isinstance(order, Mapping) else 0
+    if not isinstance(order, Mapping) or given == block or not (given is None or (type(given) is int and given > 0)):
+        return state
+    usual = [block_for(domain.samples, domain.length) for domain in domains if domain.samples]
+    if any((given or each) != (block or each) for each in usual):
+        raise StateError(
+            f"state: of an order with blocks of {given or 'many'} samples, this stream has {block or 'many'}; open it "
+            f"with OrderParams(block={given or 0}) to go on in the order of the state"
+        )
+    return {**state, "order": {**order, "block": block}}
 
 
 def count_in(state: Mapping[str, Any], name: str) -> int:
@@ -46,6 +68,24 @@ def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
     if len(digests) != domains:
         raise StateError(f"state: usage {usage!r:.80} given, a hexadecimal number for each domain is allowed")
     return digests
+
+
+def checksum(state: Mapping[str, Any]) -> str:
+    """Of everything in a state but its own entry, `check`: crc32 of its JSON, 8 hexadecimal digits."""
+    rest = {name: value for name, value in state.items() if name != "check"}
+    return f"{zlib.crc32(json.dumps(rest, sort_keys=True, default=str).encode()):08x}"
+
+
+def check_unchanged(state: Mapping[str, Any]) -> None:
+    """Raise StateError for a state that was changed since it was saved. Those of older versions, without `check`, pass.
+
+    Without this a position that was moved by hand is noticed only at the epoch's end, by what was counted.
+    """
+    if "check" in state and state["check"] != checksum(state):
+        raise StateError(
+            "state: changed since it was saved, so that its position and what was counted disagree; load it as it was "
+            "saved, and use skip(batches) to pass over batches"
+        )
 
 
 def code_version() -> dict[str, Any]:

@@ -98,9 +98,11 @@ class Telemetry:
         lead: how long the batch was ready before it was requested. The stage times are those of this batch, in
         whichever thread it was made. copy: 0 if it was not copied yet.
         """
+        if self._end >= len(self._pending):  # the fold of the last step was interrupted
+            self._fold()
         ROW.pack_into(self._pending, self._end, tokens, read, decode, assemble, copy, wait, lead)
         self._end += ROW.size
-        if self._end == len(self._pending):
+        if self._end >= len(self._pending):
             self._fold()
         return self._stall(read, decode, assemble, copy, wait) if wait > self._limit else None
 

@@ -3,17 +3,21 @@
 Each rank can compute the samples of all ranks and counts them all, so all ranks have the same counters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from refinery.loader.stream.arrays import I64
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import Order
 from refinery.loader.stream.samples import Domain
+from refinery.loader.stream.schedule import StepPlan
 
 MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB
+T = TypeVar("T")
+
+_CHUNK = 1 << 16  # samples at a time
 _FACTOR = 0x9E3779B97F4A7C15
 _MASK = 2**64 - 1
 
@@ -33,8 +37,18 @@ def digest_of_all(n: int) -> int:
     return ((n - 1) * n * (2 * n - 1) // 6 + _FACTOR * (n * (n - 1) // 2)) & _MASK
 
 
+class _Counts(NamedTuple):
+    """Of the current epoch of each domain. at: epoch and position of the stream up to which they go."""
+
+    epochs: tuple[int, ...]
+    samples: tuple[int, ...]
+    digests: tuple[int | None, ...]
+    tokens: tuple[I64 | None, ...]  # by shard
+    at: tuple[int, int]
+
+
 class Usage:
-    """ReadCounters of the current epoch of each domain.
+    """Counters of the current epoch of each domain.
 
     Samples: their number and digest, also across resumes. Tokens per shard: only for epochs that were not resumed (a
     state has no room for every shard).
@@ -42,89 +56,140 @@ class Usage:
 
     def __init__(self, domains: Sequence[Domain]) -> None:
         self._domains = list(domains)
-        self._epochs = [0] * len(self._domains)
-        self._counts = [0] * len(self._domains)
-        self._digests: list[int | None] = [0] * len(self._domains)
-        self._tokens: list[I64 | None] = [np.zeros(len(d.numbers), np.int64) for d in self._domains]
         self._failure: UsageError | None = None
+        self._now: _Counts
+        self.restore([(0, 0)] * len(self._domains), None, (0, 0))
 
-    def add(self, domains: npt.NDArray[Any], epochs: I64, samples: I64) -> None:
-        """Count samples in order of delivery, [n] each, except -1. Checks every epoch that they complete.
+    def add(self, plan: StepPlan, stop: int) -> None:
+        """Count what the plan delivers before position `stop`, except what was counted. Checks epochs that it ends.
 
-        Raises UsageError, then again on every call. Cost: about 60 ns per sample in arrays of thousands.
+        All of it or, if it is interrupted, nothing. Raises UsageError, then again on every call. Cost: about 60 ns per
+        sample in arrays of thousands.
         """
         if self._failure is not None:
             raise self._failure
+        epoch, position = self._now.at
+        start = max(position, plan.start) if epoch == plan.epoch else plan.start
+        if start >= stop:
+            return
+        part = slice(start - plan.start, stop - plan.start)
         try:
-            self._add_all(domains, epochs, samples)
+            self._now = self._with(plan.domains[part], plan.epochs[part], plan.samples[part])._replace(
+                at=(plan.epoch, stop)
+            )
         except UsageError as error:
             self._failure = error
             raise
 
-    def _add_all(self, domains: npt.NDArray[Any], epochs: I64, samples: I64) -> None:
-        real = samples >= 0
-        for d in np.unique(domains[real]).tolist():
-            mine = real & (domains == d)
+    def _with(self, domains: I64, epochs: I64, samples: I64) -> _Counts:
+        now = self._now
+        for d in np.unique(domains).tolist():
+            mine = domains == d
             epoch, sample = epochs[mine], samples[mine]
             cuts = [0, *(np.flatnonzero(np.diff(epoch)) + 1).tolist(), len(epoch)]
             for start, stop in pairwise(cuts):
-                self._add(d, int(epoch[start]), sample[start:stop])
+                now = self._with_epoch(now, d, int(epoch[start]), sample[start:stop])
+        return now
 
-    def _add(self, d: int, epoch: int, samples: I64) -> None:
+    def _with_epoch(self, now: _Counts, d: int, epoch: int, samples: I64) -> _Counts:
+        """With samples of one domain in one of its epochs."""
         domain = self._domains[d]
-        if epoch != self._epochs[d]:
+        if epoch != now.epochs[d]:
             raise UsageError(
-                f"{_name(domain)}: a sample of epoch {epoch} delivered after {self._counts[d]} samples of epoch "
-                f"{self._epochs[d]}, {domain.samples} expected"
+                f"{_name(domain)}: a sample of epoch {epoch} delivered after {now.samples[d]} samples of epoch "
+                f"{now.epochs[d]}, {domain.samples} expected"
             )
-        self._counts[d] += len(samples)
-        known, tokens = self._digests[d], self._tokens[d]
-        if known is not None:
-            self._digests[d] = (known + digest(samples)) & _MASK
-        if tokens is not None:
-            tokens += domain.inputs_per_shard(samples)
-        if self._counts[d] >= domain.samples:
-            self._check(d)
-            self._epochs[d], self._counts[d], self._digests[d] = epoch + 1, 0, 0
-            self._tokens[d] = np.zeros(len(domain.numbers), np.int64)
+        count, known, tokens = now.samples[d] + len(samples), now.digests[d], now.tokens[d]
+        known = None if known is None else (known + digest(samples)) & _MASK
+        tokens = None if tokens is None else tokens + domain.inputs_per_shard(samples)
+        if count >= domain.samples:
+            self._check(d, epoch, count, known, tokens)
+            epoch, count, known, tokens = epoch + 1, 0, 0, np.zeros(len(domain.numbers), np.int64)
+        return _Counts(
+            _with_item(now.epochs, d, epoch),
+            _with_item(now.samples, d, count),
+            _with_item(now.digests, d, known),
+            _with_item(now.tokens, d, tokens),
+            now.at,
+        )
 
-    def _check(self, d: int) -> None:
-        domain, tokens = self._domains[d], self._tokens[d]
-        where = f"{_name(domain)}, epoch {self._epochs[d]}"
-        if self._counts[d] != domain.samples:
-            raise UsageError(f"{where}: {self._counts[d]} samples delivered, {domain.samples} expected")
+    def _check(self, d: int, epoch: int, count: int, known: int | None, tokens: I64 | None) -> None:
+        domain = self._domains[d]
+        where = f"{_name(domain)}, epoch {epoch}"
+        if count != domain.samples:
+            raise UsageError(f"{where}: {count} samples delivered, {domain.samples} expected")
         if tokens is not None:
             expected = np.diff(domain.starts)
             for i in np.flatnonzero(tokens != expected)[:1].tolist():
                 raise UsageError(
                     f"{where}: {tokens[i]} tokens of shard {domain.numbers[i]} delivered, {expected[i]} expected"
                 )
-        if self._digests[d] not in (None, digest_of_all(domain.samples)):
+        if known not in (None, digest_of_all(domain.samples)):
             raise UsageError(f"{where}: {domain.samples} samples delivered, but some twice and some never")
 
     def tokens(self) -> dict[int, int]:
         """Input tokens delivered in the current epoch, by shard number; without domains resumed inside an epoch."""
         return {
             number: count
-            for domain, tokens in zip(self._domains, self._tokens, strict=True)
+            for domain, tokens in zip(self._domains, self._now.tokens, strict=True)
             if tokens is not None
             for number, count in zip(domain.numbers.tolist(), tokens.tolist(), strict=True)
         }
 
+    def all_tokens(self, order: Callable[[int, int], Order]) -> dict[int, int]:
+        """Input tokens delivered in all epochs so far, by shard number. order: of a domain's epoch.
+
+        Of a domain that was resumed inside an epoch, what that epoch had delivered is counted once, by its order.
+        """
+        now = self._now
+        known = []
+        for d, tokens in enumerate(now.tokens):
+            domain, there = self._domains[d], order(d, now.epochs[d]) if tokens is None else None
+            if tokens is None and there is not None:
+                tokens = np.zeros(len(domain.numbers), np.int64)
+                for begin in range(0, now.samples[d], _CHUNK):
+                    some = np.arange(begin, min(begin + _CHUNK, now.samples[d]))
+                    tokens += domain.inputs_per_shard(there[some])
+            known.append(tokens)
+        self._now = now._replace(tokens=tuple(known))
+        found: dict[int, int] = {}
+        for domain, epoch, tokens in zip(self._domains, now.epochs, known, strict=True):
+            if tokens is not None:
+                found |= dict(
+                    zip(domain.numbers.tolist(), (tokens + epoch * np.diff(domain.starts)).tolist(), strict=True)
+                )
+        return found
+
     def state(self) -> list[str] | None:
         """Digests for a state, one per domain in hexadecimal; None if there are too many or some are unknown."""
-        known = [value for value in self._digests if value is not None]
-        if len(known) < len(self._digests) or len(known) > MAX_IN_STATE:
+        known = [value for value in self._now.digests if value is not None]
+        if len(known) < len(self._now.digests) or len(known) > MAX_IN_STATE:
             return None
         return [f"{value:x}" for value in known]
 
-    def restore(self, epochs: Sequence[int], counts: Sequence[int], digests: Sequence[int] | None) -> None:
-        """Continue from a state: the epoch and position of each domain, and the digests that `state` returned."""
-        self._epochs, self._counts, self._failure = list(epochs), list(counts), None
-        for d, count in enumerate(self._counts):
-            size = len(self._domains[d].numbers)
-            self._tokens[d] = None if count else np.zeros(size, np.int64)
-            self._digests[d] = (None if digests is None else digests[d]) if count else 0
+    def restore(self, reached: Sequence[tuple[int, int]], digests: Sequence[int] | None, at: tuple[int, int]) -> None:
+        """Continue from a state: the epoch and samples of each domain, the digests that `state` returned, and the
+        epoch and position of the stream."""
+        self._failure = None
+        self._now = _Counts(
+            tuple(epoch for epoch, _ in reached),
+            tuple(count for _, count in reached),
+            tuple((None if digests is None else digests[d]) if count else 0 for d, (_, count) in enumerate(reached)),
+            tuple(
+                None if count else np.zeros(len(domain.numbers), np.int64)
+                for domain, (_, count) in zip(self._domains, reached, strict=True)
+            ),
+            at,
+        )
+
+    def forget_tokens(self) -> None:
+        """Tokens per shard of epochs that have begun are unknown from here on: some were passed over."""
+        now = self._now
+        self._now = now._replace(tokens=tuple(None if n else t for n, t in zip(now.samples, now.tokens, strict=True)))
+
+
+def _with_item(values: tuple[T, ...], i: int, value: T) -> tuple[T, ...]:
+    return *values[:i], value, *values[i + 1 :]
 
 
 def _name(domain: Domain) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from refinery.loader import TokenStream
 from refinery.loader.format.manifest import MANIFEST
-from refinery.loader.stream.order import Order, OrderParams
+from refinery.loader.order.order import Order, OrderParams
 from tests.corpus_factory import EOS
 
 S = 16

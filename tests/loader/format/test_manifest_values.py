@@ -18,8 +18,8 @@ from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IDX_HEADER, IDX_MAGIC
 from refinery.loader.format.manifest import MANIFEST, seal, unseal
+from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.corpus import Corpus
-from refinery.loader.stream.order import OrderParams
 from tests.corpus_factory import build_corpus, edit_manifest
 
 TEXTS = {

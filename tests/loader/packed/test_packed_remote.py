@@ -14,10 +14,10 @@ import pytest
 from refinery.loader import DecodedParams, PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchError, FetchParams
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.order import OrderParams
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer, range_server

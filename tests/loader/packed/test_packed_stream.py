@@ -13,11 +13,11 @@ from refinery.loader import PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.format.packed import PLACES, REQUIRED
+from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
 from refinery.loader.packed.packed_source import PackedSource, row_files
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.state import StateError
 from tests.corpus_factory import EOS, build_corpus, edit_manifest
 from tests.loader.streams import IGNORE, TEXTS, stream

@@ -16,10 +16,10 @@ import pytest
 
 from refinery.loader import TokenStream
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.order.order import Order, OrderParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.mixing import MixParams, MixStage
-from refinery.loader.stream.order import Order, OrderParams
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.usage import UsageError
 from tests.loader.numbered import Lengths, build_numbered
@@ -230,7 +230,7 @@ def test_a_state_is_json_whatever_integers_were_given(corpora: dict[str, Path]) 
     one = stream(corpora["shards"], seed=np.int64(5), sequence_length=np.int32(7), batch_size=np.uint8(3))
     next(one)
     assert len(json.dumps(one.receipt())) > 100
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match=r"sequence_length: 7\.0 given, a whole number"):
         stream(corpora["shards"], sequence_length=7.0)
     with pytest.raises(TypeError, match="load its state_dict"):
         pickle.dumps(one)

@@ -16,10 +16,10 @@ from refinery.loader import TokenStream
 from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
 from refinery.loader.format.indexed import IDX_HEADER
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.order import OrderParams
 from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server

@@ -9,10 +9,10 @@ import pytest
 
 from refinery.loader import TokenStream
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.stream import stream as stream_module
-from refinery.loader.stream.order import OrderParams
 from refinery.loader.stream.token_source import TokenRange
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server

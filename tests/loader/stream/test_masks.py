@@ -280,3 +280,21 @@ def test_the_kernel_writes_inside_its_arrays_alone() -> None:
 def test_invalid_parameters(given_: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MaskParams(**given_)
+
+
+def test_views_of_the_same_tokens_are_read_only_and_say_why() -> None:
+    tokens = np.arange(10).reshape(2, 5)
+    none = np.empty(0, np.int64), np.zeros(2, np.int64), np.full(2, 5)
+    batch = fill(tokens, *none, MaskParams(*[False] * 5))
+    for name in ("input_ids", "labels"):
+        with pytest.raises(ValueError, match=r"input_ids, labels: read-only in this batch.* write to a copy"):
+            batch[name][batch[name] == 3] = -100
+        with pytest.raises(ValueError, match="read-only"):
+            batch[name] += 1
+    own = batch["labels"].copy()
+    assert type(own) is np.ndarray and own.flags.c_contiguous
+    own[own == 3] = -100
+    assert batch["input_ids"].tolist() == [[0, 1, 2, 3], [5, 6, 7, 8]] and own[0].tolist() == [1, 2, -100, 4]
+    masked = fill(tokens.copy(), *none, MaskParams(False, False, False, False))
+    masked["labels"][...] = -100  # an array of its own
+    assert masked["input_ids"].tolist() == batch["input_ids"].tolist()

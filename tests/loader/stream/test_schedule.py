@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream.mixing import MixParams, MixStage, Mixture
-from refinery.loader.stream.order import OrderParams
+from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule
 

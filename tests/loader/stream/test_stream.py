@@ -13,8 +13,8 @@ import pytest
 
 from refinery.loader.errors import FormatError
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
-from refinery.loader.stream.mixing import MixParams, MixStage
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import rows_of_rank
 from refinery.loader.stream.stream import StateError
@@ -81,17 +81,43 @@ def test_all_masks(corpus: Path) -> None:
 
 
 def test_fill_in_middle_is_keyed_by_sample(corpus: Path) -> None:
-    infill = FillInMiddleParams(
-        prefix_id=1, suffix_id=2, middle_id=3, vocab_size=258, bos_id=256, eos_id=EOS, rate=1.0, min_tokens=3
-    )
+    infill = FillInMiddleParams(prefix_id=258, suffix_id=259, middle_id=260, vocab_size=261, rate=1.0, min_tokens=3)
     whole = rows(stream(corpus, epochs=2, fill_in_middle=infill))
-    assert any(1 in inputs and 3 in inputs for inputs, _ in whole)
+    assert any(258 in inputs and 260 in inputs for inputs, _ in whole)
+    # Without being told: every BOS and EOS of the corpus is where it was, and the receipt has what was taken from it.
+    plain = rows(stream(corpus, epochs=2))
+    for special in (256, EOS):
+        places = [[i for i, token in enumerate(inputs) if token == special] for inputs, _ in whole]
+        assert places == [[i for i, token in enumerate(inputs) if token == special] for inputs, _ in plain]
+    taken = stream(corpus, fill_in_middle=infill).receipt()["fill_in_middle"]
+    assert (taken["bos_id"], taken["eos_id"], taken["vocab_size"]) == (256, EOS, 261)
     one = stream(corpus, epochs=2, fill_in_middle=infill)
     for _ in range(7):
         next(one)
     again = stream(corpus, epochs=2, fill_in_middle=infill, batch_size=5)
     again.load_state_dict(one.state_dict())
     assert rows(again) == whole[14:]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"eos_id": 256}, r"fill_in_middle: eos_id 256 given, 257 is that of the corpus; leave it out"),
+        ({"bos_id": 5}, r"fill_in_middle: bos_id 5 given, 256 is that of the corpus"),
+        ({"vocab_size": None}, r"prefix_id 258 given, the tokenizer has 258 ids; for a model with more, give its"),
+        ({"prefix_id": 65}, r"prefix_id 65 given, which text encodes to; a special or unused id of the tokenizer, or"),
+        ({"middle_id": EOS}, r"distinct ids, not BOS or EOS, are allowed"),
+    ],
+)
+def test_fill_in_middle_contradicts_the_corpus(corpus: Path, changes: dict[str, Any], message: str) -> None:
+    given = {"prefix_id": 258, "suffix_id": 259, "middle_id": 260, "vocab_size": 261}
+    with pytest.raises(ValueError, match=message):
+        stream(corpus, fill_in_middle=FillInMiddleParams(**(given | changes)))
+
+
+def test_a_vocabulary_that_is_too_small(corpus: Path) -> None:
+    with pytest.raises(ValueError, match=r"vocab_size 100 given, 258, the tokenizer's, or more"):
+        stream(corpus, fill_in_middle=FillInMiddleParams(1, 2, 3, 100))
 
 
 def test_validation_split(corpus: Path) -> None:

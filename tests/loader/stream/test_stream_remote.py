@@ -19,11 +19,11 @@ import pytest
 from refinery.loader import TokenStream
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchError, FetchParams
 from refinery.loader.storage.http_store import HttpStore
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.order import OrderParams
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import FAULTS, RangeServer, range_server

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.stream.mixing import MixParams, MixStage, RepetitionLimit
-from refinery.loader.stream.order import Order, OrderParams
+from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.loader.order.mixing import RepetitionLimit
+from refinery.loader.order.order import Order, OrderParams
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.usage import UsageError, digest, digest_of_all
 from tests.corpus_factory import build_corpus

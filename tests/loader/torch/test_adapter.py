@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="the extra [torch] is not installed"
 from refinery.loader.packed.packed_stream import PackedStream  # noqa: E402
 from refinery.loader.stream.stream import TokenStream  # noqa: E402
 from refinery.loader.stream.telemetry import Telemetry  # noqa: E402
-from refinery.loader.torch import adapter as torch_adapter  # noqa: E402 - what follows needs torch
+from refinery.loader.torch import device as torch_device  # noqa: E402 - what follows needs torch
 from refinery.loader.torch.adapter import (  # noqa: E402
     STATE,
     DevicePrefetcher,
@@ -248,7 +248,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 def simulate(monkeypatch: pytest.MonkeyPatch) -> SimulatedCuda:
     cuda = SimulatedCuda()
-    monkeypatch.setattr(torch_adapter, "CUDA", cuda)
+    monkeypatch.setattr(torch_device, "CUDA", cuda)
 
     def copy(self: DevicePrefetcher, value: Any) -> Any:
         cuda.log.append("copy")

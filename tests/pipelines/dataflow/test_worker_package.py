@@ -36,7 +36,7 @@ STORAGE = {"errors", "format", "native", "storage"}
 OWN = {
     "my_filters.py": b"from my_words.lists import COMMON\nLIMIT = len(COMMON)\n",
     "my_words/__init__.py": b"",
-    "my_words/lists.py": b"from refinery.loader.stream import order\nCOMMON = [order.__name__]\n",
+    "my_words/lists.py": b"from refinery.loader.order import order\nCOMMON = [order.__name__]\n",
 }
 
 
@@ -75,7 +75,7 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
 @every_other_commit
 def test_modules_of_the_user_travel_and_count() -> None:
     entries = entries_of(build_package(OWN))
-    assert set(entries) - set(entries_of(build_package())) >= {*OWN, "refinery/loader/stream/order.py"}
+    assert set(entries) - set(entries_of(build_package())) >= {*OWN, "refinery/loader/order/order.py"}
     digests = [package_digest(), package_digest(OWN), package_digest({**OWN, "my_filters.py": b"LIMIT = 2\n"})]
     assert len(set(digests)) == 3
     assert digests[0] == package_digest({})

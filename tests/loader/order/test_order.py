@@ -10,8 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream import order as order_module
-from refinery.loader.stream.order import Order, OrderParams, block_for, lag_correlation, mix, permute, round_keys
+from refinery.loader.order import order as order_module
+from refinery.loader.order.order import (
+    Order,
+    OrderParams,
+    block_for,
+    expected_neighbours,
+    lag_correlation,
+    mix,
+    neighbours,
+    permute,
+    round_keys,
+)
 from tests.sampling import scaled
 
 MASK = 2**64 - 1
@@ -273,6 +283,31 @@ def test_windows_end_one_after_another() -> None:
     lasts = np.unique(shuffled.windows(np.arange(100_000))[:, 2])
     gaps = np.diff(lasts[lasts < 90_000])
     assert gaps.min() >= 16 * 8 - 32 and gaps.max() <= 16 * 8 + 32  # K W positions apart, plus or minus one per lane
+
+
+@pytest.mark.parametrize("n, block", [(20_000, 1), (140_000, 1), (140_000, 2), (1_000_000, 15), (1_000_000, 1)])
+def test_neighbours_are_where_the_shape_says(n: int, block: int) -> None:
+    found = neighbours(order(n, (block, 256, 16)))
+    assert found == pytest.approx(expected_neighbours(n, block, 256, 16), rel=0.15, abs=0.002)
+    if block == 1:
+        assert found == pytest.approx(2048 / n, rel=0.1, abs=0.002)  # as by chance
+
+
+def test_neighbours_of_an_order_without_a_shuffle() -> None:
+    class Unshuffled:
+        n = 100_000
+
+        def __getitem__(self, positions: np.ndarray) -> np.ndarray:
+            return positions
+
+    assert neighbours(Unshuffled()) > 0.99  # type: ignore[arg-type]
+
+
+def test_neighbours_equal_a_direct_count() -> None:
+    shuffled = order(3000, (5, 4, 3))
+    place = np.argsort(shuffled[np.arange(3000)])
+    direct = (np.abs(np.diff(place)) <= 20).mean()
+    assert neighbours(shuffled, reach=20, parts=200) == pytest.approx(direct, abs=0.03)
 
 
 def test_wrong_arguments_are_named() -> None:

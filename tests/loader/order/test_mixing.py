@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.loader.stream.mixing import MixParams, MixStage, Mixture, quotas
+from refinery.loader.order.mix_params import MixParams, MixStage, quotas
+from refinery.loader.order.mixing import Mixture
 
 NAMES = ["books", "code", "web"]
 WEIGHTS = {"books": 0.2, "code": 0.3, "web": 0.5}

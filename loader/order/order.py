@@ -27,11 +27,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.arguments import whole
+
 U64 = npt.NDArray[np.uint64]
 Each = U64 | np.uint64  # one per element, or one for all
 
 ORDER_VERSION = 1  # of the arithmetic: a state of another version is rejected
 ROUNDS = 8
+GOLDEN = 0.6180339887  # 1 / golden ratio: multiples of it are spread evenly
 MAX_SAMPLES = 2**52
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio
 _MIN_BITS = 5  # of the network: with fewer, permutations of 5 to 8 elements are visibly unequal in frequency
@@ -42,7 +45,8 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 class OrderParams:
     """Shape of the shuffle.
 
-    block: samples that are read together (K); None chooses by `block_for`.
+    block: samples that are read together (K); 0 chooses by `block_for`, as many as one read of an object store should
+        have; None: 0 for remote corpora and 1 for local ones, whose memory map has no need of long reads.
     lanes: places of the epoch's sequence that are read at the same time (C). Should be a multiple or a divisor of the
         world size: then no two hosts read the same block.
     window: blocks that are shuffled together in a lane (W).
@@ -55,9 +59,11 @@ class OrderParams:
     window: int = 16
 
     def __post_init__(self) -> None:
-        for name, value, least in (("block", self.block, 1), ("lanes", self.lanes, 1), ("window", self.window, 1)):
-            if value is not None and not least <= value <= 2**24:
-                raise ValueError(f"{name}: {value} given, {least} to {2**24} is allowed")
+        for name in ("block", "lanes", "window"):
+            value = getattr(self, name)
+            if value is not None or name != "block":
+                least = 0 if name == "block" else 1
+                object.__setattr__(self, name, whole(name, value, least, 2**24))  # an int, for the state
 
 
 def block_for(samples: int, sequence_length: int) -> int:
@@ -68,6 +74,32 @@ def block_for(samples: int, sequence_length: int) -> int:
     (256, 15, 1)
     """
     return max(1, min((1 << 20) // sequence_length, samples >> 16))
+
+
+def neighbours(order: "Order", reach: int = 1024, parts: int = 64) -> float:
+    """Share of samples whose next sample is delivered within `reach` positions, before or after: 2 reach / n by chance.
+
+    Measured in `parts` places of the epoch. Cost: 5 reach positions for each.
+    """
+    reach = min(reach, max(order.n // 8, 1))
+    near = total = 0
+    for start in np.linspace(0, max(order.n - 3 * reach, 0), parts).astype(np.int64).tolist():
+        samples = order[np.arange(start, min(start + 3 * reach, order.n))]
+        by_number = np.argsort(samples)
+        middle = np.arange(reach, min(2 * reach, len(samples)))
+        at = np.minimum(np.searchsorted(samples, samples[middle] + 1, sorter=by_number), len(samples) - 1)
+        found = by_number[at]
+        near += int(((samples[found] == samples[middle] + 1) & (np.abs(found - middle) <= reach)).sum())
+        total += len(middle)
+    return near / max(total, 1)
+
+
+def expected_neighbours(n: int, block: int, lanes: int, window: int, reach: int = 1024) -> float:
+    """What `neighbours` measures, computed from the shape: two samples of a block are anywhere in its window."""
+    by_chance = min(1.0, 2 * reach / n)
+    same = (block - 1) / block
+    span = min(lanes * window * block, n)
+    return same * (1 - (1 - min(1.0, reach / span)) ** 2) + (1 - same) * by_chance
 
 
 def round_keys(*parts: str | int) -> tuple[np.uint64, ...]:
@@ -140,7 +172,7 @@ class Order:
     def __init__(self, n: int, *, seed: int, epoch: int, block: int, lanes: int, window: int, domain: str = "") -> None:
         if not 1 <= n <= MAX_SAMPLES:
             raise ValueError(f"n: {n} given, 1 to {MAX_SAMPLES} samples are allowed")
-        OrderParams(block, lanes, window)
+        OrderParams(whole("block", block, 1), lanes, window)
         if lanes * window * block > MAX_SAMPLES:
             raise ValueError(f"block, lanes, window: {block}, {lanes}, {window} given, a product to 2^52 is allowed")
         self.n, self.block, self.lanes = n, block, lanes
@@ -153,7 +185,7 @@ class Order:
         slot = int(permute(last, np.uint64(self.blocks), self._block_keys, inverse=True)[0])
         self._gap_start, self._gap = slot * block + block - missing, missing
         self._length, self._longer = divmod(n, lanes)  # length of a lane; the first `longer` lanes have one more
-        self._step = _coprime(round(lanes * 0.6180339887), lanes)
+        self._step = coprime(round(lanes * GOLDEN), lanes)
 
     def __getitem__(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """Samples at `positions` (any shape, each in [0, n)), int64. O(1) each: about 0.4 us in arrays of thousands.
@@ -225,7 +257,7 @@ class Order:
         return np.stack([first, first + np.diff(borders, append=stop)], axis=1)
 
 
-def _coprime(near: int, n: int) -> int:
+def coprime(near: int, n: int) -> int:
     """The smallest number from `near` upwards that is coprime to n."""
     step = max(1, near)
     while gcd(step, n) != 1:

@@ -1,0 +1,40 @@
+"""Checks of what callers give. Each raises ValueError with the argument's name, what was given and what is allowed."""
+
+import operator
+from typing import Any
+
+import numpy as np
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number as Python's int, which can be written as JSON; numpy's integers are whole numbers, too.
+
+    >>> whole("rank", 3, 0, 7)
+    3
+    """
+    allowed = f"{least} or more" if most is None else f"{least} to {most}"
+    try:
+        number = None if isinstance(value, bool | np.bool_) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise ValueError(f"{name}: {value!r:.80} given, a whole number, {allowed}, is allowed")
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{name}: {number} given, {allowed} is allowed")
+    return number
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, nothing that only counts as one of them, such as the word "False"."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}: {value!r:.80} given, True or False is allowed")
+    return bool(value)
+
+
+def of_kind(name: str, value: Any, *kinds: type) -> Any:
+    """`value` itself, of one of these classes, or None."""
+    if value is not None and not isinstance(value, kinds):
+        raise ValueError(
+            f"{name}: {value!r:.80} given, {', '.join(kind.__name__ for kind in kinds)} or None is allowed"
+        )
+    return value
