@@ -80,9 +80,7 @@ def document_rows(side: Side, shared: Shared, more: tuple[str, ...] = ()) -> Ite
     """
     shards = side.manifest.shards
     next_row = [0] * len(shards)
-    for number, table in read_groups(
-        ((side.store, shard.provenance.path) for shard in shards), (*NEEDED, *more)
-    ):
+    for number, table in read_groups(((side.store, shard.provenance.path) for shard in shards), (*NEEDED, *more)):
         what = side.store.url(shards[number].provenance.path)
         if missing := [name for name in NEEDED if name not in table.column_names]:
             raise FormatError(f"{what}: no column {missing[0]}, it is expected; see `refinery verify`")

@@ -73,9 +73,7 @@ def _passed(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
     verdicts = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
     parts = clean.parts("documents")
     places = [(open_store(clean.root_of(part)), part["path"]) for part in parts]
-    later, beyond = (
-        fates.number(fate) for fate in (Fate(Kind.PASSED), Fate(Kind.DROPPED, TARGET_STAGE, OVER_TARGET))
-    )
+    later, beyond = (fates.number(fate) for fate in (Fate(Kind.PASSED), Fate(Kind.DROPPED, TARGET_STAGE, OVER_TARGET)))
     cut = {shared.sources.number(source) for source in side.cut_sources} if side.rate == 1 else set()
     current, seen = -1, 0
     kept: npt.NDArray[np.bool_] | None = None

@@ -59,12 +59,13 @@ REPLAYED = (Kind.PASSED, Kind.UNLISTED, Kind.UNKNOWN)
 
 @dataclass(frozen=True)
 class Fate:
-    """kind; stage and reason where they are known (of a dead letter: its error); scope: of a removal, what was compared."""
+    """stage, reason: where they are known; of a dead letter, its error. scope: of a removal, what was compared."""
 
     kind: Kind
     stage: str = ""
     reason: str = ""
     scope: str = ""
+
 
 # A record whose documents are known to be in both corpora. split: it is there with other documents of the same record.
 ASIDE = [("id", "S16"), ("origin", "S16"), ("split", "?")]

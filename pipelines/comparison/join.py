@@ -11,6 +11,7 @@ for each document of either side, and about as much again for each that is in on
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,7 @@ class Join:
         self.splits = any("created" in row for side in (self.a, self.b) for row in side.manifest.funnel)
         self.by_id = {side.label: self._partitions(f"{side.label} by id", "id") for side in (self.a, self.b)}
 
-    def _partitions(self, name: str, key: str, dtype: np.dtype = ROW) -> Partitions:  # type: ignore[type-arg]
+    def _partitions(self, name: str, key: str, dtype: np.dtype[Any] = ROW) -> Partitions:
         return Partitions(self.folder / name, dtype, key, self.ranges)
 
     def add(self, side: Side, rows: Rows) -> None:

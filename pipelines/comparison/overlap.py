@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -112,13 +111,13 @@ class Overlap:
             order = np.argsort(joined(kept[which]["id"], kept[which]["origin"]), kind="stable")
             self.samples[group] = kept[order[: self.shown]]
 
-    def total(self, label: str, **wanted: Any) -> Count:
-        """The sum of a side over its groups whose fields have these values."""
-        total = Count()
-        for (group, side, _), count in self.counts.items():
-            if side == label and all(getattr(group, name) == value for name, value in wanted.items()):
-                total += count
-        return total
+    def groups(self) -> dict[tuple[Group, str], Count]:
+        """(group, side) -> the sum over its sources."""
+        found: dict[tuple[Group, str], Count] = {}
+        for (group, label, _), count in self.counts.items():
+            total = found.setdefault((group, label), Count())
+            total += count
+        return found
 
 
 def _pairs(a: Rows, b: Rows) -> Rows:

@@ -96,9 +96,7 @@ def match(a: Rows, b: Rows) -> tuple[I64, I64]:
     first, second = codes[: len(a)], codes[len(a) :]
     nth_a, nth_b = _nth(first), _nth(second)
     step = 1 + max(nth_a.max(initial=0), nth_b.max(initial=0))
-    _, in_a, in_b = np.intersect1d(
-        first * step + nth_a, second * step + nth_b, assume_unique=True, return_indices=True
-    )
+    _, in_a, in_b = np.intersect1d(first * step + nth_a, second * step + nth_b, assume_unique=True, return_indices=True)
     return in_a.astype(np.int64), in_b.astype(np.int64)
 
 

@@ -106,8 +106,8 @@ def open_side(label: str, prefix: str, work: str = "") -> Side:
 
 
 def moved_inputs(a: Side, b: Side) -> dict[str, str]:
-    """Path of an input of B -> its path in A, of files that only their place tells apart: there is one file of that size
-    and digest on each side, and neither path is an input of the other side."""
+    """Path of an input of B -> its path in A, of files that only their place tells apart: there is one file of
+    that size and digest on each side, and neither path is an input of the other side."""
     paths_a, paths_b = ({path: facts for (_, path), facts in side.inputs.items()} for side in (a, b))
     only_a = {path: facts for path, facts in paths_a.items() if path not in paths_b}
     only_b = {path: facts for path, facts in paths_b.items() if path not in paths_a}

@@ -21,7 +21,7 @@ def check_new(path: str) -> None:
         raise ValueError(f"output: {path} exists; choose another name, or give --overwrite to replace it")
 
 
-def write_new(path: str, data: bytes, overwrite: bool = False) -> None:
+def write_new(path: str, data: bytes | Path, overwrite: bool = False) -> None:
     """Write the file. Raises StorageConflict, without overwrite, for one that is there with other bytes."""
     folder, name = split(path)
     store = open_store(folder)
