@@ -27,6 +27,7 @@ from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
+from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
 
 TRACEBACK = "Traceback (most recent call last):"
@@ -46,11 +47,6 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
-
-TRACE_EXAMPLES = """examples:
-  refinery trace out/web --url https://example.org/page
-  refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
-  refinery trace gs://bucket/corpus --urls addresses.txt --json"""
 
 VERIFY_EXAMPLES = """examples:
   refinery verify out/web
@@ -113,24 +109,7 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
     inspect.set_defaults(run=run_inspect)
 
-    trace = commands.add_parser(
-        "trace",
-        help="what became of a page: in the corpus, removed, dropped, failed",
-        epilog=TRACE_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    trace.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
-    for name, form, what in (
-        ("url", "URL", "URL of a page, exactly as in the input"),
-        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
-        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
-    ):
-        trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
-    trace.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
-    trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
-    trace.set_defaults(run=run_trace)
-
+    add_trace(commands).set_defaults(run=run_trace)
     add_acquire(commands).set_defaults(run=run_acquire)
     add_doctor(commands).set_defaults(run=run_doctor)
     add_completion(commands).set_defaults(run=run_completion)
@@ -229,23 +208,11 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
 def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print every answer; 1 if something was not found."""
-    from refinery.pipelines.commands.trace_documents import Query, trace
-    from refinery.pipelines.commands.trace_text import json_lines, text_lines
-
     refuse_flags(flags)
-    urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
-    asked = (("url", urls), ("id", args.id), ("origin", args.origin))
-    found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
-    for line in json_lines(found) if args.json else text_lines(found):
+    complete, lines = trace_command(args)
+    for line in lines:
         say(line)
-    return ExitCode.DONE if found.complete else ExitCode.FAILED
-
-
-def read_lines(path: str) -> list[str]:
-    """Lines of a local file without line breaks or a byte order mark; empty ones are skipped."""
-    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as stream:
-        lines = (line.rstrip("\r\n") for line in stream)
-        return [line for line in lines if line]
+    return ExitCode.DONE if complete else ExitCode.FAILED
 
 
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
@@ -317,17 +284,6 @@ def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     for line in try_json(decisions) if args.json else try_lines(decisions):
         say(line)
     return ExitCode.FAILED if decisions[-1].outcome in ("dropped", "dead") else ExitCode.DONE
-
-
-def origin_of(prefix: str, url: str) -> str:
-    """Where the page of that URL was read by the run at `prefix`: input file@offset. Raises ValueError if that is not
-    known there, as of pages that a rule dropped and the sample of rejects left out."""
-    from refinery.pipelines.commands.trace_documents import Missing, Query, trace
-
-    for _, answer in trace(prefix, [Query("url", url)]).answers:
-        if not isinstance(answer, Missing) and answer.doc.origin:
-            return answer.doc.origin
-    raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
 
 
 def execute(argv: Sequence[str] | None = None) -> ExitCode:

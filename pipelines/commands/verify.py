@@ -4,11 +4,10 @@ Every byte of every listed file is read once, every token is checked, and a samp
 are generators of failures, so that a broken file does not hide failures of others.
 """
 
-import math
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,6 +38,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.addresses import check_addresses
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.commands.verify_files import (
     FOLDERS,
     RECORDS,
@@ -49,7 +49,7 @@ from refinery.pipelines.commands.verify_files import (
 )
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
-from refinery.pipelines.commands.verify_shard import Plan, ShardFacts, check_shard
+from refinery.pipelines.commands.verify_shard import ShardFacts, check_shard
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -176,18 +176,6 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
     report.tokens = sum(facts.tokens for facts in every)
     report.decoded = sum(facts.decoded for facts in every)
     report.removals, report.dropped_later = removals.rows, removals.unknown
-
-
-def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
-    """What determines the position of a document, from a recipe as plain data; None if something is missing."""
-    try:
-        seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
-        domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
-    except (KeyError, TypeError, AttributeError):
-        return None
-    texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
-    good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
-    return Plan(seed, float(validation), domains, bool(recipe.get("url_dup"))) if texts and good else None
 
 
 def domain_sources(plan: Plan | None, shard: ShardEntry) -> set[str] | None:

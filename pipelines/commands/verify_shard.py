@@ -25,8 +25,8 @@ from refinery.loader.format.manifest import (
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
+from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.commands.verify_packed import DocumentDigests
-from refinery.transforms.core.document import hash64
 
 Ids = npt.NDArray[np.uint64]
 ReadBack = Callable[[npt.NDArray[Any], int], str]
@@ -54,18 +54,6 @@ class ShardFacts:
     sources: Mapping[str, int] | None = None
     addresses: Addresses | None = None
     digests: DocumentDigests | None = None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What determines the position of a document, from the recipe. domains: source -> domain. one_address:
-    whether no two have one address.
-    """
-
-    seed: int
-    validation: float
-    domains: Mapping[str, str]
-    one_address: bool = False
 
 
 class Faults:
@@ -334,10 +322,8 @@ class RowCheck:
     def _place(self, batch: pa.RecordBatch, plan: Plan) -> None:
         """The arithmetic of transforms.write.shuffle and the sort of transforms.write.shards, which load Beam."""
         ids, index, count = batch.column("id").to_pylist(), self.shard.index, self.shard.count
-        limit = plan.validation * 2**64
-        other = self.shard.split == "train"
-        self._add("rows of the other split", np.array([(hash64("validation", id_) < limit) == other for id_ in ids]))
-        orders = [hash64("order", plan.seed, id_) for id_ in ids]
+        self._add("rows of the other split", np.array([plan.split(id_) != self.shard.split for id_ in ids]))
+        orders = [plan.order(id_) for id_ in ids]
         if index < count:
             self._add("rows of another shard", np.array([order * count >> 64 != index for order in orders]))
         names = (batch.column(name).to_pylist() for name in ("source", "origin"))

@@ -23,7 +23,7 @@ from refinery.loader.format.manifest import RUN, unseal
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.export.rows import TextDiffers
 from refinery.pipelines.export.text_job import TextJob, export_shard
-from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
+from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import differences
 from refinery.pipelines.run.errors import RefineError
@@ -162,7 +162,8 @@ def plan_recomputation(
 
     Raises RefineError, saying what is missing or differs, and RecipeError for a recipe that cannot be read.
     """
-    recipe = corpus_recipe(corpus, recipe_file)
+    where = f"{corpus.root}: its tokens do not decode to its text"
+    recipe = recorded_recipe(where, corpus.manifest.recipe, recipe_file)
     runner.use_code(recipe.CODE.folder, tuple(recipe.CODE.files))
     run = unseal(corpus.store.read(RUN), corpus.store.url(RUN))
     fingerprints = phase_fingerprints(recipe, run["inputs"])
@@ -173,20 +174,6 @@ def plan_recomputation(
     pairs: list[PartPair] = pair_parts(clean, dedup)
     counts = {f"{entry.split}/{entry.domain}": entry.count for entry in corpus.manifest.shards}
     return lambda tasks: ExportRecomputed(tasks, write_pairs(job.work, pairs), job, recipe, counts)
-
-
-def corpus_recipe(corpus: SourceCorpus, recipe_file: str) -> Recipe:
-    """The recipe of the corpus: from its manifest, or from a file where it has stages of the user's own. Code that a
-    corpus names is never imported because the corpus names it.
-    """
-    if recipe_file:
-        return load_recipe(recipe_file)
-    if corpus.manifest.recipe.get("stages") or ":" in str(corpus.manifest.recipe.get("lane", "")):
-        raise RefineError(
-            f"{corpus.root}: its tokens do not decode to its text, and its recipe has stages or a lane of its own; "
-            "name the file with --recipe"
-        )
-    return parse_recipe(dict(corpus.manifest.recipe))
 
 
 def _phase(corpus: SourceCorpus, work: str, name: str, fingerprint: str) -> Phase:

@@ -1,6 +1,6 @@
 """A recipe from YAML or plain data: its lane found, stages from elsewhere put in their places, every problem a line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,19 @@ def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:
     if code.files:  # the class of this recipe alone: files may change before the next one is read
         cls = type(cls.__name__, (cls,), {"__module__": cls.__module__, "CODE": code})
     return parse(cls, data)
+
+
+def recorded_recipe(where: str, data: Mapping[str, Any], path: str = "") -> Recipe:
+    """The recipe that a run has recorded or, where it has stages or a lane of its own, the one in the file `path`. Code
+    that a corpus names is never imported because the corpus names it.
+
+    where: the run, for messages. Raises RecipeError.
+    """
+    if path:
+        return load_recipe(path)
+    if data.get("stages") or ":" in str(data.get("lane", "")):
+        raise RecipeError(f"{where}: its recipe has stages or a lane of its own; name the recipe's file with --recipe")
+    return parse_recipe(dict(data))
 
 
 def choose_lane(name: str, folder: Path) -> tuple[Lane, UserCode]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
+from refinery.transforms.core.safe_text import safe
+
 if TYPE_CHECKING:
     from refinery.pipelines.tuning.measured_rules import Reading
     from refinery.pipelines.tuning.try_document import Decision
@@ -63,12 +65,14 @@ def try_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
         size = f"{each.size:,} bytes" if each.size else ""
         yield f"{each.stage:<28}{each.outcome:<26}{size}".rstrip()
         for name, value in (each.notes or {}).items():
-            yield f"    {name} = {value}"
+            yield f"    {name} = {safe(str(value))}"
         for reading in each.readings:
             if reading.value is not None:
                 yield _reading_line(reading)
         if each.reason:
-            yield f"  {'!' if each.outcome == 'dead' else '-'} {each.reason}"
+            yield f"  {'!' if each.outcome == 'dead' else '-'} {safe(each.reason)}"
+        for name, value in (each.limits or {}).items():
+            yield f"    {name} = {safe(str(value))}"
         if each.advice and each.advice != "nothing":
             yield f"    {each.advice}"
 

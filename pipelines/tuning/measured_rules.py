@@ -58,6 +58,12 @@ def rules_of(stage: AnyStage, params: Params) -> Iterator[Rule]:
                 yield Rule(reason.name, path, value)
 
 
+def named_values(stage: AnyStage, params: Params, name: str) -> dict[tuple[str, ...], Any]:
+    """Path -> value of the parameters that the meaning of a stage's reason names."""
+    named = (reason for reason in stage.reasons if reason.name == name)
+    return {path: _value(params, path) for reason in named for path in _places(params, reason.name, reason.meaning)}
+
+
 def readings(stage: AnyStage, params: Params, judge: Callable[[Any], Any]) -> Iterator[Reading]:
     """What each rule that is on measured. judge: the stage's answer for given params; asked about 35 times a rule."""
     for rule in rules_of(stage, params):

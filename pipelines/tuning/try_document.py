@@ -6,18 +6,25 @@ from functools import partial
 from typing import Any, cast
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, readings
+from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
 from refinery.transforms.core.document import Document, Finding, RawDocument, Scored
-from refinery.transforms.core.lane import AnyStage
+from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.per_document import content_size
+from refinery.transforms.core.prepared import Prepared, prepare_once
+from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
+from refinery.transforms.dedup.cut_lines import LINES
+from refinery.transforms.dedup.cut_substrings import SUBSTRINGS
+from refinery.transforms.filter.language import LANGUAGE
 
 NEEDS_OTHERS = "needs the other documents"
+CUTS = (LINES, SUBSTRINGS, CHUNK_COPIES)  # their judges carry out what phase 2 found
 
 
 @dataclass(frozen=True)
 class Decision:
     """What a stage made of the document. outcome: kept, dropped, dead, or what it needs. reason: why it was dropped, or
     the error. size: bytes that it left. notes: what it noted, found or scored. readings: of its rules with thresholds.
+    limits: other parameters that the reason names.
     """
 
     stage: str
@@ -27,41 +34,90 @@ class Decision:
     size: int = 0
     notes: Mapping[str, Any] | None = None
     readings: tuple[Reading, ...] = ()
+    limits: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A decision with what the stage was given and what it left, None where it lost the document."""
+
+    decision: Decision
+    stage: AnyStage
+    before: Any
+    after: Any
 
 
 def try_document(recipe: Recipe, raw: RawDocument) -> Iterator[Decision]:
     """The decisions about a document, stage by stage, up to the one that loses it. A stage that splits hands its first
     document on, and says of how many. Raises OSError and ValueError where a stage's models or lists cannot be read."""
-    doc: Any = raw
-    for phase in ("clean", "dedup", "shards"):
-        for stage, params in recipe.active(phase):
-            if stage.judge is None:
-                if phase == "dedup":
-                    yield Decision(stage.name, NEEDS_OTHERS)
+    return (step.decision for step in Trial(recipe).steps(raw))
+
+
+class Trial:
+    """The stages of a recipe, ready for one document after the other: what they prepare is held as long as this is.
+
+    measure: whether the value of every rule is found, at 35 calls of its stage.
+    """
+
+    def __init__(self, recipe: Recipe, measure: bool = True) -> None:
+        self.measure = measure
+        self.stages = [(phase, *each) for phase in PHASES for each in recipe.active(phase)]
+        self.prepared: dict[str, Prepared] = {}
+
+    def steps(self, raw: RawDocument) -> Iterator[Step]:
+        """`try_document`, each decision with what the stage was given and what it left. Cuts of what other documents
+        have, too, need these, as deduplication does."""
+        doc: Any = raw
+        for phase, stage, params in self.stages:
+            if stage.judge is None or stage in CUTS:
+                if phase == "dedup" or stage in CUTS:
+                    yield Step(Decision(stage.name, NEEDS_OTHERS), stage, doc, doc)
                 continue
-            decision, doc = _decide(stage, params, doc)
-            yield decision
-            if doc is None:
+            decision, after = self._decide(stage, params, doc)
+            yield Step(decision, stage, doc, after)
+            if after is None:
                 return
+            doc = after
+
+    def _decide(self, stage: AnyStage, params: Any, doc: Any) -> tuple[Decision, Any]:
+        if stage.prepare and stage.name not in self.prepared:
+            self.prepared[stage.name] = prepare_once(partial(stage.prepare, params))
+        resource = [self.prepared[stage.name].resource] if stage.prepare else []
+        judge = partial(cast(Callable[..., Any], stage.judge), doc, *resource)
+        try:
+            answer = judge(params=params)
+            inner: Any = answer.answer if isinstance(answer, Finding | Scored) else answer
+            results = list(inner) if stage.splits and not dropped_for(answer) else [inner]
+        except Exception as error:  # noqa: BLE001 - as in a run, where it becomes a dead letter
+            return Decision(stage.name, "dead", f"{type(error).__name__}: {error}"), None
+        notes = _notes(answer, doc, results, stage)
+        measured: tuple[Reading, ...] = ()
+        if self.measure and not resource:
+            measured = tuple(readings(stage, params, lambda other: judge(params=other)))
+        if reason := dropped_for(answer):
+            declared = next((each for each in stage.reasons if each.name == reason), None)
+            why = f"{reason}: {declared.meaning}" if declared else reason
+            if self.measure:
+                notes |= _notes_if_kept(stage, params, doc)
+            limits = _limits(stage, params, reason, notes, measured)
+            lost = Decision(stage.name, "dropped", why, declared.advice if declared else "", 0, notes, measured, limits)
+            return lost, None
+        return Decision(stage.name, "kept", "", "", content_size(results[0]), notes, measured), results[0]
 
 
-def _decide(stage: AnyStage, params: Any, doc: Any) -> tuple[Decision, Any]:
-    resource = [stage.prepare(params)] if stage.prepare else []
-    judge = partial(cast(Callable[..., Any], stage.judge), doc, *resource)
-    try:
-        answer = judge(params=params)
-        inner: Any = answer.answer if isinstance(answer, Finding | Scored) else answer
-        results = list(inner) if stage.splits and not dropped_for(answer) else [inner]
-    except Exception as error:  # noqa: BLE001 - as in a run, where it becomes a dead letter
-        return Decision(stage.name, "dead", f"{type(error).__name__}: {error}"), None
-    notes = _notes(answer, doc, results, stage)
-    measured = () if resource else tuple(readings(stage, params, lambda other: judge(params=other)))
-    if reason := dropped_for(answer):
-        declared = next((each for each in stage.reasons if each.name == reason), None)
-        why = f"{reason}: {declared.meaning}" if declared else reason
-        notes |= _notes_if_kept(stage, params, doc)
-        return Decision(stage.name, "dropped", why, declared.advice if declared else "", 0, notes, measured), None
-    return Decision(stage.name, "kept", "", "", content_size(results[0]), notes, measured), results[0]
+def _limits(
+    stage: AnyStage, params: Any, reason: str, notes: Mapping[str, Any], measured: tuple[Reading, ...]
+) -> dict[str, Any]:
+    """What the parameters are that a reason's meaning names, but for those beside which a value was measured."""
+    known = {reading.rule.path for reading in measured if reading.value is not None}
+    found = {
+        ".".join(path): value
+        for path, value in named_values(stage, params, reason).items()
+        if path not in known and isinstance(value, int | float | str) and value != ""
+    }
+    if stage.name == LANGUAGE.name and (code := notes.get("language")):
+        found[f"threshold for {code}"] = params.needed(code)
+    return found
 
 
 def _notes_if_kept(stage: AnyStage, params: Any, doc: Any) -> dict[str, Any]:
@@ -89,7 +145,7 @@ def _notes(answer: Any, before: Any, results: list[Any], stage: AnyStage) -> dic
         notes[f"score of {answer.series}"] = answer.value
     after = results[0]
     if isinstance(after, Document):
-        old = before.meta if isinstance(before, Document) else {}
+        old = before.meta if isinstance(before, Document | RawDocument) else {}
         notes |= {name: value for name, value in after.meta.items() if old.get(name) != value}
     if len(results) > 1:
         notes["documents made of it"] = len(results)

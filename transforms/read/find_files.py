@@ -55,6 +55,24 @@ def find_files(source: SourceParams) -> list[Found]:
     return measured
 
 
+def find_file(path: str) -> Found:
+    """One file by its exact name, with size and version: nothing in it is a pattern. At most one request.
+
+    Raises FileNotFoundError where it is not there, and OSError and ValueError as its storage does.
+    """
+    if is_remote(path):
+        return measure([Found(path)])[0]
+    if "://" in path:
+        check_place(path)
+        found = [file for file in match(path) if file.path == path]
+        if not found:
+            raise FileNotFoundError(path)
+        return found[0]
+    if not os.path.isfile(path):
+        raise FileNotFoundError(path)
+    return Found(path, os.path.getsize(path))
+
+
 def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
     """What an element of `paths` means. A folder means the files below it, but those that begin with "." or "_"."""
     if is_remote(pattern):

@@ -12,7 +12,7 @@ from refinery.transforms.core.stage import Note
 from refinery.transforms.read.byte_source import open_source
 from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
-from refinery.transforms.remote.files import is_remote
+from refinery.transforms.remote.files import Found, is_remote
 
 __all__ = ["ENDINGS", "Content", "Format", "LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]
 
@@ -112,34 +112,42 @@ def plan_source(source: SourceParams, split_bytes: int, notes: Sequence[Note] = 
     """The tasks of one source, in order of file and part."""
     files = find_files(source)
     tasks = []
-    for index, (path, size, version) in enumerate((file.path, file.size, file.version) for file in files):
+    for index, file in enumerate(files):
         share = None if source.cap is None else source.cap // len(files) + (index < source.cap % len(files))
         if share == 0:
             continue
-        whole = ReadTask(
-            path=path,
-            format=format_of(path, source) if source.format == "auto" or ".wat" in path else source.format,
-            source=source.name,
-            file_index=index,
-            size=size,
-            cap=share,
-            sample=source.sample,
-            seed=source.seed,
-            content=source.content,
-            keep_truncated=source.keep_truncated,
-            text_field=source.text_field,
-            url_field=source.url_field,
-            date_field=source.date_field,
-            id_field=source.id_field,
-            version=version,
-            unit=source.unit,
-            meta_fields=source.meta_fields,
-            own_meta=tuple(note.name for note in notes),
-            carried_meta=tuple(note.name for note in notes if note.carried),
-        )
+        whole = whole_file(source, file, index, share, notes)
         parts = 1 if share is not None else count_parts(whole, split_bytes)
         tasks += [replace(whole, part=part, parts=parts) for part in range(parts)]
     return tasks
+
+
+def whole_file(
+    source: SourceParams, file: Found, index: int = 0, cap: int | None = None, notes: Sequence[Note] = ()
+) -> ReadTask:
+    """The task that reads all of one file. index: its place in the source's listing."""
+    path = file.path
+    return ReadTask(
+        path=path,
+        format=format_of(path, source) if source.format == "auto" or ".wat" in path else source.format,
+        source=source.name,
+        file_index=index,
+        size=file.size,
+        cap=cap,
+        sample=source.sample,
+        seed=source.seed,
+        content=source.content,
+        keep_truncated=source.keep_truncated,
+        text_field=source.text_field,
+        url_field=source.url_field,
+        date_field=source.date_field,
+        id_field=source.id_field,
+        version=file.version,
+        unit=source.unit,
+        meta_fields=source.meta_fields,
+        own_meta=tuple(note.name for note in notes),
+        carried_meta=tuple(note.name for note in notes if note.carried),
+    )
 
 
 def format_of(path: str, source: SourceParams) -> Format:

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, provenance_schema, seal, unseal
-from refinery.pipelines.commands.verify import read_plan, verify
+from refinery.pipelines.checks.placement import Plan, read_plan
+from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.commands.verify_files import RECORDS
-from refinery.pipelines.commands.verify_shard import Plan, RowCheck
+from refinery.pipelines.commands.verify_shard import RowCheck
 from refinery.pipelines.lanes.web import LANE
 from refinery.transforms.core.report import DEAD_SCHEMA, REJECT_SCHEMA
 from refinery.transforms.write.shards import provenance_columns

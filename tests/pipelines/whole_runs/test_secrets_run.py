@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from refinery.loader.stream.corpus import Corpus
-from refinery.pipelines.commands.trace_documents import Query, Rejected, Trace, trace
-from refinery.pipelines.commands.trace_text import text_lines
+from refinery.pipelines.tracing.trace_documents import Query, Rejected, Trace, trace
+from refinery.pipelines.tracing.trace_text import text_lines
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, folder_files, make_small_inputs

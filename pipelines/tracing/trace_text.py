@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from refinery.loader.format.removals import URL_DUPLICATE
-from refinery.pipelines.commands.trace_documents import (
+from refinery.pipelines.tracing.trace_documents import (
     Answer,
     Cycle,
     Dead,

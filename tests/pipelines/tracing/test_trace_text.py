@@ -10,11 +10,10 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.commands.trace_documents import Rejected, Removed
-from refinery.pipelines.commands.trace_text import json_lines, text_lines
+from refinery.pipelines.tracing.trace_documents import Rejected, Removed
+from refinery.pipelines.tracing.trace_text import json_lines, text_lines
 from refinery.transforms.core.safe_text import safe
 from tests.corpus_factory import REJECTS, reject_row
-from tests.pipelines.commands.test_trace_documents import LOST, add_rejects, ask
 from tests.pipelines.removals_factory import (
     OTHER,
     add_work,
@@ -26,6 +25,7 @@ from tests.pipelines.removals_factory import (
     removal,
     sort_rows,
 )
+from tests.pipelines.tracing.test_trace_documents import LOST, add_rejects, ask
 
 
 @pytest.fixture
@@ -154,5 +154,5 @@ def test_damaged_file_is_named(corpus: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_no_beam_is_loaded() -> None:
-    script = "import sys, refinery.pipelines.commands.trace_text; assert 'apache_beam' not in sys.modules"
+    script = "import sys, refinery.pipelines.tracing.trace_text; assert 'apache_beam' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=Path(__file__).parents[3])

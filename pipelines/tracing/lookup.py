@@ -16,9 +16,8 @@ from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.commands.verify import read_plan
+from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.run.phases import Phase
-from refinery.transforms.core.document import hash64
 
 Row = dict[str, Any]
 
@@ -108,11 +107,7 @@ def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tupl
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
     plan = read_plan(manifest.recipe)
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
-    places: dict[bytes, tuple[str, int]] = {}
-    if plan:
-        for id_ in wanted.id:
-            held_out = hash64("validation", id_) < plan.validation * 2**64
-            places[id_] = ("validation" if held_out else "train", hash64("order", plan.seed, id_))
+    places = {id_: (plan.split(id_), plan.order(id_)) for id_ in wanted.id} if plan else {}
     for shard in manifest.shards:
         here = frozenset(
             id_

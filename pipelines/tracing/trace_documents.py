@@ -1,6 +1,6 @@
 """`refinery trace`: what became of a page, from the published files of a corpus, and from work/ if it is still there.
 
-A pure core: `trace` takes queries and returns answers as data; pipelines/commands/trace_text.py formats them.
+A pure core: `trace` takes queries and returns answers as data; pipelines/tracing/trace_text.py formats them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,8 @@ from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.removals import ID_BYTES, REFERENCE, URL_DUPLICATE
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.commands.lookup import (
+from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.pipelines.tracing.lookup import (
     Row,
     Wanted,
     find_documents,
@@ -23,7 +24,6 @@ from refinery.pipelines.commands.lookup import (
     find_removed,
     input_files,
 )
-from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 

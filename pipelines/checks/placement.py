@@ -1,0 +1,40 @@
+"""Where a document of a corpus has to be: its split and its shard, from the recipe in the manifest and the id alone."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refinery.transforms.core.document import hash64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What determines the position of a document, from the recipe. domains: source -> domain. one_address:
+    whether no two have one address.
+    """
+
+    seed: int
+    validation: float
+    domains: Mapping[str, str]
+    one_address: bool = False
+
+    def split(self, id_: bytes) -> str:
+        """The split that a hash of the document's id alone chooses."""
+        return "validation" if hash64("validation", id_) < self.validation * 2**64 else "train"
+
+    def order(self, id_: bytes) -> int:
+        """The document's position in the global order, uniform in [0, 2**64); shard k of n has the k-th n-th of it."""
+        return hash64("order", self.seed, id_)
+
+
+def read_plan(recipe: Mapping[str, Any]) -> Plan | None:
+    """What determines the position of a document, from a recipe as plain data; None if something is missing."""
+    try:
+        seed, validation = recipe["shards"]["seed"], recipe["shards"]["validation"]
+        domains = {source["name"]: source.get("domain") or source["name"] for source in recipe["sources"]}
+    except (KeyError, TypeError, AttributeError):
+        return None
+    texts = all(isinstance(text, str) for pair in domains.items() for text in pair)
+    good = type(seed) is int and type(validation) in (int, float) and math.isfinite(validation)
+    return Plan(seed, float(validation), domains, bool(recipe.get("url_dup"))) if texts and good else None
