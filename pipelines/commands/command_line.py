@@ -22,6 +22,7 @@ from refinery.pipelines.commands.arguments import (
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.shell.completion import add_completion, completion
@@ -133,6 +134,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=run_plan)
     add_try(commands).set_defaults(run=run_try)
     add_training_commands(commands)
@@ -264,6 +266,12 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     for line in lines:
         say(line)
     return ExitCode.DONE
+
+
+def run_compare(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Say what tells two corpora apart; 1 only if --exit-code asks for it and they differ."""
+    refuse_flags(flags)
+    return ExitCode.FAILED if compare_command(args, say) and args.exit_code else ExitCode.DONE
 
 
 def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -116,6 +116,7 @@ def _fate(each: FateCount) -> dict[str, Any]:
         "scope": each.fate.scope,
         **asdict(each.count),
         "examples": _entries(each.entries),
+        "replayed": asdict(each.replays) if each.replays else None,
     }
 
 

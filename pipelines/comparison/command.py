@@ -45,6 +45,13 @@ def add_compare(commands: Any) -> argparse.ArgumentParser:
         help="records read again for each side, at most, where no file says which rule dropped them "
         f"(default: {REPLAYED}; 0: none)",
     )
+    for side in "ab":
+        parser.add_argument(
+            f"--recipe-{side}",
+            default="",
+            metavar="FILE",
+            help=f"the recipe of {side.upper()}, to replay a run with stages or a lane of its own",
+        )
     parser.add_argument(
         "--documents", default="", metavar="FILE", help="write every document that they do not share, as Parquet"
     )
@@ -84,6 +91,7 @@ def compare_command(args: argparse.Namespace, say: Callable[[str], None]) -> boo
         (args.work_a, args.work_b),
         args.list,
         args.replay,
+        (args.recipe_a, args.recipe_b),
         write_documents if args.documents else None,
     )
     for line in _said(args, found):

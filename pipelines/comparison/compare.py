@@ -1,7 +1,7 @@
 """`refinery compare`: all that tells two corpora apart, as data. text.py and page.py show it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from refinery.loader.storage.full_disk import scratch_folder
@@ -14,13 +14,14 @@ from refinery.pipelines.comparison.distributions import (
     scored_distributions,
 )
 from refinery.pipelines.comparison.documents import Shared, document_rows, places_of
-from refinery.pipelines.comparison.fates import Fate, Kind
+from refinery.pipelines.comparison.fates import REPLAYED, Fate, Kind
 from refinery.pipelines.comparison.funnels import ReasonRow, StageRow, reason_rows, stage_rows
 from refinery.pipelines.comparison.join import Join
 from refinery.pipelines.comparison.listing import DocumentFile, Entry, list_samples
 from refinery.pipelines.comparison.names import Names
 from refinery.pipelines.comparison.overlap import CHANGED, CUT, MOVED, ONLY, SAME, Count, Group, Overlap
 from refinery.pipelines.comparison.partitions import I64, Rows
+from refinery.pipelines.comparison.replays import Replays, replays
 from refinery.pipelines.comparison.settings import (
     Difference,
     InputFiles,
@@ -35,11 +36,13 @@ SHOWN = 5  # documents that a listing shows
 
 @dataclass(frozen=True)
 class FateCount:
-    """Documents that one side alone has, by what became of them on the other. entries: a sample of them."""
+    """Documents that one side alone has, by what became of them on the other. entries: a sample of them. replays: where
+    no file names the rule, what a sample of them says."""
 
     fate: Fate
     count: Count
     entries: tuple[Entry, ...] = ()
+    replays: Replays | None = None
 
 
 @dataclass(frozen=True)
@@ -112,13 +115,17 @@ def compare(
     prefixes: tuple[str, str],
     works: tuple[str, str] = ("", ""),
     shown: int = SHOWN,
+    replayed: int = 0,
+    recipes: tuple[str, str] = ("", ""),
     write_documents: Callable[[Path], None] | None = None,
 ) -> Comparison:
     """Compare the corpora at two prefixes (local folders or gs://bucket/prefix).
 
-    works: their work locations where these are not PREFIX/work. shown: documents listed per group. write_documents: is
-    given a local Parquet file of all documents that they do not share. Raises FormatError where there is no complete
-    corpus, OSError for what cannot be read. Cost, memory and disk: docs/compare.md.
+    works: their work locations where these are not PREFIX/work. shown: documents listed per group. replayed: records
+    per group, at most, that are read again where no file names the rule; recipes: files of the recipes, which that
+    needs for runs with stages of their own. write_documents: is given a local Parquet file of all documents that they
+    do not share. Raises FormatError where there is no complete corpus, OSError for what cannot be read. Cost, memory
+    and disk: docs/compare.md.
     """
     a, b = (open_side(label, prefix, work) for label, prefix, work in zip("AB", prefixes, works, strict=True))
     statistics = None if a.adopted or b.adopted else read_both(a, b)
@@ -126,7 +133,8 @@ def compare(
     documents = None
     if not (a.adopted or b.adopted):
         names = [] if statistics else _common_columns(a, b)
-        documents = _compare_documents(a, b, shown, columns, names, write_documents)
+        documents = _compare_documents((a, b), max(shown, replayed), columns, names, write_documents)
+        documents = _explained(documents, (a, b), shown, replayed, recipes)
     distributions = [
         *column_distributions(columns["A"], columns["B"]),
         *(published_distributions(statistics) if statistics else ()),
@@ -167,13 +175,13 @@ def _other_tokens(a: Side, b: Side) -> tuple[str, ...]:
 
 
 def _compare_documents(
-    a: Side,
-    b: Side,
+    both: tuple[Side, Side],
     shown: int,
     columns: Mapping[str, Columns],
     names: Sequence[str],
     write_documents: Callable[[Path], None] | None,
 ) -> Documents:
+    a, b = both
     sides = {"A": a, "B": b}
     shared = Shared(moved=moved_inputs(a, b))
     places = {label: places_of(side, shared) for label, side in sides.items()}
@@ -206,6 +214,27 @@ def _compare_documents(
             file.write(scratch / "documents.parquet", fates)
             write_documents(scratch / "documents.parquet")
     return _documents(overlap, fates, sides)
+
+
+def _explained(
+    found: Documents, sides: tuple[Side, Side], shown: int, replayed: int, recipes: tuple[str, str]
+) -> Documents:
+    """With a replay of those whose rule is not recorded, and listings of the length that is wanted."""
+    to_a = moved_inputs(*sides)
+    to_b = {here: there for there, here in to_a.items()}
+    only = {}
+    for label, other, moved, recipe in (("A", sides[1], to_b, recipes[1]), ("B", sides[0], to_a, recipes[0])):
+        only[label] = tuple(
+            replace(
+                each,
+                entries=each.entries[:shown],
+                replays=replays(other, each.entries[:replayed], each.count.documents, moved, recipe)
+                if replayed and each.fate.kind in REPLAYED
+                else None,
+            )
+            for each in found.only[label]
+        )
+    return replace(found, only=only, entries={name: listed[:shown] for name, listed in found.entries.items()})
 
 
 def _documents(overlap: Overlap, fates: Names[Fate], sides: Mapping[str, Side]) -> Documents:

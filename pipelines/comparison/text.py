@@ -1,8 +1,8 @@
 """A comparison as text for a terminal. Names and addresses are untrusted, so unprintable characters are escaped."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from refinery.pipelines.comparison.compare import Comparison, Documents
+from refinery.pipelines.comparison.compare import Comparison, Documents, FateCount
 from refinery.pipelines.comparison.listing import Entry, Listed
 from refinery.pipelines.comparison.overlap import Count
 from refinery.pipelines.comparison.words import (
@@ -47,10 +47,8 @@ def _totals(found: Comparison) -> Iterator[str]:
     width = max(len(found.a.prefix), len(found.b.prefix))
     for side, manifest in zip((found.a, found.b), sides, strict=True):
         total = manifest.totals
-        yield (
-            f"  {side.label}  {side.prefix:<{width}}  {total['documents']:>12,} documents {total['tokens']:>16,} tokens "
-            f"{human_bytes(total['bytes']):>9} of text, lane {manifest.lane}"
-        )
+        counts = f"{total['documents']:>12,} documents {total['tokens']:>16,} tokens {human_bytes(total['bytes']):>9}"
+        yield f"  {side.label}  {side.prefix:<{width}}  {counts} of text, lane {manifest.lane}"
     before, after = (manifest.totals for manifest in sides)
     changes = [f"{name} {change(before[name], after[name])}" for name in ("documents", "tokens", "bytes")]
     yield f"  B - A: {', '.join(changes)}"
@@ -77,7 +75,7 @@ def _documents(found: Documents) -> Iterator[str]:
     yield "Documents"
     yield f"  the same                   {sizes(found.same[0])}"
     if found.moved_inputs:
-        yield f"    {found.moved_inputs:,} input files of B have another path and the bytes of one of A: taken as the same"
+        yield f"    {found.moved_inputs:,} input files have another path and the same bytes: taken as the same"
     if found.other_record:
         yield f"    {found.other_record:,} texts come from another record now"
     for which, before, after, count in found.moves:
@@ -94,23 +92,47 @@ def _documents(found: Documents) -> Iterator[str]:
         if lost.documents:
             yield f"    what became of them in {other}:"
         for each in found.only[label]:
-            yield f"    {each.count.documents:>10,}  {share(each.count.documents / lost.documents):>7}  {fate_words(each.fate)}"
-            yield from _examples(each.entries, " " * 14)
+            part = share(each.count.documents / lost.documents)
+            yield f"    {each.count.documents:>10,}  {part:>7}  {fate_words(each.fate)}"
+            yield from _replayed(each)
+            yield from _examples(each.entries, " " * 14, each.replays.by_id if each.replays else {})
 
 
 def _both(a: Count, b: Count) -> str:
-    return f"{a.documents:,} documents, {human_bytes(a.bytes)} → {human_bytes(b.bytes)}, {a.tokens:,} → {b.tokens:,} tokens"
+    return f"{a.documents:,} documents, {_change((a.bytes, b.bytes), (a.tokens, b.tokens))}"
 
 
-def _examples(entries: Sequence[Entry], indent: str = "    ") -> Iterator[str]:
+def _change(sizes: tuple[int, int], tokens: tuple[int, int]) -> str:
+    return f"{sizes[0]:,} → {sizes[1]:,} bytes, {tokens[0]:,} → {tokens[1]:,} tokens"
+
+
+def _replayed(each: FateCount) -> Iterator[str]:
+    found = each.replays
+    if found is None:
+        return
+    indent = " " * 14
+    if found.judged:
+        yield f"{indent}{found.judged:,} of these, chosen by hash, were read again and judged:"
+    for rule in found.rules:
+        of_all = f"{rule.low:,} to {rule.high:,} of all" if rule.low < rule.high else f"{rule.low:,} of all"
+        yield f"{indent}  {rule.records:>6,}  {rule.words} ({of_all}{', with 95 %' if rule.low < rule.high else ''})"
+    for why, records in found.failures:
+        yield f"{indent}  {records:>6,}  unknown: not in the sample of rejects, and not to be read again: {why}"
+
+
+def _examples(entries: Sequence[Entry], indent: str = "    ", rules: Mapping[str, str] | None = None) -> Iterator[str]:
     for entry in entries:
         here = entry.a or entry.b
         if here is None:
             continue
         yield f"{indent}- {_listed(here)}"
         if entry.a and entry.b:
-            sizes = f"{entry.a.text_bytes:,} → {entry.b.text_bytes:,} bytes, {entry.a.tokens:,} → {entry.b.tokens:,} tokens"
+            sizes = (
+                f"{entry.a.text_bytes:,} → {entry.b.text_bytes:,} bytes, {entry.a.tokens:,} → {entry.b.tokens:,} tokens"
+            )
             yield f"{indent}    {sizes}" + (f", id {entry.b.id} in B" if entry.a.id != entry.b.id else "")
+        elif rules and here.id in rules:
+            yield f"{indent}    {rules[here.id]}"
         elif entry.other:
             yield f"{indent}    in favour of {entry.other}" if entry.other != here.id else f"{indent}    of a copy"
 
@@ -135,7 +157,8 @@ def _funnel(found: Comparison) -> Iterator[str]:
     yield "What moved most (documents A → B)" if moved_rows else "Reasons: the same counts"
     for reason in moved_rows[:REASONS]:
         name = f"{reason.stage}: {reason.outcome} {reason.reason}"
-        yield f"  {name:<60}{reason.a.documents:>12,} → {reason.b.documents:<12,}{change(reason.a.documents, reason.b.documents)}"
+        before, after = reason.a.documents, reason.b.documents
+        yield f"  {name:<60}{before:>12,} → {after:<12,}{change(before, after)}"
     if len(moved_rows) > REASONS:
         yield f"  and {len(moved_rows) - REASONS} more, in --json"
 

@@ -25,7 +25,12 @@ def write_new(path: str, data: bytes | Path, overwrite: bool = False) -> None:
     """Write the file. Raises StorageConflict, without overwrite, for one that is there with other bytes."""
     folder, name = split(path)
     store = open_store(folder)
-    (store.replace if overwrite else store.create)(name, data)
+    if isinstance(data, Path):  # it may be larger than memory, which `replace` would take
+        if overwrite and store.size(name) is not None:
+            store.delete(name)
+        store.create(name, data)
+    else:
+        (store.replace if overwrite else store.create)(name, data)
 
 
 def split(path: str) -> tuple[str, str]:
