@@ -53,6 +53,12 @@ class Distribution:
             most = max(most, abs(found))
         return most if pairs else None
 
+    @property
+    def distance(self) -> float | None:
+        """The one that says most: of words the total variation; of numbers Kolmogorov's and Smirnov's, since in fine
+        bins few documents are apart by chance."""
+        return self.kolmogorov_smirnov if self.numbers else self.total_variation
+
     def _shares(self) -> Iterator[tuple[float, float]]:
         """Of each bin, in order."""
         total_a, total_b = sum(self.a.values()), sum(self.b.values())

@@ -8,6 +8,7 @@ from refinery.pipelines.comparison.overlap import Count
 from refinery.pipelines.comparison.words import (
     EXPLAINED,
     NONE,
+    PLACES,
     change,
     count_of,
     distance_words,
@@ -15,6 +16,7 @@ from refinery.pipelines.comparison.words import (
     headline,
     number,
     share,
+    size_change,
     sizes,
     value,
 )
@@ -79,8 +81,7 @@ def _documents(found: Documents) -> Iterator[str]:
     if found.other_record:
         yield f"    {found.other_record:,} texts come from another record now"
     for which, before, after, count in found.moves:
-        of = {"place": "split or domain", "source": "source"}[which]
-        yield f"    {of}: {count:,} documents from {before} to {after}"
+        yield f"    {PLACES[which]}: {count:,} documents from {before} to {after}"
     for name, pair in (("another final text", found.cut), ("same page, another text", found.changed)):
         if pair[0].documents:
             yield f"  {name:<26} {_both(*pair)}"
@@ -99,11 +100,7 @@ def _documents(found: Documents) -> Iterator[str]:
 
 
 def _both(a: Count, b: Count) -> str:
-    return f"{a.documents:,} documents, {_change((a.bytes, b.bytes), (a.tokens, b.tokens))}"
-
-
-def _change(sizes: tuple[int, int], tokens: tuple[int, int]) -> str:
-    return f"{sizes[0]:,} → {sizes[1]:,} bytes, {tokens[0]:,} → {tokens[1]:,} tokens"
+    return f"{a.documents:,} documents, {size_change(a, b)}"
 
 
 def _replayed(each: FateCount) -> Iterator[str]:
@@ -127,10 +124,9 @@ def _examples(entries: Sequence[Entry], indent: str = "    ", rules: Mapping[str
             continue
         yield f"{indent}- {_listed(here)}"
         if entry.a and entry.b:
-            sizes = (
-                f"{entry.a.text_bytes:,} → {entry.b.text_bytes:,} bytes, {entry.a.tokens:,} → {entry.b.tokens:,} tokens"
+            yield f"{indent}    {size_change(entry.a, entry.b)}" + (
+                f", id {entry.b.id} in B" if entry.a.id != entry.b.id else ""
             )
-            yield f"{indent}    {sizes}" + (f", id {entry.b.id} in B" if entry.a.id != entry.b.id else "")
         elif rules and here.id in rules:
             yield f"{indent}    {rules[here.id]}"
         elif entry.other:
@@ -168,7 +164,7 @@ def _distributions(found: Comparison) -> Iterator[str]:
         return
     yield ""
     yield "Distributions (TV: total variation, KS: Kolmogorov-Smirnov; 0 is alike, 1 is apart)"
-    for each in sorted(found.distributions, key=lambda each: -(each.total_variation or 0)):
+    for each in sorted(found.distributions, key=lambda each: -(each.distance or 0)):
         distances = f"TV {number(each.total_variation)}"
         if each.numbers:
             medians = each.medians()

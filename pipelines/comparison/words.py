@@ -6,12 +6,13 @@ from typing import Any
 from refinery.pipelines.comparison.compare import Comparison
 from refinery.pipelines.comparison.distributions import Distribution
 from refinery.pipelines.comparison.fates import MEANINGS, Fate
+from refinery.pipelines.comparison.listing import Listed
 from refinery.pipelines.comparison.overlap import Count
 from refinery.pipelines.run.funnel import human_bytes
 
 NONE = "–"
 VALUE = 60  # characters of a setting that text shows; JSON has all
-# Total variation below this -> what it is called.
+# A distance below this -> what it is called.
 DISTANCES = ((0.005, "alike"), (0.02, "nearly alike"), (0.1, "somewhat different"), (0.3, "clearly different"))
 
 
@@ -48,6 +49,12 @@ def sizes(count: Count) -> str:
     return f"{count.documents:,} documents, {human_bytes(count.bytes)}, {count.tokens:,} tokens"
 
 
+def size_change(a: Count | Listed, b: Count | Listed) -> str:
+    """ "120 → 90 bytes, 30 → 22 tokens"."""
+    before, after = (each.bytes if isinstance(each, Count) else each.text_bytes for each in (a, b))
+    return f"{before:,} → {after:,} bytes, {a.tokens:,} → {b.tokens:,} tokens"
+
+
 def value(setting: Any, most: int = VALUE) -> str:
     """A setting as JSON, cut where it is long; a dash where a side has none."""
     if setting is None:
@@ -65,12 +72,14 @@ def fate_words(fate: Fate) -> str:
 
 def distance_words(distribution: Distribution) -> str:
     """ "nearly alike: 1.2 % of the documents would have to have another value"."""
-    distance = distribution.total_variation
+    distance = distribution.distance
     if distance is None:
         return "one of them has no documents"
-    if not distance:
+    if not distribution.total_variation:
         return "the same"
     called = next((word for limit, word in DISTANCES if distance < limit), "very different")
+    if distribution.numbers:
+        return f"{called}: cumulative shares are at most {share(distance)} apart"
     return f"{called}: {share(distance)} of the documents would have to have another value"
 
 
@@ -99,6 +108,7 @@ def headline(found: Comparison) -> str:
     return f"{', '.join(part for part in parts if not part.startswith('0 '))}."
 
 
+PLACES = {"place": "split or domain", "source": "source"}  # of `Documents.moves`
 MEANS = {
     "same": "the same",
     "cut": "another final text",
@@ -107,7 +117,7 @@ MEANS = {
 }
 EXPLAINED = {
     "same": "one id, one size of the final text, and with one tokenizer as many tokens",
-    "cut": "one id, but redaction, cut lines or chunks left another final text or number of tokens",
+    "cut": "one id, but white space, redaction, cut lines or chunks make another final text or number of tokens",
     "changed": "one record of one file, whose text has another id now",
     "only": "neither its text nor its record is in the other corpus",
 }
