@@ -90,8 +90,8 @@ def documents(found: Documents) -> Html:
     parts = [[(what, pair[n].documents / most) for what, pair in pairs.items()] for n in (0, 1)]
     for n, side in enumerate("ab"):
         parts[n].append((side, lost[side.upper()].documents / most))
-    rows = [[MEANS[what], *pair_cells(*pair), EXPLAINED[what]] for what, pair in pairs.items()]
-    rows.append([MEANS["only"], *pair_cells(lost["A"], lost["B"]), EXPLAINED["only"]])
+    rows = [[MEANS[what], *pair_cells(*pair)] for what, pair in pairs.items()]
+    rows.append([MEANS["only"], *pair_cells(lost["A"], lost["B"])])
     moved = [
         el("p", f"{count:,} of these moved from {before} to {after} ({PLACES[which]})")
         for which, before, after, count in found.moves
@@ -102,7 +102,12 @@ def documents(found: Documents) -> Html:
             "Documents",
             key(*((what, MEANS[what]) for what in pairs), ("a", "only in A"), ("b", "only in B")),
             el("div", bars(parts, f"documents of A, {sums[0]:,}, and of B, {sums[1]:,}"), class_="pair"),
-            table(["", "in A", "in B", "bytes A", "bytes B", "tokens A", "tokens B", "that is"], rows),
+            table(["", "in A", "in B", "bytes A", "bytes B", "tokens A", "tokens B"], rows),
+            el(
+                "details",
+                el("summary", "What these mean"),
+                [el("p", el("b", MEANS[what]), f": {said}") for what, said in EXPLAINED.items()],
+            ),
             moved,
             el("p", f"{found.other_record:,} texts come from another record now.") if found.other_record else None,
             examples("Documents with another final text", found.entries["cut"]),
@@ -208,18 +213,21 @@ def funnel(found: Comparison) -> Html | None:
     """Both funnels, and which reasons moved most."""
     if not found.stages:
         return None
-    moved = [row for row in found.reasons if row.a != row.b]
+    moved = [row for row in found.reasons if row.difference]
     return el(
         "div",
         section(
             "The funnel, side by side",
             key(*A_AND_B),
-            table(["stage", "kept", "in A", "in B", "kept A", "kept B", "A", "B", "B - A"], stages(found.stages)),
+            table(
+                ["stage", "kept", "in A", "in B", "kept A", "kept B", "share A", "share B", "B - A"],
+                stages(found.stages),
+            ),
             el(
                 "details",
                 el("summary", "By source"),
                 table(
-                    ["stage", "kept", "in A", "in B", "kept A", "kept B", "A", "B", "B - A"],
+                    ["stage", "kept", "in A", "in B", "kept A", "kept B", "share A", "share B", "B - A"],
                     stages(found.stages_by_source[:BY_SOURCE]),
                 ),
             ),
@@ -228,14 +236,14 @@ def funnel(found: Comparison) -> Html | None:
             "What moved most",
             table(["reason", "", "A", "B", "change", "bytes A", "bytes B"], reasons(moved[:REASONS]))
             if moved
-            else el("p", "Every reason took as many documents."),
+            else el("p", "Every reason has as many documents on both sides."),
             el("p", f"and {len(moved) - REASONS:,} more, in --json") if len(moved) > REASONS else None,
             el(
                 "details",
                 el("summary", "By source"),
                 table(
                     ["reason", "", "A", "B", "change", "bytes A", "bytes B"],
-                    reasons([row for row in found.reasons_by_source if row.a != row.b][:REASONS]),
+                    reasons([row for row in found.reasons_by_source if row.difference][:REASONS]),
                 ),
             ),
         ),
@@ -291,6 +299,12 @@ def settings(found: Comparison) -> Html:
     )
 
 
+def ends(each: Distribution) -> str:
+    """What stands at the left and at the right of its curves."""
+    edges = [edge for edge in {*each.a, *each.b} if not isinstance(edge, str)]
+    return f"from {number(min(edges))} to {number(max(edges))} {each.unit}".rstrip() if edges else ""
+
+
 def distributions(found: Sequence[Distribution]) -> Html | None:
     """How far apart the distributions are, and their curves."""
     if not found:
@@ -307,7 +321,11 @@ def distributions(found: Sequence[Distribution]) -> Html | None:
         for each in ordered
     ]
     shown = [
-        [el("p", f"{each.where}: {each.name}. {distance_words(each)}"), curves(each)]
+        [
+            el("p", f"{each.where}: {each.name}. {distance_words(each)}"),
+            curves(each),
+            el("p", ends(each), class_="ends"),
+        ]
         for each in ordered
         if each.numbers
     ]

@@ -124,9 +124,8 @@ def _examples(entries: Sequence[Entry], indent: str = "    ", rules: Mapping[str
             continue
         yield f"{indent}- {_listed(here)}"
         if entry.a and entry.b:
-            yield f"{indent}    {size_change(entry.a, entry.b)}" + (
-                f", id {entry.b.id} in B" if entry.a.id != entry.b.id else ""
-            )
+            now = f", id {entry.b.id} in B" if entry.a.id != entry.b.id else ""
+            yield f"{indent}    {size_change(entry.a, entry.b)}{now}"
         elif rules and here.id in rules:
             yield f"{indent}    {rules[here.id]}"
         elif entry.other:
@@ -148,9 +147,9 @@ def _funnel(found: Comparison) -> Iterator[str]:
         cells = [count_of(each) for each in (*row.entered, *row.kept)]
         numbers = "".join(f"{cell:>12}" for cell in cells)
         yield f"  {row.stage:<26}{numbers}{share(shares[0]):>9}{share(shares[1]):>9}{moved:>10}"
-    moved_rows = [row for row in found.reasons if row.a != row.b]
+    moved_rows = [row for row in found.reasons if row.difference]
     yield ""
-    yield "What moved most (documents A → B)" if moved_rows else "Reasons: the same counts"
+    yield "What moved most (documents A → B)" if moved_rows else "Reasons: as many documents on both sides"
     for reason in moved_rows[:REASONS]:
         name = f"{reason.stage}: {reason.outcome} {reason.reason}"
         before, after = reason.a.documents, reason.b.documents
