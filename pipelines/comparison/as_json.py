@@ -8,8 +8,8 @@ from typing import Any
 from refinery.pipelines.comparison.compare import Comparison, Documents, FateCount
 from refinery.pipelines.comparison.distributions import Distribution
 from refinery.pipelines.comparison.funnels import ReasonRow, StageRow
-from refinery.pipelines.comparison.listing import Entry
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.listing import Entry
+from refinery.pipelines.comparison.joining.side import Side
 
 
 def comparison_json(found: Comparison) -> str:

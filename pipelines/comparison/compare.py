@@ -13,14 +13,15 @@ from refinery.pipelines.comparison.distributions import (
     read_both,
     scored_distributions,
 )
-from refinery.pipelines.comparison.documents import Shared, document_rows, places_of
-from refinery.pipelines.comparison.fates import REPLAYED, Fate, Kind
 from refinery.pipelines.comparison.funnels import ReasonRow, StageRow, reason_rows, stage_rows
-from refinery.pipelines.comparison.join import Join
-from refinery.pipelines.comparison.listing import DocumentFile, Entry, list_samples
-from refinery.pipelines.comparison.names import Names
-from refinery.pipelines.comparison.overlap import CHANGED, CUT, MOVED, ONLY, SAME, Count, Group, Overlap
-from refinery.pipelines.comparison.partitions import I64, Rows
+from refinery.pipelines.comparison.joining.documents import Shared, document_rows, places_of
+from refinery.pipelines.comparison.joining.fates import REPLAYED, Fate, Kind
+from refinery.pipelines.comparison.joining.join import Join
+from refinery.pipelines.comparison.joining.listing import DocumentFile, Entry, list_samples
+from refinery.pipelines.comparison.joining.names import Names
+from refinery.pipelines.comparison.joining.overlap import CHANGED, CUT, MOVED, ONLY, SAME, Count, Group, Overlap
+from refinery.pipelines.comparison.joining.partitions import I64, Rows
+from refinery.pipelines.comparison.joining.side import Side, moved_inputs, open_side
 from refinery.pipelines.comparison.replays import Replays, replays
 from refinery.pipelines.comparison.settings import (
     Difference,
@@ -29,7 +30,6 @@ from refinery.pipelines.comparison.settings import (
     same_tokenizer,
     setting_differences,
 )
-from refinery.pipelines.comparison.side import Side, moved_inputs, open_side
 
 SHOWN = 5  # documents that a listing shows
 

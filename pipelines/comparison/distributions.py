@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.statistics.published import Category, Point, Statistics, read_statistics
 from refinery.transforms.core.histogram import BINS, LEAST, MOST, STEPS, lower_edge, quantile
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.pipelines.comparison.overlap import Count
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.overlap import Count
+from refinery.pipelines.comparison.joining.side import Side
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from refinery.pipelines.comparison.bars import bars, curves
 from refinery.pipelines.comparison.compare import Comparison, Documents, FateCount
 from refinery.pipelines.comparison.distributions import Distribution
 from refinery.pipelines.comparison.funnels import ReasonRow, StageRow
-from refinery.pipelines.comparison.listing import Entry
-from refinery.pipelines.comparison.overlap import Count
+from refinery.pipelines.comparison.joining.listing import Entry
+from refinery.pipelines.comparison.joining.overlap import Count
 from refinery.pipelines.comparison.words import (
     EXPLAINED,
     MEANS,

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from refinery.pipelines.comparison.listing import Entry
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.listing import Entry
+from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.tuning.replay import NoReplay, Replayer

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.run.differences import leaves
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from refinery.pipelines.comparison.compare import Comparison, Documents, FateCount
-from refinery.pipelines.comparison.listing import Entry, Listed
-from refinery.pipelines.comparison.overlap import Count
+from refinery.pipelines.comparison.joining.listing import Entry, Listed
+from refinery.pipelines.comparison.joining.overlap import Count
 from refinery.pipelines.comparison.words import (
     EXPLAINED,
     NONE,

@@ -5,9 +5,9 @@ from typing import Any
 
 from refinery.pipelines.comparison.compare import Comparison
 from refinery.pipelines.comparison.distributions import Distribution
-from refinery.pipelines.comparison.fates import MEANINGS, Fate
-from refinery.pipelines.comparison.listing import Listed
-from refinery.pipelines.comparison.overlap import Count
+from refinery.pipelines.comparison.joining.fates import MEANINGS, Fate
+from refinery.pipelines.comparison.joining.listing import Listed
+from refinery.pipelines.comparison.joining.overlap import Count
 from refinery.pipelines.run.funnel import human_bytes
 
 NONE = "–"

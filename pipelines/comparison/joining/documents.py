@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.removals import ID_BYTES, column_ids
-from refinery.pipelines.comparison.names import Names
-from refinery.pipelines.comparison.partitions import Rows
-from refinery.pipelines.comparison.side import Side
-from refinery.pipelines.comparison.tables import read_groups
+from refinery.pipelines.comparison.joining.names import Names
+from refinery.pipelines.comparison.joining.partitions import Rows
+from refinery.pipelines.comparison.joining.side import Side
+from refinery.pipelines.comparison.joining.tables import read_groups
 
 # A document: id; hash of its origin; where it is (shard of the manifest, row of its provenance); numbers of its input
 # file and source; UTF-8 bytes of its text; tokens with BOS and EOS.

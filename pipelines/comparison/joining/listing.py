@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
-from refinery.pipelines.comparison.documents import ROW
-from refinery.pipelines.comparison.fates import Fate
-from refinery.pipelines.comparison.names import Names
-from refinery.pipelines.comparison.overlap import Group
-from refinery.pipelines.comparison.partitions import Rows, key_bytes
-from refinery.pipelines.comparison.side import Side
-from refinery.pipelines.comparison.tables import read_rows
+from refinery.pipelines.comparison.joining.documents import ROW
+from refinery.pipelines.comparison.joining.fates import Fate
+from refinery.pipelines.comparison.joining.names import Names
+from refinery.pipelines.comparison.joining.overlap import Group
+from refinery.pipelines.comparison.joining.partitions import Rows, key_bytes
+from refinery.pipelines.comparison.joining.side import Side
+from refinery.pipelines.comparison.joining.tables import read_rows
 
 SHOWN = ("url", "source", "origin")
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.parquet_file import parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.comparison.ahead import ahead
+from refinery.pipelines.comparison.joining.ahead import ahead
 
 Place = tuple[Store, str]
 

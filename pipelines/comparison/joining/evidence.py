@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.removals import FOLDER
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.comparison.documents import Shared, ids_of
-from refinery.pipelines.comparison.fates import EVIDENCE, Fate, Kind
-from refinery.pipelines.comparison.names import Names
-from refinery.pipelines.comparison.partitions import Rows
-from refinery.pipelines.comparison.side import Side
-from refinery.pipelines.comparison.tables import Place, read_groups
+from refinery.pipelines.comparison.joining.documents import Shared, ids_of
+from refinery.pipelines.comparison.joining.fates import EVIDENCE, Fate, Kind
+from refinery.pipelines.comparison.joining.names import Names
+from refinery.pipelines.comparison.joining.partitions import Rows
+from refinery.pipelines.comparison.joining.side import Side
+from refinery.pipelines.comparison.joining.tables import Place, read_groups
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
 DTYPE = np.dtype(EVIDENCE)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from refinery.pipelines.comparison.documents import ROW, Shared
-from refinery.pipelines.comparison.evidence import DTYPE, evidence_rows
-from refinery.pipelines.comparison.fates import ASIDE, Fate, Kind
-from refinery.pipelines.comparison.names import Names
-from refinery.pipelines.comparison.partitions import (
+from refinery.pipelines.comparison.joining.documents import ROW, Shared
+from refinery.pipelines.comparison.joining.evidence import DTYPE, evidence_rows
+from refinery.pipelines.comparison.joining.fates import ASIDE, Fate, Kind
+from refinery.pipelines.comparison.joining.names import Names
+from refinery.pipelines.comparison.joining.partitions import (
     I64,
     Partitions,
     Rows,
@@ -30,7 +30,7 @@ from refinery.pipelines.comparison.partitions import (
     ranges_of,
     without,
 )
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.side import Side
 
 ByFate = Callable[[Side, Rows, I64, Rows], None]  # of whom, ROW [n], fates [n], other ids [n]
 

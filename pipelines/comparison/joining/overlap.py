@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from refinery.pipelines.comparison.documents import ROW, Shared
-from refinery.pipelines.comparison.partitions import I64, Rows, joined
-from refinery.pipelines.comparison.side import Side
+from refinery.pipelines.comparison.joining.documents import ROW, Shared
+from refinery.pipelines.comparison.joining.partitions import I64, Rows, joined
+from refinery.pipelines.comparison.joining.side import Side
 
 # Documents of both, or of one: the other one's row is zeros then. other: id that the fate names.
 PAIR = np.dtype([("a", ROW), ("b", ROW), ("other", "S16")])
