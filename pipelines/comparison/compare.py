@@ -228,7 +228,7 @@ def _explained(
             replace(
                 each,
                 entries=each.entries[:shown],
-                replays=replays(other, each.entries[:replayed], each.count.documents, moved, recipe)
+                replays=replays(other, each.fate.kind, each.entries[:replayed], each.count.documents, moved, recipe)
                 if replayed and each.fate.kind in REPLAYED
                 else None,
             )

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
+from refinery.pipelines.comparison.joining.fates import Kind
 from refinery.pipelines.comparison.joining.listing import Entry
 from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.tuning.replay import NoReplay, Replayer
+from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
 Z = 1.959964  # of 95 %
 PASSES = "passes"  # every rule that judges a document alone keeps it
@@ -34,7 +36,8 @@ class RuleShare:
     def words(self) -> str:
         """ "dropped by heuristics: gopher-too-few-words"."""
         if self.outcome == PASSES:
-            return "kept by every rule that judges a document alone"
+            target = f"; so {self.stage}: {self.reason}" if self.stage else ""
+            return f"kept by every rule that judges a document alone{target}"
         return f"{'failed in' if self.outcome == 'dead' else 'dropped by'} {self.stage}: {self.reason}"
 
 
@@ -50,9 +53,12 @@ class Replays:
     by_id: Mapping[str, str]
 
 
-def replays(side: Side, entries: Sequence[Entry], documents: int, moved: Mapping[str, str], recipe: str) -> Replays:
-    """What the run at `side` decides about these records of the other corpus. moved: path there -> path here. recipe: a
-    file, needed where the run has stages of its own. Never raises for a record: what cannot be read is counted."""
+def replays(
+    side: Side, kind: Kind, entries: Sequence[Entry], documents: int, moved: Mapping[str, str], recipe: str
+) -> Replays:
+    """What the run at `side` decides about these records of the other corpus, all of one kind of fate. moved: path
+    there -> path here. recipe: a file, needed where the run has stages of its own. Never raises for a record: what
+    cannot be read is counted."""
     found: Counter[tuple[str, str, str]] = Counter()
     failures: Counter[str] = Counter()
     answers: dict[str, tuple[str, str, str]] = {}
@@ -75,8 +81,11 @@ def replays(side: Side, entries: Sequence[Entry], documents: int, moved: Mapping
         except (OSError, ValueError) as error:
             failures[f"{type(error).__name__}: {error}"] += 1
         else:
-            outcome = last.outcome if last.outcome in ("dropped", "dead") else PASSES
-            rule = (outcome, last.stage, last.reason.partition(":")[0]) if outcome != PASSES else (PASSES, "", "")
+            rule = PASSES, "", ""
+            if last.outcome in ("dropped", "dead"):
+                rule = last.outcome, last.stage, last.reason.partition(":")[0]
+            elif kind is Kind.PASSED and doc.source in side.cut_sources:  # nothing else is left
+                rule = PASSES, TARGET_STAGE, OVER_TARGET
             answers[doc.id] = rule
             found[rule] += 1
     judged = found.total()

@@ -63,8 +63,8 @@ def _stages(side: Side) -> dict[str, Any]:
     for entries in _mapping(side.run.get("stages")).values():
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, Mapping) and "name" in entry:
-                rest = {key: value for key, value in entry.items() if key != "name"}
-                rest["files"] = dict(_pairs(rest.get("files")))
+                rest = {**entry, "files": dict(_pairs(entry.get("files")))}
+                rest = {key: value for key, value in rest.items() if key != "name" and value}
                 found.setdefault(str(entry["name"]), {}).update(rest)
     return found
 
