@@ -327,7 +327,7 @@ def distributions(found: Sequence[Distribution]) -> Html | None:
             el("p", ends(each), class_="ends"),
         ]
         for each in ordered
-        if each.numbers
+        if each.numbers and (each.a or each.b)
     ]
     return section(
         "Distributions",

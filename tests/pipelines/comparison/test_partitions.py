@@ -23,7 +23,7 @@ KEYS = st.lists(st.integers(0, 6), max_size=30)
 
 def keys(numbers: list[int]) -> Any:
     """S16: hashes of these numbers, some of which end in zeros."""
-    return np.array([(n * 2654435761 % 2**32).to_bytes(4, "big") + bytes(12) for n in numbers], "S16")
+    return np.array([((n + 1) * 2654435761 % 2**32).to_bytes(4, "big") + bytes(12) for n in numbers], "S16")
 
 
 @given(KEYS, KEYS)
