@@ -11,7 +11,7 @@ VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch/test_adapter.py tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
-IN_BROWSER := tests/pipelines/planner/test_page_browser.py
+IN_BROWSER := tests/pipelines/planner/test_page_browser.py tests/pipelines/comparison/test_page_browser.py
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml

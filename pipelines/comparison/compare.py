@@ -1,6 +1,6 @@
 """`refinery compare`: all that tells two corpora apart, as data. text.py and page.py show it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -153,8 +153,16 @@ def compare(
         distributions=tuple(distributions),
         documents=documents,
         tokens_differ=_other_tokens(a, b) if agree and same_tokenizer(a, b) else (),
-        notes=(*a.notes, *b.notes),
+        notes=(*_lanes(a, b), *a.notes, *b.notes),
     )
+
+
+def _lanes(a: Side, b: Side) -> Iterator[str]:
+    if a.manifest.lane != b.manifest.lane:
+        yield (
+            f"A is of the lane {a.manifest.lane}, B of {b.manifest.lane}: a stage that one of them lacks has no counts "
+            "there, and texts that were cleaned in two ways seldom have one id"
+        )
 
 
 def _common_columns(a: Side, b: Side) -> list[str]:
