@@ -1,4 +1,4 @@
-"""The page of a comparison as text: all is in it, nothing from outside is markup. In a browser: test_page_browser.py."""
+"""The page of a comparison as text: all is in it, nothing from outside is markup. Chromium: test_page_browser.py."""
 
 from html.parser import HTMLParser
 from pathlib import Path
