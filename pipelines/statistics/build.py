@@ -100,7 +100,7 @@ def describe_point(point: Place, after: str, tally: Tally | None, lane: Lane) ->
         total=total(tally.total, encoded),
         categories=categories,
         series=tuple(describe_series(tally, sources, lane.notes)),
-        hosts=describe_hosts(tally.hosts),
+        hosts=describe_hosts(tally.hosts) if point.hosts else None,
         artefacts=tuple(
             Artefact(name=row.name, meaning=row.meaning, **describe_artefact(tally.artefacts.get(row.name)))
             for row in (ARTEFACTS if point.artefacts else ())
@@ -181,14 +181,15 @@ def distribution(bins: Bins, steps: int) -> Distribution:
     wide, documents = STEPS // steps, dict[int, int]()
     for place, count in bins.counts.items():
         documents[place // wide] = documents.get(place // wide, 0) + count
+    # The least number itself is nearer than its bin's edge, and the first bin has none.
     edges = {lower_edge(place): count for place, count in bins.counts.items()}
     return Distribution(
         documents=bins.documents,
         least=float(bins.least),
         most=float(bins.most),
-        quantiles=tuple(quantile(edges, share) for share in SHARES),
+        quantiles=tuple(max(bins.least, min(bins.most, quantile(edges, share))) for share in SHARES),
         bins=tuple(
-            (lower_edge(place * wide), lower_edge((place + 1) * wide), count)
+            (lower_edge(place * wide) if place else min(0.0, bins.least), lower_edge((place + 1) * wide), count)
             for place, count in sorted(documents.items())
         ),
     )
@@ -221,6 +222,7 @@ def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Sh
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for name, row in rows:
         groups.setdefault(name.rpartition("/")[0], []).append(row)
+    categories = [name for name, keyed in sorted(published.categories.items()) if has_values(keyed)]
     documents, tokens = Bins(), Bins()
     for name, row in rows:
         if name.startswith("train/"):
@@ -229,7 +231,7 @@ def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Sh
     return Shards(
         shards=len(shards),
         tested=len(rows),
-        tests=tuple(describe_test(category, groups) for category in [*published.categories, "length"]),
+        tests=tuple(describe_test(category, groups) for category in [*categories, "length"]),
         documents=distribution(documents, STEPS),
         tokens=distribution(tokens, STEPS),
     )

@@ -56,8 +56,8 @@ class Category(_Model):
 
 class Distribution(_Model):
     """How a number is distributed over documents. bins: [lower edge, upper edge, documents], ascending, without empty
-    ones; a document is in a bin from its lower edge up to, and without, the upper edge. The first bin also holds zero
-    and less. quantiles: of 5, 25, 50, 75 and 95 %, each at most 1/16 too small; empty without documents.
+    ones; a document is in a bin from its lower edge up to, and without, the upper edge. Numbers of 2^48 and more are in
+    the last bin. quantiles: of 5, 25, 50, 75 and 95 %, each at most 1/16 too small; empty without documents.
     """
 
     documents: Count

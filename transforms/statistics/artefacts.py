@@ -12,7 +12,7 @@ from typing import Any
 
 import re2
 
-WINDOW = 8192  # characters of a text's beginning, and of its end, that are looked at
+WINDOW = 4096  # characters of a text's beginning, and of its end, that are looked at
 LINE = 20  # characters from which on a repeated line counts
 
 
@@ -29,10 +29,8 @@ class Artefact:
 
 def repeats_lines(text: bytes) -> bool:
     """Whether a line of at least LINE bytes stands in it three times or more."""
-    lines = text.split(b"\n")
-    if len(set(lines)) > len(lines) - 2:
-        return False
-    return any(times > 2 and len(line) >= LINE for line, times in Counter(lines).items())
+    lines = [line for line in text.split(b"\n") if len(line) >= LINE]
+    return len(set(lines)) <= len(lines) - 2 and max(Counter(lines).values()) > 2
 
 
 def _bytes(text: str) -> str:
@@ -93,8 +91,7 @@ def window(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def find_artefacts(text: str) -> list[str]:
-    """Names of the artefacts in a text. Cost: about 50 microseconds for a page of 5 KB, linear up to 2 * WINDOW."""
-    data = window(text)
-    found = [PATTERNS[place].name for place in _set().Match(data) or ()]
-    return found + [name for name, find in FUNCTIONS if find(data)]
+def find_artefacts(text: bytes) -> list[str]:
+    """Names of the artefacts in a `window`. Cost: some 20 microseconds for a page of 5 KB, linear."""
+    found = [PATTERNS[place].name for place in _set().Match(text) or ()]
+    return found + [name for name, find in FUNCTIONS if find(text)]

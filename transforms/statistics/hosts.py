@@ -10,12 +10,12 @@ missed with a probability of 2 %, one with a two-hundredth with 1e-9.
 import base64
 import heapq
 from collections.abc import Mapping
+from hashlib import blake2b
 from typing import Any
 
 import datasketches
 
 from refinery.transforms.address.host import host_of
-from refinery.transforms.core.document import hash64
 
 TABLE = 4096  # hosts
 SAMPLE = 4096  # documents
@@ -85,7 +85,7 @@ class HostCounts:
             entry = self.table[host] = [0, 0]
         entry[0] += 1
         entry[1] += size
-        self._sample(hash64("host", origin), host)
+        self._sample(document_hash(origin), host)
 
     def merge(self, other: "HostCounts") -> None:
         """Add the counts of another one."""
@@ -157,6 +157,13 @@ class HostCounts:
         sketches = self.sketches.documents, self.sketches.bytes
         documents, size = (-int(-(share * sketch.total_weight) // 1) for sketch in sketches)
         return documents, size, CONFIDENCE
+
+
+def document_hash(origin: str) -> int:
+    """A uniform 64-bit integer, the same at every point, so that samples of the same documents are compared."""
+    return int.from_bytes(
+        blake2b(origin.encode("utf-8", "surrogatepass"), digest_size=8, person=b"host").digest(), "big"
+    )
 
 
 def read_hosts(plain: Mapping[str, Any]) -> HostCounts:

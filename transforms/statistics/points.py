@@ -11,20 +11,23 @@ from refinery.transforms.core.stage import Stage
 @dataclass(frozen=True, slots=True)
 class Point:
     """name: in statistics.json. phase: the one that measures it. text: whether there are texts, else there are tokens.
-    artefacts: whether texts are looked through for them, which is most of the cost of a point."""
+    hosts: whether hosts of addresses are counted. artefacts: whether texts are looked through for them."""
 
     name: str
     phase: str
     meaning: str
     text: bool = True
+    hosts: bool = False
     artefacts: bool = False
 
 
-EXTRACTED = Point("extracted", "clean", "documents as the first stage that makes any leaves them", artefacts=True)
+EXTRACTED = Point(
+    "extracted", "clean", "documents as the first stage that makes any leaves them", hosts=True, artefacts=True
+)
 CLEANED = Point("cleaned", "clean", "documents that phase 1 hands on")
 DEDUPLICATED = Point("deduplicated", "shards", "documents that deduplication kept")
 FINAL = Point("final", "shards", "texts as they go to the encoder", artefacts=True)
-PUBLISHED = Point("published", "shards", "documents in the shards, encoded", text=False)
+PUBLISHED = Point("published", "shards", "documents in the shards, encoded", text=False, hosts=True)
 POINTS = (EXTRACTED, CLEANED, DEDUPLICATED, FINAL, PUBLISHED)
 
 

@@ -15,7 +15,7 @@ import orjson
 
 from refinery.transforms.core.document import Document, Scalar, text_bytes
 from refinery.transforms.core.lane import Lane
-from refinery.transforms.statistics.artefacts import find_artefacts
+from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
 from refinery.transforms.statistics.keyed import Chosen, Keyed, add_numbers, counts
@@ -80,7 +80,7 @@ def passing_text(doc: Document, find: bool) -> Passing:
     """A document with its text. find: look for artefacts."""
     text, size = doc.text, text_bytes(doc.text)
     numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: text.count("\n") + 1}
-    artefacts = find_artefacts(text) if find else ()
+    artefacts = find_artefacts(window(text)) if find else ()
     return Passing(doc.source, doc.url, doc.origin, doc.meta, size, 0, numbers, artefacts)
 
 
@@ -101,8 +101,8 @@ class Tally:
         self.hosts = HostCounts()
         self.shards: Keyed[dict[str, Any]] = _shards()
 
-    def add(self, doc: "Passing", notes: Measured) -> None:
-        """Count a document. Never raises for what it holds."""
+    def add(self, doc: "Passing", notes: Measured, hosts: bool) -> None:
+        """Count a document, and the host of its address, too, if `hosts`. Never raises for what it holds."""
         sums = [1, doc.size, doc.tokens]
         add_numbers(self.total, sums)
         self._add(self.categories, SOURCE, doc.source, sums)
@@ -113,11 +113,12 @@ class Tally:
             self._put(name, doc.source, number)
         for name in notes.numbers:
             note = doc.meta.get(name)
-            if isinstance(note, (int, float)) and math.isfinite(note):
+            if note is not None and isinstance(note, (int, float)) and math.isfinite(note):
                 self._put(name, doc.source, note)
         for name in doc.artefacts:
             self._add(self.artefacts, name, doc.source, sums)
-        self.hosts.add(doc.url, doc.origin, doc.size)
+        if hosts:
+            self.hosts.add(doc.url, doc.origin, doc.size)
 
     @staticmethod
     def _add(groups: dict[str, Keyed[list[int]]], name: str, key: str, sums: list[int]) -> None:
@@ -160,7 +161,7 @@ class Tally:
             "hosts": self.hosts.plain(),
             "shards": self.shards.plain(),
         }
-        return base64.b64encode(zlib.compress(orjson.dumps(plain), 6)).decode()
+        return base64.b64encode(zlib.compress(orjson.dumps(plain), 1)).decode()
 
 
 def merge_groups(mine: dict[str, Keyed[T]], theirs: Mapping[str, Keyed[T]], make: Callable[[], Keyed[T]]) -> None:
