@@ -51,6 +51,9 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
+from refinery.transforms.statistics.measure import KIND as STATISTICS
+from refinery.transforms.statistics.measure import merge_statistics
+from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
@@ -229,7 +232,8 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        return merged
+        statistics = merge_statistics(reports)
+        return merged if statistics is None else {**merged, STATISTICS: statistics}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
@@ -296,6 +300,7 @@ class Refinement:
             prefix=self.prefix,
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
+            notes=measured_notes(self.recipe.LANE),
         )
         name = "shards/report.json"
 
