@@ -18,11 +18,16 @@
     return short(value) + (unit === "bytes" ? "B" : "");
   };
 
+  // Steps begin and end on the ground: an empty place at either end.
+  const padded = (each, values, empty) => (each.kind === "area" ? [empty, ...values, empty] : values);
+
   function dataset(each, series, place) {
-    const line = colour("--series-" + place);
+    // One series alone is what is: it has the colour of what is published.
+    const line = colour("--series-" + (each.series.length === 1 ? 1 : place));
     if (each.kind === "bars") return { ...series, backgroundColor: line, borderRadius: 2, maxBarThickness: 16 };
     return {
-      ...series, borderColor: line, backgroundColor: colour("--series-" + place + "-fill"), borderWidth: 2,
+      ...series, data: padded(each, series.data, 0), borderColor: line, borderWidth: 2,
+      backgroundColor: colour("--series-" + (each.series.length === 1 ? 1 : place) + "-fill"),
       stepped: "middle", fill: "origin", pointRadius: 0, pointHitRadius: 12,
     };
   }
@@ -53,6 +58,7 @@
       plugins: {
         legend: { display: each.series.length > 1, position: "top", align: "end", labels: { ...text, boxWidth: 12, boxHeight: 12 } },
         tooltip: {
+          filter: (item) => item.label !== "",
           callbacks: {
             label: (item) => " " + item.dataset.label + ": " + show(item.raw, each.unit),
           },
@@ -69,7 +75,7 @@
       const canvas = [...document.querySelectorAll("canvas")].find((one) => one.dataset.chart === each.name);
       drawn.push(new Chart(canvas, {
         type: each.kind === "bars" ? "bar" : "line",
-        data: { labels: each.labels, datasets: each.series.map((series, place) => dataset(each, series, place)) },
+        data: { labels: padded(each, each.labels, ""), datasets: each.series.map((series, place) => dataset(each, series, place)) },
         options: options(each),
       }));
     }

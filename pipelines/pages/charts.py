@@ -33,18 +33,15 @@ class Chart:
             raise ValueError(f"chart {self.name}: {len(self.labels)} labels, up to {MOST_ROWS} allowed; wrong: {wrong}")
 
 
-def figure(chart: Chart, note: object = None) -> Html:
-    """The place of a chart, and its table. note: what there is to say about it."""
-    rows = [
-        [
-            label,
-            *(
-                "–" if values[place] is None else show(values[place] or 0.0, chart.unit)
-                for values in chart.series.values()
-            ),
+def figure(chart: Chart, note: object = None, rows: Sequence[Sequence[object]] | None = None) -> Html:
+    """The place of a chart, and its table. note: what there is to say about it. rows: of the table, where it says the
+    numbers otherwise than the chart shows them."""
+    if rows is None:
+        columns = chart.series.values()
+        rows = [
+            [label, *(_cell(column[place], chart.unit) for column in columns)]
+            for place, label in enumerate(chart.labels)
         ]
-        for place, label in enumerate(chart.labels)
-    ]
     size = "small" if len(chart.labels) <= 6 else "middle" if len(chart.labels) <= 14 else "large"
     return el(
         "figure",
@@ -61,6 +58,10 @@ def figure(chart: Chart, note: object = None) -> Html:
         ),
         el("details", el("summary", "as a table"), table([chart.axis, *chart.series], rows)),
     )
+
+
+def _cell(value: float | None, unit: str) -> str:
+    return "–" if value is None else show(value, unit)
 
 
 def chart_data(charts: Iterable[Chart]) -> list[dict[str, Any]]:

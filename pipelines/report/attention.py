@@ -20,6 +20,7 @@ DEAD = 0.001  # of what enters a stage, dead letters
 ALIKE = 0.01  # of a p-value, divided by the number of tests (Bonferroni)
 COSTLY = 0.3  # of all seconds, in a stage that drops less than one in a hundred
 HOST = 0.1  # of the documents with an address, from one host
+NAMED = 3  # hosts in one sentence
 RISEN = 3.0  # times: a host's share of what stays over its share of what was read
 ARTEFACT = 0.05  # of the final documents
 POORLY = 1.5  # times the tokens per byte of the whole: a language or source that the tokenizer fits poorly
@@ -144,16 +145,24 @@ def hosts(facts: Facts) -> Iterator[Finding]:
     if before and before.hosts and before.total:
         read = {host.host: host.documents for host in before.hosts.top}
         with_host = before.total.documents - before.hosts.without_host.documents
+    large = [host for host in after.hosts.top if host.documents > HOST * addressed]
+    if large:
+        named_hosts = ", ".join(f"{host.host} ({share(host.documents, addressed)})" for host in large[:NAMED])
+        more = f" and {len(large) - NAMED} more" if len(large) > NAMED else ""
+        yield Finding(
+            f"Much of what stays is of few hosts: {named_hosts}{more}.",
+            "hosts",
+            "a model will see much of these sites; block or sample them if they should not weigh so much",
+        )
     for host in after.hosts.top:
         portion = host.documents / addressed
         former = read[host.host] / with_host if with_host and host.host in read else 0.0
-        risen = former > 0 and portion > RISEN * former and portion > HOST / 10
-        if portion > HOST or risen:
-            was = f", up from {share(former)} of what was extracted" if risen else ""
+        if former > 0 and portion > RISEN * former and portion > HOST / 10:
             yield Finding(
-                f"{share(portion)} of the documents with an address come from {host.host}{was}.",
+                f"{host.host} has {share(portion)} of the documents that stay, but had {share(former)} of those "
+                "extracted: the rules favour it.",
                 "hosts",
-                "a model will see much of one site; block or sample it if it should not weigh so much",
+                "read some of it: rules that one site meets by its form let all of it through",
             )
 
 
@@ -207,7 +216,7 @@ def lengths(facts: Facts) -> Iterator[Finding]:
     before, after = (facts.statistics.point(name) if facts.statistics else None for name in ("extracted", "published"))
     if before is None or after is None:
         return
-    first, last = (median(point, "bytes") for point in (before, after))
+    first, last = (median(point, "text-bytes") for point in (before, after))
     if first and last and abs(last / first - 1) > CUT:
         direction = "longer" if last > first else "shorter"
         yield Finding(

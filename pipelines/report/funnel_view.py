@@ -1,8 +1,8 @@
 """The funnel as bands that narrow, a stage a row, and the reasons of each stage."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from refinery.pipelines.pages.markup import Html, el
+from refinery.pipelines.pages.markup import Html, el, prose
 from refinery.pipelines.quantities.quantity import show
 from refinery.pipelines.report.attention import words_of
 from refinery.pipelines.report.facts import Facts, StageCounts
@@ -78,7 +78,7 @@ def _row(stage: StageCounts, read: StageCounts, density: float) -> Html:
     )
 
 
-def note(text: str) -> Html | None:
+def note(text: str | Html) -> Html | None:
     """What stands smaller beside a number."""
     return el("small", text) if text else None
 
@@ -119,19 +119,21 @@ def bar(part: float, whole: float) -> Html:
 def reasons_section(facts: Facts, samples: Sequence[tuple[str, str]]) -> Html:
     """What each stage dropped, by reason, with the words of its declaration. samples: (stage, reason) of which the
     page has examples, in the order of its anchors."""
-    blocks = [block for stage in facts.stages for block in _reasons(facts, stage, samples)]
+    shares = [documents / stage.entered for stage in facts.stages for documents, _ in stage.dropped.values()]
+    groups = [_reasons(facts, stage, samples, max(shares)) for stage in facts.stages if stage.dropped]
+    head = ("reason", "", "documents", "share", "text", "if that is too much")
     return el(
         "section",
         el("h2", "Why documents were dropped"),
-        el("p", "Shares are of the documents that entered the stage. Duplicates are listed in removals/."),
-        blocks or el("p", "Nothing was dropped."),
+        el("p", "Shares are of the documents that entered the stage; the longest bar is the largest share."),
+        el("table", el("thead", el("tr", [el("th", each, scope="col") for each in head])), groups, class_="reasons")
+        if groups
+        else el("p", "Nothing was dropped."),
         id="reasons",
     )
 
 
-def _reasons(facts: Facts, stage: StageCounts, samples: Sequence[tuple[str, str]]) -> Iterator[Html]:
-    if not stage.dropped:
-        return
+def _reasons(facts: Facts, stage: StageCounts, samples: Sequence[tuple[str, str]], largest: float) -> Html:
     lost = sum(documents for documents, _ in stage.dropped.values())
     declared = facts.declared.get(stage.name)
     rows = []
@@ -142,30 +144,16 @@ def _reasons(facts: Facts, stage: StageCounts, samples: Sequence[tuple[str, str]
         rows.append(
             el(
                 "tr",
-                el("th", el("span", reason, class_="name"), note(meaning), scope="row"),
-                el("td", bar(documents, stage.entered), class_="bars"),
+                el("th", el("span", reason, class_="name"), note(prose(meaning)), scope="row"),
+                el("td", bar(documents, stage.entered * largest), class_="bars"),
                 el("td", count(documents)),
                 el("td", share(documents, stage.entered)),
                 el("td", show(size, "bytes")),
-                el("td", el("span", advice or "–", link and el("span", " ", link), class_="words"), class_="advice"),
+                el("td", el("span", prose(advice), " " if advice else None, link, class_="words"), class_="advice"),
             )
         )
     more = len(stage.dropped) - MOST_REASONS
-    head = ("reason", "", "documents", "share", "text", "if that is too much")
-    yield el(
-        "details",
-        el(
-            "summary",
-            el("b", stage.name),
-            f" drops {lost:,} of {stage.entered:,} documents ({share(lost, stage.entered)})",
-        ),
-        el("p", declared.summary) if declared else None,
-        el(
-            "table",
-            el("thead", el("tr", [el("th", each, scope="col") for each in head])),
-            el("tbody", rows),
-            class_="reasons",
-        ),
-        el("p", f"and {more} more reasons, in manifest.json") if more > 0 else None,
-        open=True,
-    )
+    said = f" drops {lost:,} of {stage.entered:,} documents ({share(lost, stage.entered)})."
+    title = [el("b", stage.name), said, note(prose(declared.summary)) if declared else None]
+    last = el("tr", el("td", f"and {more} more reasons, in manifest.json", colspan=6)) if more > 0 else None
+    return el("tbody", el("tr", el("th", title, colspan=6, scope="rowgroup"), class_="stage"), rows, last)

@@ -13,7 +13,10 @@
         one.hidden = !words.every((word) => texts[place].includes(word));
         shown += one.hidden ? 0 : 1;
       });
-      for (const group of document.querySelectorAll(".group")) group.hidden = !group.querySelector(".sample:not([hidden])");
+      for (const group of document.querySelectorAll(".group")) {
+        group.hidden = !group.querySelector(".sample:not([hidden])");
+        if (words.length && !group.hidden) group.open = true;
+      }
       document.getElementById("matches").textContent = words.length ? shown + " of " + samples.length : "";
     };
     box.addEventListener("input", apply);
@@ -29,4 +32,11 @@
     });
     apply();
   }
+  // A link to the examples of a reason opens them.
+  const open = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target instanceof HTMLDetailsElement) { target.open = true; target.scrollIntoView(); }
+  };
+  addEventListener("hashchange", open);
+  open();
 }

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from refinery.pipelines.pages.chart_library import VERSION, licence
 from refinery.pipelines.pages.charts import Chart, chart_data, chart_scripts
-from refinery.pipelines.pages.markup import Html, el
+from refinery.pipelines.pages.markup import Html, el, prose
 from refinery.pipelines.pages.page import own_file, page
 from refinery.pipelines.quantities.quantity import show
 from refinery.pipelines.report import breakdown, distributions, tables
@@ -136,8 +136,11 @@ def _lines(found: list[Finding], there: list[str]) -> Iterator[Html]:
             el(
                 "span",
                 finding.text,
-                el("small", f"What to do: {finding.advice}.") if finding.advice else None,
-                el("small", "See ", link) if link else None,
+                el(
+                    "small",
+                    [finding.advice[:1].upper(), prose(finding.advice[1:]), ". "] if finding.advice else None,
+                    ["See ", link, "."] if link else None,
+                ),
             ),
             class_="warns" if finding.warns else "notes",
         )

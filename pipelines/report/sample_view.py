@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from refinery.pipelines.pages.markup import Html, el
+from refinery.pipelines.pages.markup import Html, el, prose
 from refinery.pipelines.report.attention import words_of
 from refinery.pipelines.report.facts import Facts
 from refinery.pipelines.report.samples import KeptText, Reject
+
+WITHOUT_TEXT = 3  # samples of a reason that has no excerpts: their addresses
 
 
 def sample_section(facts: Facts) -> Html | None:
@@ -23,7 +25,8 @@ def sample_section(facts: Facts) -> Html | None:
         el(
             "p",
             "On one side what rules dropped, a few of each reason, chosen by hash from rejects/; on the other the "
-            f"beginnings of documents that stayed, chosen by hash, decoded from their tokens.{read}{hint}",
+            f"beginnings of documents that stayed, chosen by hash, decoded from their tokens.{read}",
+            prose(hint),
         ),
         el(
             "div",
@@ -59,13 +62,16 @@ def sample_keys(facts: Facts) -> list[tuple[str, str]]:
 def _group(facts: Facts, number: int, key: tuple[str, str]) -> Html:
     stage, reason = key
     samples: Sequence[Reject] = facts.rejects.samples[key]
+    samples = [each for each in samples if each.excerpt or each.found] or samples[:WITHOUT_TEXT]
     meaning, _ = words_of(facts, stage, reason)
     return el(
-        "div",
-        el("h4", f"{stage}: {reason}", el("small", f"{meaning} · {facts.rejects.rows[key]:,} in rejects/")),
+        "details",
+        el("summary", el("b", f"{stage}: {reason}"), f" · {facts.rejects.rows[key]:,} in rejects/"),
+        el("p", prose(meaning)) if meaning else None,
         [_reject(key, reject) for reject in samples],
         id=f"sample-{number}",
         class_="group",
+        open=not number,
     )
 
 

@@ -16,6 +16,7 @@ from refinery.pipelines.report.words import count, seconds, share
 
 ROWS = 40
 BARS = 16
+CENT = 0.01
 MOST_RECIPE = 20_000  # characters of the recipe that are shown
 
 
@@ -128,10 +129,13 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
     rows = []
     for name in top(facts.seconds.items(), ROWS):
         took, stage = facts.seconds[name], stages.get(name)
-        rate = [three_digits(number / took) if stage and took else "–" for number in (stage.entered if stage else 0,)]
-        speed = show(stage.entered_bytes / took, "bytes/s") if stage and took else "–"
-        rows.append([name, seconds(took), share(took, total), *rate, speed, dollars(took, facts.price)])
-    rows.append(["all", seconds(total), "100 %", "", "", dollars(total, facts.price)])
+        rate = speed = million = "–"
+        if stage and stage.entered and took:
+            rate = three_digits(stage.entered / took)
+            speed = show(stage.entered_bytes / took, "bytes/s")
+            million = dollars(took / stage.entered * 1e6, facts.price)
+        rows.append([name, seconds(took), share(took, total), rate, speed, million, dollars(took, facts.price)])
+    rows.append(["all", seconds(total), "100 %", "", "", "", dollars(total, facts.price)])
     drawn = top(facts.seconds.items(), BARS)
     chart = Chart(
         *("seconds", "Core time by part of the work", drawn, {"seconds": [facts.seconds[name] for name in drawn]}),
@@ -147,11 +151,14 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
             "p",
             f"{seconds(total)} of work on one core, {dollars(total, facts.price)} at ${facts.price:g} per core "
             f"hour{noted}",
-            f"; {dollars(total * 1e9 / tokens, facts.price)} per billion tokens" if tokens else None,
-            ". Idle cores, shuffles, starts and storage are not in it: `refinery plan --from` has them.",
+            f", {dollars(total * 1e9 / tokens, facts.price)} per billion tokens" if tokens else None,
+            ". Documents/s and speed are those of a core at work on the part. Idle cores, shuffles, starts and storage "
+            "are not in it: ",
+            el("code", "refinery plan --from"),
+            " has them.",
         ),
         figure(chart),
-        table(["part", "core time", "share", "documents/s per core", "speed per core", "cost"], rows),
+        table(["part", "core time", "share", "documents/s", "speed", "per million documents", "cost"], rows),
         id="cost",
     )
     return section, [chart]
@@ -159,7 +166,8 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
 
 def dollars(time: float, price: float) -> str:
     """What seconds of a core cost."""
-    return show(time / 3600 * price, "dollars")
+    cost = time / 3600 * price
+    return show(cost, "dollars") if cost >= CENT or not cost else "< 1 ¢"
 
 
 def dead_section(facts: Facts) -> Html | None:
