@@ -35,7 +35,7 @@ class Chart:
 
 def figure(chart: Chart, note: object = None, rows: Sequence[Sequence[object]] | None = None) -> Html:
     """The place of a chart, and its table. note: what there is to say about it. rows: of the table, where it says the
-    numbers otherwise than the chart shows them."""
+    numbers otherwise than the chart shows them; none where the page has such a table beside it."""
     if rows is None:
         columns = chart.series.values()
         rows = [
@@ -56,7 +56,7 @@ def figure(chart: Chart, note: object = None, rows: Sequence[Sequence[object]] |
             ),
             class_=f"chart {chart.kind} {size}",
         ),
-        el("details", el("summary", "as a table"), table([chart.axis, *chart.series], rows)),
+        el("details", el("summary", "as a table"), table([chart.axis, *chart.series], rows)) if rows else None,
     )
 
 

@@ -4,7 +4,7 @@ The thresholds are about what a person would want to know, not about what is wro
 its pages.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,14 @@ MUCH = 0.3  # of what enters a stage, lost to one reason
 LITTLE = 0.05  # of a source's documents, kept
 DEAD = 0.001  # of what enters a stage, dead letters
 ALIKE = 0.01  # of a p-value, divided by the number of tests (Bonferroni)
-COSTLY = 0.3  # of all seconds, in a stage that drops less than one in a hundred
+COSTLY = 0.05  # of all seconds, in a stage that drops less than one in a hundred
 HOST = 0.1  # of the documents with an address, from one host
 NAMED = 3  # hosts in one sentence
 RISEN = 3.0  # times: a host's share of what stays over its share of what was read
 ARTEFACT = 0.05  # of the final documents
-POORLY = 1.5  # times the tokens per byte of the whole: a language or source that the tokenizer fits poorly
+POORLY = 1.5  # times the least tokens per byte: a language or source that the tokenizer fits poorly
+LARGE = 0.05  # of all bytes: languages and sources whose tokens per byte are compared
+LONGEST = 0.05  # of the documents
 CHAIN = 0.02  # of what was compared, in one group of near duplicates
 CUT = 0.2  # of a series' median: a change of length that is worth a sentence
 # Reasons of reading that say nothing about pages: a crawler's own notes, and what `sample` left out on purpose.
@@ -115,21 +117,20 @@ def unlike_shards(facts: Facts) -> Iterator[Finding]:
 
 
 def dear_stages(facts: Facts) -> Iterator[Finding]:
-    """A stage that takes much of the time and drops next to nothing, though dropping is what it is for."""
+    """Stages that take time and drop next to nothing, though dropping is all that they do."""
     total = sum(facts.seconds.values())
-    for stage in facts.stages:
-        declared = facts.declared.get(stage.name)
-        if not (total and stage.seconds and declared and declared.reasons) or stage.entered < FEW:
-            continue
+    dear = []
+    for stage in facts.of_texts:
         lost = sum(documents for documents, _ in stage.dropped.values())
+        size = sum(size for _, size in stage.dropped.values())
+        changes = stage.entered_bytes - size != stage.kept_bytes  # then it is there to redact or cut texts
+        declared = facts.declared.get(stage.name)
+        if not (total and stage.seconds and declared and declared.reasons) or changes or stage.entered < FEW:
+            continue
         if stage.seconds > COSTLY * total and lost < 0.01 * stage.entered:
-            yield Finding(
-                f"{stage.name} takes {share(stage.seconds, total)} of all core seconds and drops {lost:,} of "
-                f"{stage.entered:,} documents.",
-                "cost",
-                "a cheaper stage in front of it that drops more would save its time",
-                warns=False,
-            )
+            dear.append(f"{stage.name} ({share(stage.seconds, total)} of it, {lost:,} of {stage.entered:,} dropped)")
+    if dear:
+        yield Finding(f"Core time spent on dropping little: {', '.join(dear)}.", "cost", warns=False)
 
 
 def hosts(facts: Facts) -> Iterator[Finding]:
@@ -167,33 +168,44 @@ def hosts(facts: Facts) -> Iterator[Finding]:
 
 
 def artefacts(facts: Facts) -> Iterator[Finding]:
-    """Signs of badly cleaned text in more than 5 % of the final texts."""
-    point = facts.statistics.point("final") if facts.statistics else None
-    for artefact in point.artefacts if point and point.total else ():
-        if point and point.total and artefact.documents > max(FEW, ARTEFACT * point.total.documents):
+    """Signs of badly cleaned text in more than 5 % of the final texts, or in more of them than of those extracted."""
+    before, after = (facts.statistics.point(name) if facts.statistics else None for name in ("extracted", "final"))
+    if after is None or not after.total:
+        return
+    former = {each.name: each.documents for each in before.artefacts} if before else {}
+    read = before.total.documents if before and before.total else 0
+    for each in after.artefacts:
+        portion = each.documents / max(1, after.total.documents)
+        first = former.get(each.name, 0) / read if read else portion
+        risen = each.documents >= FEW and portion > RISEN * first
+        if each.documents >= FEW and (portion > ARTEFACT or risen):
+            was = f", {share(first)} of those extracted" if read else ""
             yield Finding(
-                f"{share(artefact.documents, point.total.documents)} of the final texts still have {artefact.name} "
-                f"({artefact.meaning}).",
+                f"{share(portion)} of the final texts have {each.name}{was}: {each.meaning}.",
                 "artefacts",
+                "a stage puts it in: look at its placeholders in documents below" if risen else "",
             )
 
 
 def poorly_encoded(facts: Facts) -> Iterator[Finding]:
-    """A source or language that takes half as many tokens again per byte as the whole."""
+    """Languages or sources that take half as many tokens again per byte as the one that the tokenizer fits best."""
     point = facts.statistics.point("published") if facts.statistics else None
-    if point is None or point.total is None or not point.total.tokens or not point.total.bytes:
+    if point is None or point.total is None or not point.total.bytes:
         return
-    usual = point.total.tokens / point.total.bytes
     for category in point.categories:
-        for value in category.values:
-            density = (value.tokens or 0) / value.bytes if value.bytes else 0.0
-            if value.documents >= FEW and density > POORLY * usual:
-                yield Finding(
-                    f"The tokenizer fits {named(category, value)} poorly: {density:.3f} tokens per byte, "
-                    f" {usual:.3f} over all.",
-                    "classes",
-                    "learn the tokenizer from a sample with more of it",
-                )
+        known = [(value, value.tokens / value.bytes) for value in category.values if value.bytes and value.tokens]
+        large = [pair for pair in known if pair[0].bytes > LARGE * point.total.bytes and pair[0].documents >= FEW]
+        if len(large) < 2:
+            continue
+        best, least = min(large, key=lambda pair: pair[1])
+        poor = [f"{named(category, value)} ({density:.2f})" for value, density in large if density > POORLY * least]
+        if poor:
+            yield Finding(
+                f"The tokenizer fits {', '.join(poor)} poorly: tokens per byte, beside {least:.2f} of "
+                f"{named(category, best)}.",
+                "classes",
+                "learn it from a sample with more of them (`refinery train-tokenizer` takes shares)",
+            )
 
 
 def chains(facts: Facts) -> Iterator[Finding]:
@@ -227,8 +239,60 @@ def lengths(facts: Facts) -> Iterator[Finding]:
         )
 
 
+def classes(facts: Facts) -> Iterator[Finding]:
+    """What the corpus mostly consists of."""
+    point = facts.statistics.point("published") if facts.statistics else None
+    for category in point.categories if point and point.total and point.total.documents >= FEW else ():
+        if category.name != "source" and point and point.total and category.distinct > 1:
+            most = [
+                f"{value.value or 'unknown'} {share(value.documents, point.total.documents)}"
+                for value in category.values[:NAMED]
+            ]
+            more = f" and {category.distinct - NAMED:,} more" if category.distinct > NAMED else ""
+            yield Finding(
+                f"By {category.name.replace('_', ' ')}, documents are {', '.join(most)}{more}.", "classes", warns=False
+            )
+
+
+def long_documents(facts: Facts) -> Iterator[Finding]:
+    """How much of all tokens the longest twentieth of the documents holds, from the bins of their lengths."""
+    point = facts.statistics.point("published") if facts.statistics else None
+    for series in point.series if point else ():
+        if series.unit != "tokens" or series.all.documents < FEW:
+            continue
+        wanted = LONGEST * series.all.documents
+        held = total = 0.0
+        for lower, upper, documents in reversed(series.all.bins):
+            mean = (lower + upper) / 2
+            total += mean * documents
+            held += mean * min(documents, max(0.0, wanted))
+            wanted -= documents
+        yield Finding(
+            f"The longest {LONGEST:.0%} of the documents hold about {share(held, total)} of the tokens.".replace(
+                "%", " %", 1
+            ),
+            "distributions",
+            warns=False,
+        )
+
+
+def gone_hosts(facts: Facts) -> Iterator[Finding]:
+    """Hosts of which nothing stays."""
+    before, after = (facts.statistics.point(name) if facts.statistics else None for name in ("extracted", "published"))
+    if before and after and before.hosts and after.hosts and before.hosts.distinct >= FEW:
+        gone = before.hosts.distinct - after.hosts.distinct
+        if gone > 0 and (before.hosts.distinct_low > after.hosts.distinct_high):
+            about = "" if before.hosts.exact and after.hosts.exact else "about "
+            portion = share(gone, before.hosts.distinct)
+            yield Finding(
+                f"Of {about}{before.hosts.distinct:,} hosts {gone:,} have no document left ({portion}).",
+                "hosts",
+                warns=False,
+            )
+
+
 def contamination(facts: Facts) -> Iterator[Finding]:
-    """What stages found by name: benchmarks' items, personal data."""
+    """What stages found by name: benchmarks' items, say."""
     for stage in facts.stages:
         for group, (items, documents) in stage.found.items():
             yield Finding(
@@ -273,14 +337,8 @@ def compared_by(facts: Facts, scope: str) -> StageCounts | None:
     return None
 
 
-def lost_most(stages: Iterable[StageCounts]) -> StageCounts | None:
-    """The stage that lost the most bytes of text. Not of reading and extraction, which change what a byte is."""
-    texts = [stage for stage in stages if stage.name not in ("read", "extract")]
-    return max(texts, key=lambda stage: stage.entered_bytes - stage.kept_bytes, default=None)
-
-
 Rule = Callable[[Facts], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
     *(dead_letters, poor_sources, large_reasons, unlike_shards, hosts, artefacts, poorly_encoded, chains),
-    *(dear_stages, lengths, contamination, never_used),
+    *(contamination, classes, lengths, long_documents, gone_hosts, dear_stages, never_used),
 )

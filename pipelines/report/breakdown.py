@@ -58,16 +58,21 @@ def category_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
         for category in point.categories if point.collected else ():
             names.setdefault(category.name, []).append((point, category))
     drawn = [_category(name, found) for name, found in names.items() if name != "source"]
-    densities = [_density(*found[-1]) for found in names.values() if found[-1][0].name == "published"]
-    if not names:
+    last = [found[-1] for found in names.values()]
+    densities = [_density(*each) for each in last if each[0].name == "published" and each[1].distinct > 1]
+    if not drawn and not densities:
         return None, []
     section = el(
         "section",
         el("h2", "Languages and other classes"),
         el("div", [shown for shown, _ in drawn], class_="charts") if drawn else None,
-        el("h3", "Tokens per byte", id="tokens"),
-        el("p", "How well the tokenizer fits: fewer tokens for a byte of text are better."),
-        el("div", densities, class_="charts"),
+        [
+            el("h3", "Tokens per byte"),
+            el("p", "How well the tokenizer fits: fewer tokens for a byte of text are better."),
+            el("div", densities, class_="charts"),
+        ]
+        if densities
+        else None,
         id="classes",
     )
     return section, [chart for _, chart in drawn]
@@ -196,7 +201,7 @@ def artefact_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
     section = el(
         "section",
         el("h2", "Markup, code and white space left in texts"),
-        figure(chart, "share of documents"),
+        figure(chart, "share of documents", rows=()),
         table(["sign", "extracted", "final", "share before", "share after"], rows),
         id="artefacts",
     )

@@ -61,7 +61,12 @@ def _series(facts: Facts) -> Iterator[tuple[Html, Chart | None]]:
             documents = max(part.documents for part in both.values())
             yield el("span", f"{name} {''.join(bins.labels)} ({documents:,} documents) "), None
             continue
+        if after and len({tuple(each) for each in bins.heights.values()}) == 1:  # nothing has changed: once is enough
+            both = {after[0].name: after[1].all}
+            bins = histogram(both, series.unit)
         title = series.meaning[:1].upper() + series.meaning[1:]
+        if not series.unit:
+            title = f"{name.replace('_', ' ').capitalize()}: {series.meaning}"
         chart = Chart(f"series-{name}", title, bins.labels, bins.heights, "area", series.unit or name, "share")
         middle = [shown(each.quantiles[MEDIAN], series.unit) for each in both.values() if each.quantiles]
         said = f"median {' → '.join(dict.fromkeys(middle))}" if middle else None

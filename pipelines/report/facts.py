@@ -12,6 +12,7 @@ from refinery.pipelines.quantities.prices import PRICES
 from refinery.pipelines.recipe.load_recipe import all_stages
 from refinery.pipelines.report.samples import KeptText, Rejects, kept_texts, read_dead_letters, read_rejects
 from refinery.pipelines.statistics.published import Statistics, read_statistics
+from refinery.transforms.core.document import Document
 from refinery.transforms.core.lane import AnyStage
 
 PRICE = PRICES["core_hour_price"].dollars
@@ -61,6 +62,15 @@ class Facts:
     dead: Mapping[tuple[str, str], Sequence[str]]
     kept: Sequence[KeptText]
     missing: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def of_texts(self) -> Sequence[StageCounts]:
+        """The stages behind the one that makes texts of what was read: only of these are bytes those of texts."""
+        for place, stage in enumerate(self.stages):
+            declared = self.declared.get(stage.name)
+            if declared and declared.judge is not None and declared.output is Document:
+                return self.stages[place + 1 :]
+        return self.stages
 
 
 def read_facts(

@@ -18,7 +18,9 @@ def funnel_section(facts: Facts) -> Html:
     read = facts.stages[0] if facts.stages else None
     density = tokens_per_byte(facts)
     head = ["stage", "", "documents", "text", "tokens", "kept", "of read", "core time"]
-    rows = [_row(stage, read, density) for stage in facts.stages if read]
+    texts = facts.of_texts
+    whole = texts[0].entered_bytes if texts else 0
+    rows = [_row(stage, read, whole if stage in texts else 0, density) for stage in facts.stages if read]
     return el(
         "section",
         el("h2", "The funnel"),
@@ -41,7 +43,7 @@ def funnel_section(facts: Facts) -> Html:
             "p",
             "A row says what a stage kept. “kept” is the share of the documents that entered it, “of read” of all "
             "records read; “created” are those made by splitting. Text is what the stage hands on, in UTF-8: HTML "
-            "before the text is extracted. ",
+            "before the text is extracted, of which the bands by text say nothing. ",
             f"Tokens are estimated, at {density:.3f} per byte, but for the last row." if density else None,
         ),
         id="funnel",
@@ -54,13 +56,13 @@ def tokens_per_byte(facts: Facts) -> float:
     return float(totals["tokens"] / totals["bytes"]) if totals["bytes"] else 0.0
 
 
-def _row(stage: StageCounts, read: StageCounts, density: float) -> Html:
-    is_text = stage.name != "read"
+def _row(stage: StageCounts, read: StageCounts, texts: int, density: float) -> Html:
+    """texts: bytes of the texts before the first stage that judges them; 0 for a stage before that."""
     last = stage.kept_bytes * density
     cells = [
         ("documents", el("span", count(stage.kept), note(f"−{stage.lost:,}" if stage.lost > 0 else ""))),
         ("text", show(stage.kept_bytes, "bytes")),
-        ("tokens", f"≈ {show(last, 'tokens').removesuffix('tokens').strip()}" if is_text and density else "–"),
+        ("tokens", f"≈ {show(last, 'tokens').removesuffix('tokens').strip()}" if texts and density else "–"),
         ("kept", share(stage.kept, stage.entered + stage.created)),
         ("of read", share(stage.kept, read.entered)),
         ("core time", seconds(stage.seconds)),
@@ -71,7 +73,9 @@ def _row(stage: StageCounts, read: StageCounts, density: float) -> Html:
         el(
             "td",
             band(stage.entered, stage.kept, read.entered, UNITS[0]),
-            band(stage.entered_bytes, stage.kept_bytes, read.entered_bytes, UNITS[1]),
+            band(stage.entered_bytes, stage.kept_bytes, texts, UNITS[1])
+            if texts
+            else el("small", "not text yet", class_="band text"),
             class_="bands",
         ),
         [el("td", value, data_label=label) for label, value in cells],

@@ -8,7 +8,7 @@ from refinery.pipelines.pages.markup import Html, el, prose
 from refinery.pipelines.pages.page import own_file, page
 from refinery.pipelines.quantities.quantity import show
 from refinery.pipelines.report import breakdown, distributions, tables
-from refinery.pipelines.report.attention import Finding, findings, lost_most
+from refinery.pipelines.report.attention import Finding, findings
 from refinery.pipelines.report.facts import Facts
 from refinery.pipelines.report.funnel_view import funnel_section, reasons_section
 from refinery.pipelines.report.sample_view import sample_keys, sample_section
@@ -59,7 +59,12 @@ def report_page(facts: Facts) -> str:
     }
     there = [name for name, section in sections.items() if section is not None]
     body = (
-        el("header", el("h1", facts.manifest.name), el("p", headline(facts), class_="headline")),
+        el(
+            "header",
+            el("p", "Report of a corpus", class_="eyebrow"),
+            el("h1", facts.manifest.name),
+            el("p", headline(facts), class_="headline"),
+        ),
         el("nav", [el("a", TITLES[name], href=f"#{name}") for name in there], aria_label="Sections"),
         el("main", _totals(facts), _attention(facts, there), [sections[name] for name in there]),
         el(
@@ -84,7 +89,7 @@ def headline(facts: Facts) -> str:
         f"({share(totals['documents'], read.entered)}): {show(totals['bytes'], 'bytes')} of text, "
         f"{show(totals['tokens'], 'tokens')}."
     )
-    most = lost_most(stages)
+    most = max(facts.of_texts, key=lambda stage: stage.entered_bytes - stage.kept_bytes, default=None)
     if most and most.entered_bytes > most.kept_bytes:
         lost = most.entered_bytes - most.kept_bytes
         said += (

@@ -149,7 +149,7 @@ def kept_texts(store: Store, manifest: Manifest) -> list[KeptText]:
                     url=cut(row["url"], ADDRESS),
                     tokens=row["token_count"],
                     copies=row["copies"],
-                    text=text[: EXCERPT - 1] + "…" if length < row["token_count"] else cut(text, EXCERPT),
+                    text=text[: EXCERPT - 1].rstrip() + "…" if length < row["token_count"] else cut(text, EXCERPT),
                     notes=dict(sorted(notes.items())),
                 )
             )
@@ -163,4 +163,4 @@ def as_text(value: object) -> str:
 
 def cut(text: str, most: int) -> str:
     """The text, or its beginning and "…"."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

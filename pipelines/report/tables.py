@@ -157,7 +157,7 @@ def cost_section(facts: Facts) -> tuple[Html | None, list[Chart]]:
             el("code", "refinery plan --from"),
             " has them.",
         ),
-        figure(chart),
+        figure(chart, rows=()),
         table(["part", "core time", "share", "documents/s", "speed", "per million documents", "cost"], rows),
         id="cost",
     )

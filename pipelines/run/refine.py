@@ -22,6 +22,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.report.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
@@ -97,7 +98,9 @@ class Refinement:
         self.prepare()
         if self._claim():
             manifest = read_manifest(self.store)
-            self._tidy(self._finished())  # the command that wrote it may have been killed right after
+            merged = self._finished()  # the command that wrote it may have been killed right after
+            leave_report(self.store, merged and merged["seconds"], self.recipe.LANE.stages, self.say)
+            self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
         with at_work(self.work_store, self.runner.remote, self.say):
@@ -329,6 +332,7 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
         )
+        leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)
