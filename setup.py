@@ -91,7 +91,8 @@ setup(
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
     package_data={"refinery": ["py.typed"], "refinery.transforms.extract.blocks": ["*.npy"]}
-    | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "pages", "planner")}
+    | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "planner", "report")}
+    | {"refinery.pipelines.pages": ["*.css", "*.js", "vendor/*"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,

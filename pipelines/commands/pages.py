@@ -13,8 +13,8 @@ from pathlib import Path
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
 from refinery.pipelines.commands.stages import parameters, show_default, shown_fields
-from refinery.pipelines.recipe.load_recipe import with_target
-from refinery.pipelines.recipe.recipe import DEFAULT_LANE, UNDECIDING, Recipe, find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
+from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
@@ -148,17 +148,6 @@ def defaults(lane: Lane) -> str:
     return table(("key", "in this lane", "elsewhere"), rows())
 
 
-def lanes() -> list[Lane]:
-    """All lanes, that of recipes which name none first; each with the stage of targets, which a recipe may add."""
-    names = sorted(lane_names(), key=lambda name: (name != DEFAULT_LANE, name))
-    return [with_target(find_lane(name)) for name in names]
-
-
-def all_stages() -> list[AnyStage]:
-    """The stages of all lanes, each once."""
-    return list(dict.fromkeys(stage for lane in lanes() for stage in lane.stages))
-
-
 def make(kind: str, name: str) -> str:
     """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
     if kind == "reasons":
@@ -168,9 +157,9 @@ def make(kind: str, name: str) -> str:
     if kind == "acquire":
         return acquire(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
-        return whole(with_target(find_lane(name)) if name else lanes()[0])
+        return whole(with_target(find_lane(name)) if name else all_lanes()[0])
     section = name.partition(".")[0]
-    having = [lane for lane in lanes() if not section or section in shown_fields(recipe_class(lane))]
+    having = [lane for lane in all_lanes() if not section or section in shown_fields(recipe_class(lane))]
     if not having:
         raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
     return {"keys": keys, "rules": rules}[kind](having[0], name)

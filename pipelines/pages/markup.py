@@ -74,6 +74,18 @@ def pieces(children: Iterable[object]) -> Iterator[str]:
             raise TypeError(f"{type(child).__name__} is neither text nor markup")
 
 
+def prose(text: str) -> Html:
+    """A sentence with `code` in it, as declarations and messages have.
+
+    >>> prose("raise `max_ratio` < 1")
+    'raise <code>max_ratio</code> &lt; 1'
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a lone backtick is a character
+        return join([text])
+    return join(el("code", part) if place % 2 else part for place, part in enumerate(parts))
+
+
 def visible(text: str) -> str:
     """The text with control characters escaped, which would change how their surroundings are shown.
 

@@ -13,9 +13,9 @@ from refinery.pipelines.planner.inputs import COST, INPUTS, MET, MOST, PASS, TAR
 from refinery.pipelines.planner.javascript import to_javascript
 from refinery.pipelines.planner.outputs import OUTPUTS
 from refinery.pipelines.planner.presets import PRESETS
-from refinery.pipelines.planner.prices import PRICES, UNVERIFIED
-from refinery.pipelines.planner.quantity import NUMBER, UNITS, typed
 from refinery.pipelines.planner.scenario import Scenario
+from refinery.pipelines.quantities.prices import PRICES, UNVERIFIED
+from refinery.pipelines.quantities.quantity import NUMBER, UNITS, typed
 
 LEAST_SLIDER = 0.001  # of a stage's retention; smaller ones can be typed
 

@@ -14,8 +14,6 @@ from refinery.loader.errors import FormatError
 from refinery.loader.storage.store import Store
 
 STATISTICS = "statistics.json"
-KIND = "refinery-statistics"
-SCHEMA_VERSION = 1
 MAX_BYTES = 4 << 20  # of the file: a run writes less than 1 MB
 
 Count = Annotated[int, Field(ge=0)]
@@ -58,8 +56,8 @@ class Category(_Model):
 
 class Distribution(_Model):
     """How a number is distributed over documents. bins: [lower edge, upper edge, documents], ascending, without empty
-    ones; a document is in a bin from its lower edge up to, and without, the upper edge. The first bin also holds zero
-    and less. quantiles: of 5, 25, 50, 75 and 95 %, each at most 1/16 too small; empty without documents.
+    ones; a document is in a bin from its lower edge up to, and without, the upper edge. Numbers of 2^48 and more are in
+    the last bin. quantiles: of 5, 25, 50, 75 and 95 %, each at most 1/16 too small; empty without documents.
     """
 
     documents: Count
@@ -79,8 +77,9 @@ class BySource(_Model):
 class Series(_Model):
     """A number of each document: its bytes, or a note of a stage. Documents without the note are left out.
 
-    unit: "bytes", "characters", "lines", "tokens", "documents", "tokens per byte", or "" for a score. sources: of the
-    largest sources; none where there is but one.
+    name: "text-bytes", "text-characters", "text-lines", "token-count", "bytes-per-token", or the note's, which has no
+    hyphen. unit: "bytes", "characters", "lines", "tokens", "bytes per token"; "" of a note. sources: of the largest
+    sources; none where there is but one.
     """
 
     name: Name
@@ -145,7 +144,7 @@ class Point(_Model):
     collected: bool
     total: Total | None
     categories: Annotated[tuple[Category, ...], Field(max_length=32)]
-    series: Annotated[tuple[Series, ...], Field(max_length=64)]
+    series: Annotated[tuple[Series, ...], Field(max_length=256)]
     hosts: Hosts | None
     artefacts: Annotated[tuple[Artefact, ...], Field(max_length=64)]
 
@@ -190,12 +189,12 @@ class Shards(_Model):
 
 
 class Statistics(_Model):
-    """All of statistics.json. clusters, shards: null where they were not collected."""
+    """All of statistics.json. shards: null where they were not collected."""
 
-    kind: Literal["refinery-statistics"]
-    schema_version: Literal[1]
+    kind: Literal["refinery-statistics"] = "refinery-statistics"
+    schema_version: Literal[1] = 1
     points: Annotated[tuple[Point, ...], Field(max_length=16)]
-    clusters: Annotated[tuple[Cluster, ...], Field(max_length=16)] | None
+    clusters: Annotated[tuple[Cluster, ...], Field(max_length=16)]
     shards: Shards | None
 
     def point(self, name: str) -> Point | None:

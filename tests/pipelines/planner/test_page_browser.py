@@ -12,8 +12,8 @@ from refinery.pipelines.planner.inputs import INPUTS
 from refinery.pipelines.planner.outputs import OUTPUTS
 from refinery.pipelines.planner.page import plan_page
 from refinery.pipelines.planner.presets import PRESETS
-from refinery.pipelines.planner.quantity import parse_quantity, show, three_digits
 from refinery.pipelines.planner.scenario import Scenario, scenario
+from refinery.pipelines.quantities.quantity import parse_quantity, show, three_digits
 from tests.chromium import faint_texts
 from tests.pipelines.planner.test_page import HOSTILE, hostile_page
 
