@@ -24,13 +24,15 @@ from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
+from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
-from refinery.pipelines.tuning.command import add_try, decisions_of, try_json, try_lines
+from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
+from refinery.pipelines.tuning.decision_text import decision_lines
 
 TRACEBACK = "Traceback (most recent call last):"
 
@@ -112,6 +114,8 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.set_defaults(run=run_inspect)
 
     add_trace(commands).set_defaults(run=run_trace)
+    add_show(commands).set_defaults(run=run_show)
+    add_sample(commands).set_defaults(run=run_sample)
     add_acquire(commands).set_defaults(run=run_acquire)
     add_doctor(commands).set_defaults(run=run_doctor)
     add_completion(commands).set_defaults(run=run_completion)
@@ -213,10 +217,19 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print every answer; 1 if something was not found."""
     refuse_flags(flags)
-    complete, lines = trace_command(args)
-    for line in lines:
-        say(line)
-    return ExitCode.DONE if complete else ExitCode.FAILED
+    return ExitCode.DONE if trace_command(args, say) else ExitCode.FAILED
+
+
+def run_show(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print documents' texts; 1 if one was not found."""
+    refuse_flags(flags)
+    return ExitCode.DONE if show_command(args, say) else ExitCode.FAILED
+
+
+def run_sample(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Print documents to read; 1 if there is none."""
+    refuse_flags(flags)
+    return ExitCode.DONE if sample_command(args, say) else ExitCode.FAILED
 
 
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
@@ -295,11 +308,11 @@ def run_report(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what every stage decides about one document; 1 if one of them loses it."""
     refuse_flags(flags)
-    if args.prefix and not args.url:
-        raise ValueError("--from belongs to --url")
-    origin = origin_of(args.prefix, args.url) if args.prefix else args.origin
+    if args.url_from and not args.url:
+        raise ValueError("--url-from belongs to --url")
+    origin = origin_of(args.url_from, args.url) if args.url_from else args.origin
     decisions = list(decisions_of(args, origin))
-    for line in try_json(decisions) if args.json else try_lines(decisions):
+    for line in try_json(decisions) if args.json else decision_lines(decisions):
         say(line)
     return ExitCode.FAILED if decisions[-1].outcome in ("dropped", "dead") else ExitCode.DONE
 

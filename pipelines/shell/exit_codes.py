@@ -44,6 +44,16 @@ ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
         ExitCode.FAILED: "something was not",
         ExitCode.USAGE: "the command is wrong, or there is no corpus",
     },
+    "show": {
+        ExitCode.DONE: "everything was found",
+        ExitCode.FAILED: "something was not",
+        ExitCode.USAGE: "the command is wrong, or there is no corpus",
+    },
+    "sample": {
+        ExitCode.DONE: "there was something to read",
+        ExitCode.FAILED: "there was nothing",
+        ExitCode.USAGE: "the command is wrong, or there is no corpus",
+    },
     "verify": {ExitCode.DONE: "all holds", ExitCode.FAILED: "something does not; every failure is a line"},
 }
 

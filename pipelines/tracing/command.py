@@ -1,45 +1,115 @@
 """The flags of `refinery trace` and what it says; what it needs is imported when it runs."""
 
 import argparse
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable
 from typing import Any, cast
+
+MOST_TEXT = 64 << 20  # bytes of a text that is asked for
 
 TRACE_EXAMPLES = """examples:
   refinery trace out/web --url https://example.org/page
   refinery trace out/web --id 0f9c2e6a41d7b8350f9c2e6a41d7b835 --origin 'crawl/a.warc.gz@1024'
-  refinery trace gs://bucket/corpus --urls addresses.txt --json"""
+  refinery trace out/web --token train/web/shard-00000-of-00016:1234     whose token that is
+  refinery trace out/web --text -                        all of a document's text, from standard input
+  refinery trace out/web --text 'a few of its words' --search-texts 10G    a part of it
+  refinery trace out/web --url https://example.org/page --search-inputs    reads the run's inputs for it
+  refinery trace gs://bucket/corpus --urls addresses.txt --json
+A page that was dropped or failed is read at its origin again and judged by the run's recipe: which rule, what it
+measured, its threshold. An id, a text or a token costs one shard; a URL or an origin a column of every shard."""
+
+URL, ID, ORIGIN, TOKEN = (
+    ("url", "URL", "URL of a page, exactly as in the input"),
+    ("id", "HEX", "id of a document, 32 hexadecimal digits"),
+    ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
+    ("token", "SHARD:OFFSET", "a token: the shard's name, or its number in train/, and the offset in it"),
+)
 
 
 def add_trace(commands: Any) -> argparse.ArgumentParser:
     """Add the command's parser to `commands`, the subparsers of the command line."""
     trace = commands.add_parser(
         "trace",
-        help="what became of a page: in the corpus, removed, dropped, failed",
+        help="what became of a page: in the corpus, removed, dropped by which rule at which value, failed",
         epilog=TRACE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     trace.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
-    for name, form, what in (
-        ("url", "URL", "URL of a page, exactly as in the input"),
-        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
-        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
-    ):
+    for name, form, what in (URL, ID, ORIGIN, TOKEN):
         trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    trace.add_argument("--text", default="", help="the whole text of a document, or - for standard input")
     trace.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
     trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    trace.add_argument(
+        "--search-inputs", action="store_true", help="read the inputs of the run for URLs that are listed nowhere"
+    )
+    trace.add_argument(
+        "--search-texts",
+        default="",
+        metavar="SIZE",
+        help="with --text, which may then be a part: read up to SIZE of texts for it",
+    )
+    trace.add_argument("--no-replay", action="store_true", help="do not judge dropped pages again")
+    trace.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
     trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     return cast(argparse.ArgumentParser, trace)
 
 
-def trace_command(args: argparse.Namespace) -> tuple[bool, Iterator[str]]:
-    """Whether everything was found, and what to print."""
-    from refinery.pipelines.tracing.trace_documents import Query, trace
+def trace_command(args: argparse.Namespace, say: Callable[[str], None]) -> bool:
+    """Say what was found; whether that is everything."""
+    from refinery.pipelines.tracing.answers import Query
+    from refinery.pipelines.tracing.trace_documents import trace
     from refinery.pipelines.tracing.trace_text import json_lines, text_lines
 
+    if args.search_texts and not args.text:
+        raise ValueError("--search-texts belongs to --text")
     urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
-    asked = (("url", urls), ("id", args.id), ("origin", args.origin))
-    found = trace(args.prefix, [Query(field, value) for field, values in asked for value in values], args.work)
-    return found.complete, json_lines(found) if args.json else text_lines(found)
+    text = read_text() if args.text == "-" else args.text
+    asked = (("url", urls), ("id", args.id), ("origin", args.origin), ("token", args.token))
+    queries = [Query(field, value) for field, values in asked for value in values]
+    searched = ""
+    if args.search_texts:
+        from refinery.pipelines.tracing.search_texts import search_texts
+
+        most = parse_size("--search-texts", args.search_texts)
+        found_texts = search_texts(args.prefix, args.work, text, most, progress)
+        queries += [Query("id", id_) for id_ in found_texts.ids]
+        searched = found_texts.line
+    if text and (not searched or not found_texts.ids):
+        queries.append(Query("text", text))
+    found = trace(args.prefix, queries, args.work, progress)
+    if args.search_inputs or not args.no_replay:
+        from refinery.pipelines.tracing.replays import replay_answers
+
+        found = replay_answers(found, args.prefix, args.recipe, args.search_inputs, progress)
+    for line in json_lines(found) if args.json else text_lines(found):
+        say(line)
+    if searched:
+        progress(searched)
+    return found.complete
+
+
+def progress(line: str) -> None:
+    """How far a search is: for the person who waits, not for who reads the answer."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def parse_size(flag: str, text: str) -> float:
+    """Bytes. Raises ValueError that names the flag."""
+    from refinery.pipelines.planner.quantity import parse_quantity
+
+    try:
+        return parse_quantity(text)
+    except ValueError as error:
+        raise ValueError(f"{flag}: {error}") from None
+
+
+def read_text() -> str:
+    """Standard input as text. Raises ValueError where it is longer than documents are."""
+    data = sys.stdin.buffer.read(MOST_TEXT + 1)
+    if len(data) > MOST_TEXT:
+        raise ValueError(f"--text: more than {MOST_TEXT:,} bytes given; no document is as long, give a part of it")
+    return data.decode("utf-8", "replace")
 
 
 def read_lines(path: str) -> list[str]:
@@ -52,9 +122,12 @@ def read_lines(path: str) -> list[str]:
 def origin_of(prefix: str, url: str) -> str:
     """Where the page of that URL was read by the run at `prefix`: input file@offset. Raises ValueError if that is not
     known there, as of pages that a rule dropped and the sample of rejects left out."""
-    from refinery.pipelines.tracing.trace_documents import Missing, Query, trace
+    from refinery.pipelines.tracing.answers import Missing, Query
+    from refinery.pipelines.tracing.trace_documents import trace
 
     for _, answer in trace(prefix, [Query("url", url)]).answers:
         if not isinstance(answer, Missing) and answer.doc.origin:
             return answer.doc.origin
-    raise ValueError(f"{url:.300}: {prefix} does not know where it was read; without --from all sources are searched")
+    raise ValueError(
+        f"{url:.300}: {prefix} does not know where it was read; without --url-from all sources are searched"
+    )

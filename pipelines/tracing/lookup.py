@@ -18,6 +18,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.run.phases import Phase
+from refinery.pipelines.tracing.scan import Say, scan, silent
 
 Row = dict[str, Any]
 
@@ -32,6 +33,9 @@ class Wanted:
     id: frozenset[bytes] = field(default=frozenset())
     origin: frozenset[str] = field(default=frozenset())
 
+    def __bool__(self) -> bool:
+        return bool(self.url or self.id or self.origin)
+
     def columns(self, names: Iterable[str]) -> dict[str, frozenset[Any]]:
         """Column -> wanted values, for the wanted columns that a file has."""
         return {name: getattr(self, name) for name in ("url", "id", "origin") if name in names and getattr(self, name)}
@@ -44,7 +48,7 @@ def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -
     the rest where a row was found. Memory: a row group of these columns. Raises OSError for a damaged file.
     """
     with (
-        _damage_named(store.url(path)),
+        damage_named(store.url(path)),
         store.open(path) as stream,
         pq.ParquetFile(stream, page_checksum_verification=True) as file,
     ):
@@ -55,7 +59,7 @@ def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -
 
 
 @contextmanager
-def _damage_named(url: str) -> Iterator[None]:
+def damage_named(url: str) -> Iterator[None]:
     """Turn what pyarrow raises for a damaged file into an OSError that names it."""
     try:
         yield
@@ -103,11 +107,16 @@ def _bytes(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
-def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tuple[ShardEntry, int, Row]]:
+def find_kept(
+    store: Store, manifest: Manifest, wanted: Wanted, say: Say = silent
+) -> Iterator[tuple[ShardEntry, int, Row]]:
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
     plan = read_plan(manifest.recipe)
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
+    if not wanted:
+        return
     places = {id_: (plan.split(id_), plan.order(id_)) for id_ in wanted.id} if plan else {}
+    tasks: list[tuple[ShardEntry, Wanted]] = []
     for shard in manifest.shards:
         here = frozenset(
             id_
@@ -115,13 +124,17 @@ def find_kept(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[tupl
             if id_ not in places
             or (places[id_][0] == shard.split and places[id_][1] * shard.count >> 64 == shard.index)
         )
-        chosen = Wanted(wanted.url, here, wanted.origin)
         if here or wanted.url or wanted.origin:
-            for number, row in find_rows(store, shard.provenance.path, chosen, columns):
-                yield shard, number, row
+            tasks.append((shard, Wanted(wanted.url, here, wanted.origin)))
+
+    def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
+        return list(find_rows(store, task[0].provenance.path, task[1], columns))
+
+    for (shard, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
+        yield from ((shard, number, row) for number, row in rows)
 
 
-def find_removed(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[Row]:
+def find_removed(store: Store, manifest: Manifest, wanted: Wanted, say: Say = silent) -> Iterator[Row]:
     """Matching removals. An id is searched only in the file that may hold it."""
     files = manifest.removals
     by_file: dict[int, set[bytes]] = {}
@@ -130,31 +143,48 @@ def find_removed(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[R
         raw = np.frombuffer(b"".join(ids), np.uint8).reshape(-1, ID_BYTES)
         for id_, index in zip(ids, removals_file(raw, len(files)).tolist(), strict=True):
             by_file.setdefault(index, set()).add(id_)
-    for index, file in enumerate(files):
-        chosen = Wanted(wanted.url, frozenset(by_file.get(index, ())), wanted.origin)
-        if chosen != Wanted():
-            for _, row in find_rows(store, file.path, chosen, REMOVALS_SCHEMA.names):
-                yield row
+    tasks = [
+        (file.path, chosen)
+        for index, file in enumerate(files)
+        if (chosen := Wanted(wanted.url, frozenset(by_file.get(index, ())), wanted.origin))
+    ]
+
+    def look(task: tuple[str, Wanted]) -> list[Row]:
+        return [row for _, row in find_rows(store, *task, REMOVALS_SCHEMA.names)]
+
+    for rows in scan(look, tasks, "files of removals", say):
+        yield from rows
 
 
-def find_records(store: Store, manifest: Manifest, folder: str, wanted: Wanted, columns: Sequence[str]) -> list[Row]:
+def find_records(
+    store: Store, manifest: Manifest, folder: str, wanted: Wanted, columns: Sequence[str], say: Say = silent
+) -> Iterator[Row]:
     """Matching rows of rejects/ or dead_letters/."""
-    paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")]
-    return [row for path in paths for _, row in find_rows(store, path, wanted, columns)]
+    paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")] if wanted else []
+
+    def look(path: str) -> list[Row]:
+        return [row for _, row in find_rows(store, path, wanted, columns)]
+
+    for rows in scan(look, paths, f"files of {folder}/", say):
+        yield from rows
 
 
-def find_documents(clean: Phase, dedup: Phase, wanted: Wanted) -> Iterator[Row]:
+def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent) -> Iterator[Row]:
     """Matching cleaned documents in the work location that deduplication kept."""
     verdicts = open_store(dedup.root)
     names = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
-    for part in clean.parts("documents"):
+
+    def look(part: dict[str, Any]) -> list[Row]:
         found = list(find_rows(open_store(clean.root_of(part)), part["path"], wanted, DOCUMENTS))
         judged = names.get(part["path"].rpartition("/")[2])
         if found and judged:
-            with _damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
+            with damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
                 removed = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)["removed"]
                 found = [(number, row) for number, row in found if not removed[number].as_py()]
-        yield from (row for _, row in found)
+        return [row for _, row in found]
+
+    for rows in scan(look, clean.parts("documents"), "parts of work/documents", say):
+        yield from rows
 
 
 def input_files(run: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -6,8 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from refinery.loader.format.removals import URL_DUPLICATE
-from refinery.pipelines.tracing.trace_documents import (
+from refinery.pipelines.tracing.answers import (
     Answer,
+    Around,
     Cycle,
     Dead,
     Doc,
@@ -19,9 +20,11 @@ from refinery.pipelines.tracing.trace_documents import (
     Query,
     Rejected,
     Removed,
+    Replayed,
     Step,
     Trace,
 )
+from refinery.pipelines.tuning.decision_text import decision_lines
 from refinery.transforms.core.rejects import OVER_TARGET
 from refinery.transforms.core.safe_text import safe
 
@@ -33,9 +36,12 @@ NAMES = {
     Passed: "passed",
     Elsewhere: "elsewhere",
     Cycle: "cycle",
+    Replayed: "replayed",
     Missing: "missing",
 }
 SHOWN_FILES = 5  # files listed per source
+LOST = ("dropped", "dead")  # outcomes of a decision that ends it
+LONGEST = 2000  # characters of a query that its line repeats
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
@@ -48,7 +54,10 @@ def json_lines(found: Trace) -> Iterator[str]:
         if isinstance(answer, Missing):
             fields["inputs"] = {source: len(files) for source, files in found.inputs.items()}
             fields["notes"] = list(found.notes)
-        yield json.dumps(fields)
+        yield json.dumps(fields, default=str)
+
+
+OPTIONAL = ("around", "replay")  # fields that are left out where they are None
 
 
 def _plain(answer: Answer | End) -> dict[str, Any]:
@@ -58,7 +67,7 @@ def _plain(answer: Answer | End) -> dict[str, Any]:
         fields |= fields.pop("doc")
     if isinstance(answer, Removed):
         fields["end"] = _plain(answer.end)
-    return fields
+    return {name: value for name, value in fields.items() if value is not None or name not in OPTIONAL}
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
@@ -69,15 +78,26 @@ def text_lines(found: Trace) -> Iterator[str]:
     last: Query | None = None
     for query, answer in found.answers:
         if query != last:
-            yield f"{query.field} {safe(query.value)}"
+            yield query_line(query)
         last = query
-        yield from (f"  {line}" for line in _describe(query, answer))
+        yield from (f"  {line}" for line in answer_lines(query, answer))
     if not found.complete:
         yield from _searched(found.inputs)
     yield from (f"note: {safe(note)}" for note in found.notes)
 
 
-def _describe(query: Query, answer: Answer) -> Iterator[str]:
+def query_line(query: Query) -> str:
+    """What was asked."""
+    return f"{query.field} {safe(_short(query.value))}"
+
+
+def _short(value: str) -> str:
+    """A value of a query as far as a line has room for it."""
+    return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+
+
+def answer_lines(query: Query, answer: Answer) -> Iterator[str]:
+    """What became of it, in words."""
     if isinstance(answer, Missing):
         yield from _missing(query.field, answer)
         return
@@ -88,6 +108,11 @@ def _describe(query: Query, answer: Answer) -> Iterator[str]:
     yield f"  {_document(answer.doc)}"
     if isinstance(answer, Kept):
         yield f"  {_scores(answer)}"
+        yield from (f"  {line}" for line in _around(answer.around))
+    if isinstance(answer, Replayed):
+        yield from (f"  {line}" for line in _replayed(answer))
+    elif isinstance(answer, Rejected | Dead | Passed) and answer.replay:
+        yield from (f"  {line}" for line in _replay(answer, answer.replay))
 
 
 def _removed(answer: Removed) -> Iterator[str]:
@@ -99,6 +124,42 @@ def _removed(answer: Removed) -> Iterator[str]:
         yield f"    which was itself removed: {_why(step)}"
         yield f"    kept instead: {_document(step.kept)}"
     yield f"  {'the last of these' if later else 'that one'}: {_outcome(answer.end)}"
+    if isinstance(answer.end, Rejected | Dead | Passed) and answer.end.replay:
+        yield from (f"    {line}" for line in _replay(answer.end, answer.end.replay))
+
+
+def _around(around: Around | None) -> Iterator[str]:
+    """The text before a token, its own, and that after it."""
+    if around is not None:
+        yield f"token {around.token}: {safe(around.before)}⟦{safe(around.text)}⟧{safe(around.after)}"
+
+
+def _replay(answer: Rejected | Dead | Passed, replay: Replayed) -> Iterator[str]:
+    """What judging it again says beside what the corpus does, and where they disagree."""
+    if replay.problem:
+        yield f"it cannot be judged again: {safe(replay.problem)}"
+        return
+    last = replay.decisions[-1]
+    if isinstance(answer, Dead) and (last.stage, last.reason) == (answer.stage, answer.error):
+        return  # nothing is measured where it failed
+    yield "judged again:"
+    yield from (f"  {line}" for line in _replayed(replay))
+    recorded = (answer.stage, answer.reason) if isinstance(answer, Rejected) and answer.reason != OVER_TARGET else None
+    if recorded and (last.stage, last.reason.partition(":")[0]) != recorded:
+        yield "  which is not what the run recorded: something that decides it is another one now"
+
+
+def _replayed(replay: Replayed) -> Iterator[str]:
+    """The stages that kept it, in a line, and all about the one that did not."""
+    *before, last = replay.decisions
+    if last.outcome in LOST:
+        if before:
+            yield f"kept by {', '.join(safe(each.stage) for each in before if each.outcome == 'kept')}"
+        yield from decision_lines([last], every=False)
+    else:
+        yield "kept by all stages for single documents; then deduplication decides, and the target of its source"
+    if replay.differs:
+        yield f"not as in the run: {safe(replay.differs)}"
 
 
 def _why(step: Step) -> str:
@@ -126,6 +187,11 @@ def _outcome(answer: Answer | End) -> str:
         return f"passed cleaning and deduplication, then dropped by a later stage{_unlisted(answer)}"
     if isinstance(answer, Elsewhere):
         return f"in the corpus {safe(answer.prefix)}; trace --id {answer.doc.id} there"
+    if isinstance(answer, Replayed):
+        last = answer.decisions[-1]
+        kept = "not listed anywhere in the corpus; its record is kept by all stages when they judge it again"
+        lost = f"{last.outcome} by {safe(last.stage)} when it is judged again: {safe(last.reason)}"
+        return lost if last.outcome in LOST else kept
     return "the documents kept instead form a cycle: the corpus is damaged, see refinery verify"
 
 
@@ -157,9 +223,11 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
         reasons = ["it was never read: its file is not among the inputs"]
     elif answer.file_read:
         reasons = [f"its file was read, but has no record at this offset, or {left_out}"]
+    elif field == "text":
+        reasons = ["no document has exactly this text: its id is that of all of it, as cleaned, before phase 3"]
     else:
         reasons = [f"it was never read: no input has exactly this {field}, or {left_out}"]
-    if field == "id":
+    if field in ("id", "text"):
         reasons.append("it was dropped or failed: rejects/ and dead_letters/ list no ids, work/documents/ does")
     else:
         if answer.rate is None or answer.rate < 1:
@@ -175,8 +243,17 @@ def _missing(field: str, answer: Missing) -> Iterator[str]:
             reasons.append("it was dropped while reading: not every format has a URL by then")
     yield "not found; this can mean:"
     yield from (f"- {reason}" for reason in reasons)
+    yield from _next(field)
     if not answer.work:
         yield "work/ is not there, or belongs to another corpus: its documents were not searched"
+
+
+def _next(field: str) -> Iterator[str]:
+    """What else can be asked."""
+    if field == "url":
+        yield "if it was dropped: --search-inputs reads the run's inputs for it, --origin FILE@OFFSET that record alone"
+    if field == "text":
+        yield "a part of a document's text: --search-texts reads the documents for it"
 
 
 def _searched(inputs: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from refinery.transforms.core.safe_text import safe
-
 if TYPE_CHECKING:
-    from refinery.pipelines.tuning.measured_rules import Reading
     from refinery.pipelines.tuning.try_document import Decision
 
 TRY_EXAMPLES = """examples:
@@ -17,7 +14,7 @@ TRY_EXAMPLES = """examples:
   refinery try my.yaml --text page.html --html --address https://example.org/page
   echo "…" | refinery try my.yaml --text - --set heuristics.gopher.min_words=20
   refinery try my.yaml --origin 'crawl/a.warc.gz@1024'             as `refinery trace` and rejects/ print origins
-  refinery try my.yaml --url https://example.org/page --from out/web    finds the origin in that run first
+  refinery try my.yaml --url https://example.org/page --url-from out/web    finds the origin in that run first
 A rule's measured value is where its answer turns when its threshold is moved. Deduplication needs other documents."""
 
 
@@ -38,7 +35,7 @@ def add_try(commands: Any) -> argparse.ArgumentParser:
     what.add_argument("--origin", default="", help="the record at input file@offset")
     parser.add_argument("--html", action="store_true", help="with --text: it is a page, not plain text")
     parser.add_argument("--address", default="", metavar="URL", help="with --text: the address to judge it by")
-    parser.add_argument("--from", default="", dest="prefix", metavar="PREFIX", help="with --url: a run that read it")
+    parser.add_argument("--url-from", default="", metavar="PREFIX", help="with --url: a run that knows where it is")
     parser.add_argument("--json", action="store_true", help="one JSON object per line, a stage each")
     return cast(argparse.ArgumentParser, parser)
 
@@ -57,31 +54,6 @@ def decisions_of(args: argparse.Namespace, origin: str) -> "Iterator[Decision]":
     else:
         raw = from_sources(recipe, args.url, origin)
     return try_document(recipe, raw)
-
-
-def try_lines(decisions: "Iterable[Decision]") -> Iterator[str]:
-    """A line a stage, a line for each of its rules that measured something, the one that decided marked."""
-    for each in decisions:
-        size = f"{each.size:,} bytes" if each.size else ""
-        yield f"{each.stage:<28}{each.outcome:<26}{size}".rstrip()
-        for name, value in (each.notes or {}).items():
-            yield f"    {name} = {safe(str(value))}"
-        for reading in each.readings:
-            if reading.value is not None:
-                yield _reading_line(reading)
-        if each.reason:
-            yield f"  {'!' if each.outcome == 'dead' else '-'} {safe(each.reason)}"
-        for name, value in (each.limits or {}).items():
-            yield f"    {name} = {safe(str(value))}"
-        if each.advice and each.advice != "nothing":
-            yield f"    {each.advice}"
-
-
-def _reading_line(reading: "Reading") -> str:
-    rule, sign = reading.rule, "≥" if reading.rule.is_least else "≤"
-    mark = "-" if reading.drops else " "
-    form = ",.0f" if isinstance(rule.threshold, int) else ",.4g"
-    return f"  {mark} {rule.key:<44}{reading.value:>12{form}}  {sign} {rule.threshold:{form}}"
 
 
 def try_json(decisions: "Iterable[Decision]") -> Iterator[str]:

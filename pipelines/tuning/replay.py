@@ -1,6 +1,6 @@
 """A document of a run once more: its record is read at its origin, and the stages, pure functions, judge it again."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from refinery.pipelines.run.fingerprint import input_digest
 from refinery.pipelines.tuning.try_document import Decision, Step, Trial
 from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.core.per_document import Damaged, Skipped, content_size
+from refinery.transforms.filter.pii import PII
 from refinery.transforms.filter.secrets_stage import SecretRemains, SecretsParams, TooManySecrets, redact_text
 from refinery.transforms.read.at_origin import read_at
 from refinery.transforms.read.find_files import find_file
@@ -26,7 +27,8 @@ class NoReplay(ValueError):
 @dataclass(frozen=True)
 class Replay:
     """What the stages decide, the last one first lost the document or kept it. text: what that one was given, or left;
-    "" where there is none, or where nobody should read it. Credentials are redacted in it, whatever the recipe says.
+    "" where there is none, or where nobody should read it. In it credentials are redacted, whatever the recipe says,
+    and personal data as it says.
     """
 
     origin: str
@@ -94,8 +96,8 @@ class Replayer:
             return Replay(record.origin, source, "", (Decision(READ.name, "dead", record.error, size=record.size),))
         steps = list(self.trial.steps(record))
         read = Decision(READ.name, "kept", size=content_size(record))
-        decisions = (read, *(step.decision for step in steps))
-        return Replay(record.origin, source, record.url, decisions, shown_text(steps))
+        decisions = (read, *(without_quotes(step.decision) for step in steps))
+        return Replay(record.origin, source, record.url, decisions, shown_text(steps, self.trial))
 
     def locate(self, origin: str, source: str) -> tuple[ReadTask, int]:
         """The file of an origin as a task, and the offset in it. Raises NoReplay."""
@@ -125,6 +127,11 @@ class Replayer:
         return whole_file(params, unchanged(listed[0]), notes=self.recipe.LANE.notes)
 
 
+def without_quotes(decision: Decision) -> Decision:
+    """The decision without an error's message, which may quote the document: its class, as dead letters have it."""
+    return replace(decision, reason=decision.reason.partition(":")[0]) if decision.outcome == "dead" else decision
+
+
 def unchanged(entry: Mapping[str, Any]) -> Found:
     """An input of a run as it is now. Raises NoReplay where it is gone, cannot be reached, or is another one."""
     path = str(entry["path"])
@@ -146,9 +153,9 @@ def unchanged(entry: Mapping[str, Any]) -> Found:
     return found
 
 
-def shown_text(steps: Iterable[Step]) -> str:
+def shown_text(steps: Sequence[Step], trial: Trial) -> str:
     """The text of a document as the last stage was given it, or left it; "" where that is none, or where the stage says
-    that nobody should read it (`excerpts`). What any rule takes for a credential is replaced."""
+    that nobody should read it (`excerpts`)."""
     last: Any = None
     for step in steps:
         if step.after is None:
@@ -157,7 +164,19 @@ def shown_text(steps: Iterable[Step]) -> str:
             last = step.after
     if not isinstance(last, Document):
         return ""
+    return redacted(last.text) if any(step.stage == PII for step in steps) else fit_to_read(last, trial)
+
+
+def fit_to_read(doc: Document, trial: Trial) -> str:
+    """A document's text with what any rule takes for a credential replaced, and personal data where the recipe replaces
+    that; "" where the recipe drops it for that."""
+    answer = trial.judge(PII, replace(doc, text=redacted(doc.text)))
+    return answer.text if isinstance(answer, Document) else ""
+
+
+def redacted(text: str) -> str:
+    """A text with what any rule takes for a credential replaced; "" where that is most of it, or some remains."""
     try:
-        return redact_text(last.text, SecretsParams(), set())[0]
+        return redact_text(text, SecretsParams(), set())[0]
     except (TooManySecrets, SecretRemains):
         return ""

@@ -79,6 +79,14 @@ class Trial:
                 return
             doc = after
 
+    def judge(self, stage: AnyStage, doc: Document) -> Any:
+        """What a stage makes of a document, by itself; the document where the recipe does not have it, None where it
+        fails. Raises as `try_document`."""
+        params = next((params for _, each, params in self.stages if each == stage), None)
+        if params is None:
+            return doc
+        return self._decide(stage, params, doc)[1]
+
     def _decide(self, stage: AnyStage, params: Any, doc: Any) -> tuple[Decision, Any]:
         if stage.prepare and stage.name not in self.prepared:
             self.prepared[stage.name] = prepare_once(partial(stage.prepare, params))
@@ -115,8 +123,8 @@ def _limits(
         for path, value in named_values(stage, params, reason).items()
         if path not in known and isinstance(value, int | float | str) and value != ""
     }
-    if stage.name == LANGUAGE.name and (code := notes.get("language")):
-        found[f"threshold for {code}"] = params.needed(code)
+    if reason == "language-score" and stage.name == LANGUAGE.name and (code := notes.get("language")):
+        found[f"threshold for {code}"] = max(params.needed(code), params.least)
     return found
 
 

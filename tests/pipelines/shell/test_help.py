@@ -26,6 +26,8 @@ NOT_THERE = {
     "verify": ("no", ExitCode.FAILED),
     "inspect": ("no", ExitCode.USAGE),
     "trace": ("no --urls no.txt", ExitCode.FAILED),
+    "show": (f"no --id {'0' * 32}", ExitCode.USAGE),
+    "sample": ("no", ExitCode.USAGE),
     "acquire git": ("no.yaml --output out", ExitCode.FAILED),
     "acquire commoncrawl": ("--snapshot no --files 1 --output out", ExitCode.USAGE),
     "doctor": ("no.yaml", ExitCode.FAILED),

@@ -11,7 +11,7 @@ import pytest
 from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore
-from refinery.pipelines.tracing.trace_documents import (
+from refinery.pipelines.tracing.answers import (
     Cycle,
     Dead,
     Elsewhere,
@@ -22,8 +22,8 @@ from refinery.pipelines.tracing.trace_documents import (
     Rejected,
     Removed,
     Trace,
-    trace,
 )
+from refinery.pipelines.tracing.trace_documents import trace
 from refinery.pipelines.tracing.trace_text import text_lines
 from tests.corpus_factory import DEAD, REJECTS, dead_row, edit_manifest, reject_row, write_records
 from tests.fake_gcs import fake_gcs

@@ -10,7 +10,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN
 from refinery.pipelines.commands.command_line import execute
-from refinery.pipelines.tracing.trace_documents import Rejected, Removed
+from refinery.pipelines.tracing.answers import Rejected, Removed
 from refinery.pipelines.tracing.trace_text import json_lines, text_lines
 from refinery.transforms.core.safe_text import safe
 from tests.corpus_factory import REJECTS, reject_row
@@ -105,7 +105,7 @@ def test_exit_codes(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         (["--url", "\udcff"], 2, r"--url '\udcff': valid UTF-8 is allowed"),
         (["--url", "\udcff" * 10_000], 2, "valid UTF-8 is allowed"),
         (["--url", ""], 2, "--url: '' given, one or more characters are allowed"),
-        ([], 2, "give --url, --id, --origin or --urls"),
+        ([], 2, "give --url, --id, --origin, --token, --text or --urls"),
         (["--urls", "/nowhere/urls"], 1, "No such file"),
         (["--wrong"], 2, "unknown argument"),
     ],

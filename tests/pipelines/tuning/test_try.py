@@ -49,7 +49,7 @@ def test_a_record_of_the_sources_is_read_again(recipe: Path, small: Path, tmp_pa
     offset = sum(len(line) for line in (small / "a.jsonl").read_bytes().splitlines(keepends=True)[:3])
     assert run("try", recipe, "--origin", f"{small / 'a.jsonl'}@{offset}", "--json").stdout == by_url
     run("refine", recipe, "--workers", 0, "--quiet", "--output", tmp_path / "out")
-    assert run("try", recipe, "--url", "https://a.example/3", "--from", tmp_path / "out", "--json").stdout == by_url
+    assert run("try", recipe, "--url", "https://a.example/3", "--url-from", tmp_path / "out", "--json").stdout == by_url
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_record_of_the_sources_is_read_again(recipe: Path, small: Path, tmp_pa
         (["--origin", "nowhere.jsonl@3"], "refinery: 'nowhere.jsonl' is no input file of the recipe"),
         (["--url", "https://nowhere.example/"], "refinery: https://nowhere.example/: not found in 2 tasks"),
         (["--url", "x", "--html"], "refinery: --html and --address belong to --text FILE"),
-        (["--text", "x", "--from", "y"], "refinery: --from belongs to --url"),
+        (["--text", "x", "--url-from", "y"], "refinery: --url-from belongs to --url"),
         (["--url", "x", "--bogus"], "refinery: unknown argument: --bogus"),
     ],
 )

@@ -12,7 +12,8 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner
-from refinery.pipelines.tracing.trace_documents import Query, trace
+from refinery.pipelines.tracing.answers import Query
+from refinery.pipelines.tracing.trace_documents import trace
 from refinery.pipelines.tracing.trace_text import text_lines
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
 

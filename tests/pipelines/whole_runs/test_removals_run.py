@@ -15,7 +15,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.run.phases import remove_work
 from refinery.pipelines.run.publish import check_removals
-from refinery.pipelines.tracing.trace_documents import Kept, Passed, Query, Rejected, Removed, trace
+from refinery.pipelines.tracing.answers import Kept, Passed, Query, Rejected, Removed
+from refinery.pipelines.tracing.trace_documents import trace
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.sampling import every_other_commit

@@ -16,7 +16,8 @@ import pytest
 import yaml
 
 from refinery.loader.stream.corpus import Corpus
-from refinery.pipelines.tracing.trace_documents import Query, Rejected, Trace, trace
+from refinery.pipelines.tracing.answers import Query, Rejected, Trace
+from refinery.pipelines.tracing.trace_documents import trace
 from refinery.pipelines.tracing.trace_text import text_lines
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.inputs import run

@@ -1,0 +1,93 @@
+"""The texts of a corpus' documents: of kept ones from their tokens, of others by judging their records again."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from refinery.loader.format.manifest import Manifest, ShardEntry, read_manifest
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.run.phases import read_phase
+from refinery.pipelines.tracing.answers import Doc, Kept
+from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, shard_path, without_ends
+from refinery.pipelines.tracing.lookup import Wanted, find_rows
+from refinery.pipelines.tracing.recorded_run import RecordedRun
+from refinery.pipelines.tuning.replay import fit_to_read
+from refinery.pipelines.tuning.try_document import Decision
+from refinery.transforms.core.document import Document
+from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+AS_PUBLISHED = "as published: decoded from its tokens"
+COLUMNS = ("id", "url", "source", "origin", "text")
+FROM_WORK = "as phase 1 left it, from work/documents/, credentials redacted"
+NORMALISED = "as its tokens give it: this tokenizer normalises text, so the one that was encoded may differ"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A document's text and what it is. ids: its tokens, of a kept one. decisions: of a replayed one. differs: what is
+    not as it was in the run. problem: why there is no text."""
+
+    text: str
+    what: str
+    ids: tuple[int, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    differs: str = ""
+    problem: str = ""
+
+
+class Texts:
+    """Texts of documents of one corpus. Tokenizer, models and lists are loaded once, when they are needed."""
+
+    def __init__(self, prefix: str, recipe: str = "", work: str = "") -> None:
+        self.prefix, self.recipe, self.work = prefix, recipe, work or f"{prefix.rstrip('/')}/work"
+        self.store = open_store(prefix)
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        return read_manifest(self.store)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return corpus_tokenizer(self.store, self.manifest)
+
+    @cached_property
+    def shards(self) -> dict[str, ShardEntry]:
+        return {shard_path(shard): shard for shard in self.manifest.shards}
+
+    @cached_property
+    def run(self) -> RecordedRun:
+        return RecordedRun(self.prefix, self.recipe)
+
+    def kept(self, kept: Kept) -> Text:
+        """Of a document of the corpus. Cost: its tokens, by one read of a range of the shard's file."""
+        shard, start = self.shards[kept.shard], kept.token_offset
+        ids = read_tokens(self.store, self.manifest, shard, start, start + kept.token_count)
+        what = AS_PUBLISHED if self.tokenizer.lossless else NORMALISED
+        return Text(self.tokenizer.decode(without_ends(self.manifest, ids)), what, tuple(ids.tolist()))
+
+    def lost(self, doc: Doc) -> Text:
+        """Of a document that is not in the corpus. Cost: that of a replay; where its record is gone, a pass over the
+        origins in work/documents/."""
+        found, problem = self.run.replay(doc)
+        if found is None:
+            text = "" if self.run.problem else self.in_work(doc)
+            return Text(text, FROM_WORK if text else "", problem=problem)
+        what = f"read at its origin again; as {found.last.stage} was given it, credentials redacted"
+        if not found.text:
+            problem = "there is no text to show: it was lost before it was one, or for what nobody should read"
+        return Text(found.text, what, (), found.decisions, self.run.differs, problem)
+
+    def in_work(self, doc: Doc) -> str:
+        """The text of a cleaned document in the work location, "" where it is not there."""
+        wanted = Wanted(origin=frozenset({doc.origin}))
+        try:
+            clean = read_phase(self.work, "clean", self.run.run["phases"]["clean"])
+            if clean is None:
+                return ""
+            for part in clean.parts("documents"):
+                for _, row in find_rows(open_store(clean.root_of(part)), part["path"], wanted, COLUMNS):
+                    if doc.source in ("", row["source"]):
+                        found = Document(row["id"], row["text"], row["url"], row["source"], row["origin"], 0)
+                        return fit_to_read(found, self.run.replayer.trial)
+        except (OSError, ValueError, KeyError, TypeError):
+            pass
+        return ""
