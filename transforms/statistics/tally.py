@@ -15,6 +15,7 @@ import orjson
 
 from refinery.transforms.core.document import Document, Scalar, text_bytes
 from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
@@ -108,7 +109,7 @@ class Tally:
         self._add(self.categories, SOURCE, doc.source, sums)
         for name in notes.categories:
             value = doc.meta.get(name, "")
-            self._add(self.categories, name, value[:MAX_VALUE] if isinstance(value, str) else "", sums)
+            self._add(self.categories, name, printable(value[:MAX_VALUE]) if isinstance(value, str) else "", sums)
         for name, number in doc.numbers.items():
             self._put(name, doc.source, number)
         for name in notes.numbers:
@@ -183,7 +184,10 @@ def _shards() -> Keyed[dict[str, Any]]:
 def unpack(packed: str) -> Tally:
     """Inverse of `Tally.pack`. Raises ValueError for what it never makes."""
     inflate = zlib.decompressobj()
-    data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
+    try:
+        data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"statistics: no tally ({error})") from None
     if inflate.unconsumed_tail:
         raise ValueError(f"statistics: more than {MAX_UNPACKED} bytes found")
     plain = orjson.loads(data)
