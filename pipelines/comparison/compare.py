@@ -135,11 +135,12 @@ def compare(
         names = [] if statistics else _common_columns(a, b)
         documents = _compare_documents((a, b), max(shown, replayed), columns, names, write_documents)
         documents = _explained(documents, (a, b), shown, replayed, recipes)
-    distributions = [
+    measured = [
         *column_distributions(columns["A"], columns["B"]),
         *(published_distributions(statistics) if statistics else ()),
         *scored_distributions(a, b),
     ]
+    distributions = {(each.where, each.name): each for each in reversed(measured)}  # one of each: the first, finest
     agree = documents is not None and not documents.differ
     return Comparison(
         a=a,
@@ -150,7 +151,7 @@ def compare(
         stages_by_source=tuple(stage_rows(a, b, by_source=True)),
         reasons=tuple(reason_rows(a, b)),
         reasons_by_source=tuple(reason_rows(a, b, by_source=True)),
-        distributions=tuple(distributions),
+        distributions=tuple(reversed(distributions.values())),
         documents=documents,
         tokens_differ=_other_tokens(a, b) if agree and same_tokenizer(a, b) else (),
         notes=(*_lanes(a, b), *a.notes, *b.notes),
@@ -213,8 +214,8 @@ def _compare_documents(
         join = Join(a, b, shared, scratch, overlap.add_pairs, changed, lost, fates)
         for side in sides.values():
             for rows, table in document_rows(side, shared, tuple(names)):
-                columns[side.label].add_numbers("text bytes", rows["text_bytes"])
-                columns[side.label].add_numbers("tokens", rows["tokens"])
+                columns[side.label].add_numbers("text-bytes", rows["text_bytes"])
+                columns[side.label].add_numbers("token-count", rows["tokens"])
                 columns[side.label].add(table, names)
                 join.add(side, rows)
         join.run()

@@ -24,6 +24,7 @@ from refinery.pipelines.run.funnel import human_bytes
 from refinery.transforms.core.safe_text import safe
 
 REASONS = 15  # that moved most
+DISTRIBUTIONS = 20  # that are furthest apart
 SETTINGS = 40  # lines of settings
 LINE = 400  # characters of a line that are shown
 
@@ -163,9 +164,15 @@ def _distributions(found: Comparison) -> Iterator[str]:
         return
     yield ""
     yield "Distributions (TV: total variation, KS: Kolmogorov-Smirnov; 0 is alike, 1 is apart)"
-    for each in sorted(found.distributions, key=lambda each: -(each.distance or 0)):
+    ordered = sorted(found.distributions, key=lambda each: -(each.distance or 0))
+    apart = [each for each in ordered if each.total_variation]
+    for each in apart[:DISTRIBUTIONS]:
         distances = f"TV {number(each.total_variation)}"
         if each.numbers:
             medians = each.medians()
             distances += f", KS {number(each.kolmogorov_smirnov)}, median {number(medians[0])} → {number(medians[1])}"
         yield f"  {f'{each.where}: {each.name}':<44} {distances}; {distance_words(each)}"
+    if len(apart) > DISTRIBUTIONS:
+        yield f"  and {len(apart) - DISTRIBUTIONS:,} more, in --json"
+    if alike := sum(each.total_variation == 0 for each in ordered):
+        yield f"  the same: {alike:,} distributions"

@@ -35,7 +35,7 @@ def test_text(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "11  dropped by heuristics: gopher-too-few-words (11 of all)",
         "kept by every rule that judges a document alone; so target: over-target",
         "heuristics: dropped gopher-too-few-words                               0 → 11          +11",
-        "published: text bytes",
+        "published: text-bytes",
     ):
         assert words in text, words
     assert "\x1b" not in text and "\u202e" not in text and "\\x1b[2J\\u202e" in text  # of addresses: escaped

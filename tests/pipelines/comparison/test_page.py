@@ -67,7 +67,7 @@ def test_everything_is_on_the_page(runs: Path) -> None:
         "The funnel, side by side",
         "What moved most",
         "+11",
-        "published: text bytes",
+        "published: text-bytes",
         "s: the same (A)",
     ):
         assert words in text, words
