@@ -26,6 +26,7 @@ MEANINGS: Mapping[ExitCode, str] = {
 # What 0, 1 and 2 mean for the commands that answer a question, where that is more than the above.
 ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
     "plan": {ExitCode.DONE: "computed", ExitCode.USAGE: "an input is impossible, or there is no corpus to measure"},
+    "report": {ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
     "try": {ExitCode.DONE: "it came through all stages", ExitCode.FAILED: "a stage dropped it or failed"},
     "doctor": {ExitCode.DONE: "no problem (warnings may be)", ExitCode.FAILED: "a problem, each with what to do"},
     "inspect": {
