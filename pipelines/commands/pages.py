@@ -25,7 +25,8 @@ from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|statistics)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)",
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|statistics)(?:: ([\w.-]*))? -->\n)"
+    r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
 
