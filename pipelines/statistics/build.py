@@ -49,7 +49,9 @@ def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe) -
     tallies = {point.name: find_tally(reports[point.phase], point) for point in POINTS}
     published = tallies[PUBLISHED.name]
     return Statistics(
-        points=tuple(describe_point(point, after, tallies[point.name], lane) for point, after in places(recipe)),
+        points=tuple(
+            describe_point(point, after, tallies[point.name], lane) for point, after in places(recipe, reports["dedup"])
+        ),
         clusters=tuple(
             Cluster(**{name: entry[name] for name in Cluster.model_fields})
             for entry in reports["dedup"].get("components", ())
@@ -69,14 +71,16 @@ def find_tally(report: Mapping[str, Any], point: Place) -> Tally | None:
     return Tally() if point.text else None
 
 
-def places(recipe: Recipe) -> Iterator[tuple[Place, str]]:
-    """Each point with the stage of the funnel behind which it is, in order."""
-    last = ""
-    for phase in ("clean", "dedup", "shards"):
-        active = [stage for stage, _ in recipe.active(phase)]
-        for after, point in points_of(phase, active):
-            yield point, after or last
-        last = next((stage.name for stage in reversed(active)), last)
+def places(recipe: Recipe, dedup: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Each point with the stage of the funnel behind which it is, in order. dedup: the report of that phase, which
+    counts the stages that ran."""
+    active = {phase: [stage for stage, _ in recipe.active(phase)] for phase in ("clean", "shards")}
+    for after, point in points_of("clean", active["clean"]):
+        yield point, after
+    ran = {counter["stage"] for counter in dedup["counters"]}
+    before = [*active["clean"], *(stage for stage in recipe.LANE.phase("dedup") if stage.name in ran)]
+    for after, point in points_of("shards", active["shards"]):
+        yield point, after or before[-1].name
     yield PUBLISHED, recipe.LANE.funnel[-1]
 
 
@@ -181,15 +185,16 @@ def distribution(bins: Bins, steps: int) -> Distribution:
     wide, documents = STEPS // steps, dict[int, int]()
     for place, count in bins.counts.items():
         documents[place // wide] = documents.get(place // wide, 0) + count
-    # The least number itself is nearer than its bin's edge, and the first bin has none.
-    edges = {lower_edge(place): count for place, count in bins.counts.items()}
+    least, most = float(bins.least), float(bins.most)
+    first = min(0.0, least)  # in the bin of the smallest numbers are zero and less, too
+    edges = {lower_edge(place) if place else first: count for place, count in bins.counts.items()}
     return Distribution(
         documents=bins.documents,
-        least=float(bins.least),
-        most=float(bins.most),
-        quantiles=tuple(max(bins.least, min(bins.most, quantile(edges, share))) for share in SHARES),
+        least=least,
+        most=most,
+        quantiles=tuple(max(least, min(most, quantile(edges, share))) for share in SHARES),
         bins=tuple(
-            (lower_edge(place * wide) if place else min(0.0, bins.least), lower_edge((place + 1) * wide), count)
+            (lower_edge(place * wide) if place else first, lower_edge((place + 1) * wide), count)
             for place, count in sorted(documents.items())
         ),
     )

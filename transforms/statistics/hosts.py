@@ -16,6 +16,7 @@ from typing import Any
 import datasketches
 
 from refinery.transforms.address.host import host_of
+from refinery.transforms.core.safe_text import printable
 
 TABLE = 4096  # hosts
 SAMPLE = 4096  # documents
@@ -73,7 +74,7 @@ class HostCounts:
 
     def add(self, url: str, origin: str, size: int) -> None:
         """Count a document of `size` bytes."""
-        host = host_of(url) if url else ""
+        host = printable(host_of(url)) if url else ""
         if not host:
             self.without[0] += 1
             self.without[1] += size

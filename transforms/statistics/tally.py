@@ -5,7 +5,6 @@ any order to the same one, so that bundles, workers, waves and retries leave no 
 """
 
 import base64
-import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ import orjson
 
 from refinery.transforms.core.document import Document, Scalar, text_bytes
 from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.safe_text import printable
 from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
@@ -25,6 +25,7 @@ T = TypeVar("T")
 SOURCE = "source"
 MAX_VALUE = 100  # characters of a category's value
 MAX_SHARDS = 1000
+MOST = 1e300  # numbers beyond are left out, as infinities and NaN are
 MAX_UNPACKED = 256 << 20  # bytes: many times what a tally can have
 
 
@@ -101,19 +102,19 @@ class Tally:
         self.hosts = HostCounts()
         self.shards: Keyed[dict[str, Any]] = _shards()
 
-    def add(self, doc: "Passing", notes: Measured, hosts: bool) -> None:
+    def add(self, doc: Passing, notes: Measured, hosts: bool) -> None:
         """Count a document, and the host of its address, too, if `hosts`. Never raises for what it holds."""
         sums = [1, doc.size, doc.tokens]
         add_numbers(self.total, sums)
         self._add(self.categories, SOURCE, doc.source, sums)
         for name in notes.categories:
             value = doc.meta.get(name, "")
-            self._add(self.categories, name, value[:MAX_VALUE] if isinstance(value, str) else "", sums)
+            self._add(self.categories, name, printable(value[:MAX_VALUE]) if isinstance(value, str) else "", sums)
         for name, number in doc.numbers.items():
             self._put(name, doc.source, number)
         for name in notes.numbers:
             note = doc.meta.get(name)
-            if note is not None and isinstance(note, (int, float)) and math.isfinite(note):
+            if note is not None and isinstance(note, (int, float)) and -MOST < note < MOST:
                 self._put(name, doc.source, note)
         for name in doc.artefacts:
             self._add(self.artefacts, name, doc.source, sums)
@@ -152,7 +153,8 @@ class Tally:
         return total
 
     def pack(self) -> str:
-        """As text, for reports: base64 of compressed JSON. Less than 1 MB; `unpack` is the inverse."""
+        """As text, for reports: base64 of compressed JSON; `unpack` is the inverse. A few KB; about 1 MB with as
+        many hosts, values and shards as are told apart."""
         plain = {
             "total": self.total,
             "categories": {name: keyed.plain() for name, keyed in sorted(self.categories.items())},
@@ -183,7 +185,10 @@ def _shards() -> Keyed[dict[str, Any]]:
 def unpack(packed: str) -> Tally:
     """Inverse of `Tally.pack`. Raises ValueError for what it never makes."""
     inflate = zlib.decompressobj()
-    data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
+    try:
+        data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"statistics: no tally ({error})") from None
     if inflate.unconsumed_tail:
         raise ValueError(f"statistics: more than {MAX_UNPACKED} bytes found")
     plain = orjson.loads(data)
