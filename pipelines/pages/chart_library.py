@@ -16,7 +16,7 @@ from refinery.pipelines.pages.page import own_file
 
 NAME, VERSION = "chart.js", "4.6.1"
 SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
-SCRIPT, LICENCE = "chart.umd.min.js", "chart.LICENSE.md"
+SCRIPT, LICENCE = "chart.umd.min.js", "chart.licence.txt"
 FILES = {"package/dist/chart.umd.min.js": SCRIPT, "package/LICENSE.md": LICENCE}
 SOURCE_MAP = f"//# sourceMappingURL={SCRIPT}.map"  # a page has no such file; a browser's tools would ask for it
 

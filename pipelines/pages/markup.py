@@ -89,7 +89,7 @@ def prose(text: str) -> Html:
 def visible(text: str) -> str:
     """The text with control characters escaped, which would change how their surroundings are shown.
 
-    >>> visible("a\u202eb")
-    'a\\u202eb'
+    >>> visible("a\\u202eb")
+    'a\\\\u202eb'
     """
     return CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)

@@ -9,7 +9,8 @@ from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.storage.store import Store
 from refinery.pipelines.quantities.prices import PRICES
-from refinery.pipelines.recipe.load_recipe import all_stages
+from refinery.pipelines.recipe.load_recipe import all_stages, with_target
+from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.pipelines.report.samples import KeptText, Rejects, kept_texts, read_dead_letters, read_rejects
 from refinery.pipelines.statistics.published import Statistics, read_statistics
 from refinery.transforms.core.document import Document
@@ -76,8 +77,8 @@ class Facts:
 def read_facts(
     store: Store, seconds: Mapping[str, float] | None, price: float = PRICE, own: Iterable[AnyStage] = ()
 ) -> Facts:
-    """The facts about the corpus at `store`. seconds: of the phases' reports; None where work/ is gone. own: stages
-    that the run declared beside those of the project's lanes.
+    """The facts about the corpus at `store`. seconds: of the phases' reports; None where work/ is gone. own: the
+    stages of the run's lane, where the caller knows them.
 
     Raises FormatError where there is no finished corpus, ValueError for one that no run made. Whatever else cannot be
     read is missing from the report, which says so. Cost: reads of the small files, of up to 20 files of rejects, and
@@ -114,13 +115,18 @@ def read_facts(
         statistics=statistics,
         seconds=dict(seconds or {}),
         price=price,
-        declared={stage.name: stage for stage in (*all_stages(), *own)},
+        declared={stage.name: stage for stage in own or lane_stages(manifest.lane)},
         stages=stage_counts(manifest.funnel, seconds or {}),
         rejects=attempt("Samples of what was dropped", lambda: read_rejects(store, manifest), Rejects({}, {}, 0, 0)),
         dead=attempt("Dead letters", lambda: read_dead_letters(store, manifest), {}),
         kept=attempt("Samples of what stayed", lambda: kept_texts(store, manifest), ()),
         missing=tuple(missing),
     )
+
+
+def lane_stages(lane: str) -> Iterable[AnyStage]:
+    """The stages of a lane by its name; of all lanes, if it is none of the project's."""
+    return with_target(find_lane(lane)).stages if lane in lane_names() else all_stages()
 
 
 def stage_counts(funnel: Iterable[Mapping[str, Any]], seconds: Mapping[str, float]) -> list[StageCounts]:

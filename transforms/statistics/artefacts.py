@@ -13,7 +13,7 @@ from typing import Any
 import re2
 
 WINDOW = 4096  # characters of a text's beginning, and of its end, that are looked at
-LINE = 20  # characters from which on a repeated line counts
+LINE = 20  # bytes from which on a repeated line counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _set() -> Any:
     """All patterns as one; its matches are places in PATTERNS. Built once a process."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = 64 << 20  # bound of the automaton's states
+    options.max_mem = 32 << 20  # bytes of the automaton's states: more than a window can make
     found = re2.Set.SearchSet(options)
     for row in PATTERNS:
         found.Add(row.pattern)

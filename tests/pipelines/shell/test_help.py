@@ -46,6 +46,7 @@ NOT_THERE = {
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
     "compare": ("no other", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
+    "report": ("no", ExitCode.USAGE),
     "try": ("no.yaml --text no", ExitCode.USAGE),
 }
 
