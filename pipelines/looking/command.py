@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, cast
 
 from refinery.pipelines.looking.pager import page
-from refinery.pipelines.tracing.command import ID, ORIGIN, TOKEN, URL, progress
+from refinery.pipelines.tracing.command import add_documents, named_documents, progress
 
 SHOW_EXAMPLES = """examples:
   refinery show out/web --url https://example.org/page
@@ -34,15 +34,11 @@ def add_show(commands: Any) -> argparse.ArgumentParser:
         epilog=SHOW_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    show.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
-    for name, form, what in (URL, ID, ORIGIN, TOKEN):
-        show.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    add_documents(show)
     form = show.add_mutually_exclusive_group()
     form.add_argument("--tokens", action="store_true", help="ids and pieces, a line a token, instead of the text")
     form.add_argument("--raw", action="store_true", help="the text alone, nothing in it escaped: for files and pipes")
     form.add_argument("--json", action="store_true", help="one JSON object a document instead of text")
-    show.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
-    show.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
     show.add_argument("--no-pager", action="store_true", help="print, also to a terminal")
     return cast(argparse.ArgumentParser, show)
 
@@ -72,11 +68,9 @@ def show_command(args: argparse.Namespace, say: Callable[[str], None]) -> bool:
     """Show the documents; whether all that were asked for were found."""
     from refinery.pipelines.looking.show import raw_texts, show_json, show_lines
     from refinery.pipelines.looking.texts import Texts
-    from refinery.pipelines.tracing.answers import Query
     from refinery.pipelines.tracing.trace_documents import trace
 
-    asked = (("url", args.url), ("id", args.id), ("origin", args.origin), ("token", args.token))
-    queries = [Query(field, value) for field, values in asked for value in values]
+    queries = named_documents(args)
     if not queries:
         raise ValueError("nothing to show: give --url, --id, --origin or --token; `refinery sample` draws documents")
     texts = Texts(args.prefix, args.recipe, args.work)

@@ -22,8 +22,9 @@ def page(lines: Iterable[str], say: Callable[[str], None], wanted: bool = True) 
     if wanted and command and command != ["cat"] and sys.stdout.isatty():
         environment = {**os.environ, "LESS": os.environ.get("LESS", LESS)}
         try:
-            pipe = {"stdin": subprocess.PIPE, "env": environment, "text": True, "errors": "replace"}
-            pager = subprocess.Popen(command, **pipe)  # type: ignore[call-overload]  # noqa: S603 - the user's own
+            pager = subprocess.Popen(  # noqa: S603 - the user's own, without a shell
+                command, stdin=subprocess.PIPE, env=environment, text=True, errors="replace"
+            )
         except OSError:
             pass
         else:

@@ -3,7 +3,10 @@
 import argparse
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from refinery.pipelines.tracing.answers import Query
 
 MOST_TEXT = 64 << 20  # bytes of a text that is asked for
 
@@ -18,12 +21,26 @@ TRACE_EXAMPLES = """examples:
 A page that was dropped or failed is read at its origin again and judged by the run's recipe: which rule, what it
 measured, its threshold. An id, a text or a token costs one shard; a URL or an origin a column of every shard."""
 
-URL, ID, ORIGIN, TOKEN = (
-    ("url", "URL", "URL of a page, exactly as in the input"),
-    ("id", "HEX", "id of a document, 32 hexadecimal digits"),
-    ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
-    ("token", "SHARD:OFFSET", "a token: the shard's name, or its number in train/, and the offset in it"),
-)
+
+def add_documents(parser: argparse.ArgumentParser) -> None:
+    """The arguments that say which documents of which run are meant."""
+    parser.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
+    for name, form, what in (
+        ("url", "URL", "URL of a page, exactly as in the input"),
+        ("id", "HEX", "id of a document, 32 hexadecimal digits"),
+        ("origin", "ORIGIN", "input file@offset, as in rejects/ and dead_letters/"),
+        ("token", "SHARD:OFFSET", "a token: the shard's name, or its number in train/, and the offset in it"),
+    ):
+        parser.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    parser.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    parser.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
+
+
+def named_documents(args: argparse.Namespace) -> "list[Query]":
+    """What these arguments ask for. Raises ValueError for what no document can have."""
+    from refinery.pipelines.tracing.answers import Query
+
+    return [Query(field, value) for field in ("url", "id", "origin", "token") for value in getattr(args, field)]
 
 
 def add_trace(commands: Any) -> argparse.ArgumentParser:
@@ -34,12 +51,9 @@ def add_trace(commands: Any) -> argparse.ArgumentParser:
         epilog=TRACE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    trace.add_argument("prefix", metavar="PREFIX", help="of a run: a folder or gs://…")
-    for name, form, what in (URL, ID, ORIGIN, TOKEN):
-        trace.add_argument(f"--{name}", action="append", default=[], metavar=form, help=f"{what}; may be repeated")
+    add_documents(trace)
     trace.add_argument("--text", default="", help="the whole text of a document, or - for standard input")
     trace.add_argument("--urls", metavar="FILE", help="a local file of URLs, one per line")
-    trace.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
     trace.add_argument(
         "--search-inputs", action="store_true", help="read the inputs of the run for URLs that are listed nowhere"
     )
@@ -50,7 +64,6 @@ def add_trace(commands: Any) -> argparse.ArgumentParser:
         help="with --text, which may then be a part: read up to SIZE of texts for it",
     )
     trace.add_argument("--no-replay", action="store_true", help="do not judge dropped pages again")
-    trace.add_argument("--recipe", default="", metavar="FILE", help="the run's, where it has stages of its own")
     trace.add_argument("--json", action="store_true", help="one JSON object per line instead of text")
     return cast(argparse.ArgumentParser, trace)
 
@@ -63,10 +76,9 @@ def trace_command(args: argparse.Namespace, say: Callable[[str], None]) -> bool:
 
     if args.search_texts and not args.text:
         raise ValueError("--search-texts belongs to --text")
-    urls = [*args.url, *(read_lines(args.urls) if args.urls else [])]
     text = read_text() if args.text == "-" else args.text
-    asked = (("url", urls), ("id", args.id), ("origin", args.origin), ("token", args.token))
-    queries = [Query(field, value) for field, values in asked for value in values]
+    queries = named_documents(args)
+    queries += [Query("url", url) for url in (read_lines(args.urls) if args.urls else [])]
     searched = ""
     if args.search_texts:
         from refinery.pipelines.tracing.search_texts import search_texts

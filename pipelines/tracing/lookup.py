@@ -107,25 +107,37 @@ def _bytes(value: Any) -> bytes:
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
+def ids_by_shard(manifest: Manifest, ids: Iterable[bytes]) -> dict[str, set[bytes]]:
+    """Provenance file -> the ids that it may hold: one shard of each domain, where the recipe says where ids belong."""
+    plan = read_plan(manifest.recipe)
+    sets: dict[tuple[str, str, int], dict[int, list[str]]] = {}
+    for shard in manifest.shards:
+        of_set = sets.setdefault((shard.split, shard.domain, shard.count), {})
+        of_set.setdefault(shard.index, []).append(shard.provenance.path)
+    found: dict[str, set[bytes]] = {}
+    for id_ in ids:
+        split, order = (plan.split(id_), plan.order(id_)) if plan else ("", 0)
+        for (its_split, _, count), paths in sets.items():
+            places = [order * count >> 64] if plan else list(paths)
+            for place in places if its_split == split or not plan else ():
+                for path in paths.get(place, ()):
+                    found.setdefault(path, set()).add(id_)
+    return found
+
+
 def find_kept(
     store: Store, manifest: Manifest, wanted: Wanted, say: Say = silent
 ) -> Iterator[tuple[ShardEntry, int, Row]]:
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
-    plan = read_plan(manifest.recipe)
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     if not wanted:
         return
-    places = {id_: (plan.split(id_), plan.order(id_)) for id_ in wanted.id} if plan else {}
-    tasks: list[tuple[ShardEntry, Wanted]] = []
-    for shard in manifest.shards:
-        here = frozenset(
-            id_
-            for id_ in wanted.id
-            if id_ not in places
-            or (places[id_][0] == shard.split and places[id_][1] * shard.count >> 64 == shard.index)
-        )
-        if here or wanted.url or wanted.origin:
-            tasks.append((shard, Wanted(wanted.url, here, wanted.origin)))
+    here = ids_by_shard(manifest, wanted.id)
+    tasks = [
+        (shard, chosen)
+        for shard in manifest.shards
+        if (chosen := Wanted(wanted.url, frozenset(here.get(shard.provenance.path, ())), wanted.origin))
+    ]
 
     def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
         return list(find_rows(store, task[0].provenance.path, task[1], columns))

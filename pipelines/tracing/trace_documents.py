@@ -56,7 +56,7 @@ def trace(
     """What became of the queried documents in the corpus at `prefix` (a local folder or gs://bucket/prefix).
 
     work: the work location (default: PREFIX/work), searched where it belongs to this corpus. say: is told how far it
-    is. manifest: the corpus', where it is known already. Raises FormatError where there is no corpus, OSError for a file
+    is. manifest: the corpus', where it is known. Raises FormatError where there is no corpus, OSError for a file
     that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
@@ -111,7 +111,8 @@ class _Tracer:
         self._follow({row["kept_id"] for row in removed if not row["scope"].startswith(REFERENCE)})
         ends = {bytes.fromhex(id_) for row in removed if (id_ := self._last(row)) is not None}
 
-        known = {bytes.fromhex(id_) for id_ in self.kept} | {row["id"] for row in removed}
+        known = {row["id"] for row in removed if row["reason"] != URL_DUPLICATE}  # of which others may have the id
+        known |= {bytes.fromhex(id_) for id_ in self.kept}
         left = wanted.id - known if self.manifest.recipe.get("exact_dup", True) else wanted.id  # else several have one
         unfinished = self._find_documents(replace(wanted, id=left | ends))
         shown = wanted.url | {redact_address(url) for url in wanted.url}  # older corpora have them as they were
