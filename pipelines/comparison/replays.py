@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 from refinery.pipelines.comparison.joining.fates import Kind
 from refinery.pipelines.comparison.joining.listing import Entry
@@ -64,7 +65,7 @@ def replays(
     answers: dict[str, tuple[str, str, str]] = {}
     replayer = None
     try:
-        inputs = side.run.get("inputs") if side.knows_inputs else None
+        inputs = [each for each in side.run["inputs"] if is_input(each)] if side.knows_inputs else None
         replayer = Replayer(recorded_recipe(side.prefix, side.manifest.recipe, recipe), inputs, measure=False)
     except RecipeError as error:
         said = str(error).replace("--recipe", f"--recipe-{side.label.lower()}")
@@ -78,7 +79,7 @@ def replays(
             last = replayer.replay(f"{moved.get(path, path)}{at}{offset}").last
         except NoReplay as error:
             failures[str(error).partition(doc.origin)[2].lstrip(": ") or _general(str(error), path)] += 1
-        except (OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - models and lists of another machine fail in any way
             failures[f"{type(error).__name__}: {error}"] += 1
         else:
             rule = PASSES, "", ""
@@ -94,6 +95,12 @@ def replays(
     listed = sorted(failures.items(), key=lambda each: (-each[1], each[0]))
     by_id = {id_: rules[rule].words for id_, rule in answers.items()}
     return Replays(documents, judged, tuple(ordered), tuple(listed), by_id)
+
+
+def is_input(entry: Any) -> bool:
+    """Whether an entry of `_run.json` says what a file was; anybody may have written it."""
+    kinds = {"source": str, "path": str, "size": int, "digest": str}
+    return isinstance(entry, Mapping) and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
 
 
 def _general(message: str, path: str) -> str:

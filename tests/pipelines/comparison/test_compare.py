@@ -1,6 +1,7 @@
 """Comparisons of whole runs, against another reading of the same files; and of corpora that lack something."""
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import permutations
@@ -17,6 +18,7 @@ from refinery.pipelines.comparison.as_json import as_plain
 from refinery.pipelines.comparison.compare import Comparison, compare
 from refinery.pipelines.comparison.joining import partitions
 from refinery.pipelines.comparison.joining.fates import Kind
+from refinery.pipelines.comparison.replays import wilson
 from refinery.pipelines.comparison.text import text_lines
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.pipelines.removals_factory import OTHER, add_work, build_removed, document, removal
@@ -202,19 +204,48 @@ def test_a_sample_speaks_of_all_with_an_interval(runs: Path) -> None:
     assert each.entries[0].a is not None and each.replays.by_id[each.entries[0].a.id] in lines
 
 
-def test_inputs_that_changed_are_not_replayed(runs: Path) -> None:
-    """A read the file as it was before it was edited."""
-    found = compare((str(runs / "b"), str(runs / "a")), replayed=50)
-    text = "\n".join(text_lines(found))
-    assert found.documents is not None
-    failures = [why for each in found.documents.only["A"] if each.replays for why in each.replays.failures]
-    assert failures == [] or "has changed" in text  # nothing of it is unlisted in A, which drops nothing
-    gone = compare((str(runs / "a"), str(runs / "b")), replayed=50, recipes=("", str(runs / "no.yaml")))
-    assert gone.documents is not None
-    (each,) = [each for each in gone.documents.only["A"] if each.fate.kind is Kind.UNLISTED]
-    assert each.replays is not None and not each.replays.rules and not each.replays.judged
-    ((why, records),) = each.replays.failures
-    assert "no such recipe file" in why and records == each.count.documents
+@pytest.mark.parametrize(
+    ("records", "judged", "low", "high"), [(8, 10, 0.4902, 0.9433), (0, 40, 0.0, 0.0876), (40, 40, 0.9124, 1.0)]
+)
+def test_wilsons_interval(records: int, judged: int, low: float, high: float) -> None:
+    """By hand: at its ends it is z²/(n + z²)."""
+    assert wilson(records, judged) == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    "inputs", [[{}], [3], [{"path": 3, "source": "s"}], [{"source": "s", "path": "x", "size": ""}]]
+)
+def test_inputs_that_no_run_writes(runs: Path, tmp_path: Path, inputs: list[Any]) -> None:
+    """A run file that somebody edited costs the replay, not the comparison."""
+    a, b = build_corpus(tmp_path / "a"), build_corpus(tmp_path / "b", {("train", "web"): [["x"]]})
+    run = unseal((b / RUN).read_bytes(), RUN)
+    (b / RUN).write_bytes(seal({**run, "inputs": inputs}))
+    edit_manifest(b)
+    found = compare((str(a), str(b)), replayed=3)
+    assert found.documents is not None and found.documents.lost("A").documents and list(text_lines(found))
+
+
+def test_inputs_that_changed_are_not_replayed(runs: Path, tmp_path: Path) -> None:
+    """Nor is a run whose recipe cannot be read. Both are counted as unknown, with the reason."""
+    shutil.copytree(runs / "b", tmp_path / "b")
+    run = unseal((tmp_path / "b" / RUN).read_bytes(), RUN)
+    (changed,) = [entry for entry in run["inputs"] if entry["path"].endswith("main.jsonl")]
+    changed["digest"] = "00000000"
+    (tmp_path / "b" / RUN).write_bytes(seal(run))
+    edit_manifest(tmp_path / "b")
+    for prefix, recipe, words in (
+        (tmp_path / "b", "", "has changed since the run read it"),
+        (runs / "b", str(runs / "no.yaml"), "no such recipe file"),
+    ):
+        found = compare((str(runs / "a"), str(prefix)), replayed=50, recipes=("", recipe))
+        assert found.documents is not None
+        (each,) = [each for each in found.documents.only["A"] if each.fate.kind is Kind.UNLISTED]
+        assert each.replays is not None
+        ((why, records),) = each.replays.failures
+        assert words in why and records + each.replays.judged == each.count.documents
+        assert records == 7 or recipe  # the short texts of main.jsonl; those of the edited file can be read
+        lines = "\n".join(text_lines(found))
+        assert f"{records}  unknown: not in the sample of rejects, and not to be read again: " in lines
 
 
 # --- what a corpus may lack ------------------------------------------------------------------------------------------
