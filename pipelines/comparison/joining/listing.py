@@ -15,7 +15,7 @@ from refinery.pipelines.comparison.joining.documents import ROW
 from refinery.pipelines.comparison.joining.fates import Fate
 from refinery.pipelines.comparison.joining.names import Names
 from refinery.pipelines.comparison.joining.overlap import Group
-from refinery.pipelines.comparison.joining.partitions import Rows, key_bytes
+from refinery.pipelines.comparison.joining.partitions import HELD_BYTES, Rows, key_bytes
 from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.comparison.joining.tables import read_rows
 
@@ -145,7 +145,7 @@ class DocumentFile:
             self._waiting[label, shard].append(kept[rows["shard"] == shard])
         self.rows += len(rows)
         self._held += kept.nbytes
-        if self._held > 64 << 20:
+        if self._held > HELD_BYTES:
             self._write()
 
     def _write(self) -> None:

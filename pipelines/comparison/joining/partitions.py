@@ -18,7 +18,7 @@ Rows = npt.NDArray[Any]  # of a structured dtype
 I64 = npt.NDArray[np.int64]
 
 RANGE_ROWS = 500_000  # rows of both sides that a range has on average
-HELD_BYTES = 64 << 20  # of rows that wait in memory before they are written
+HELD_BYTES = 32 << 20  # of rows that wait in memory before they are written
 
 
 def ranges_of(rows: int) -> int:
