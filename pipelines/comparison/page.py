@@ -71,14 +71,14 @@ def totals(found: Comparison) -> Html:
     """Which corpora, and how large."""
     sides = [(side.manifest.totals, side) for side in (found.a, found.b)]
     rows: list[Sequence[object]] = [
-        ["prefix", *(side.prefix for _, side in sides), ""],
         ["lane", *(side.manifest.lane for _, side in sides), ""],
     ]
     for name in ("documents", "tokens", "bytes"):
         before, after = (total[name] for total, _ in sides)
         rows.append([name, f"{before:,}", f"{after:,}", change(before, after)])
     notes = [el("p", note, class_="note") for note in found.notes]
-    return section("The two", table(["", "A", "B", "change"], rows), notes)
+    places = [el("p", el("b", side.label), " ", el("code", side.prefix)) for _, side in sides]
+    return section("The two", places, table(["", "A", "B", "change"], rows), notes)
 
 
 def documents(found: Documents) -> Html:
