@@ -14,7 +14,7 @@ VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
     tests/pipelines/export/test_libraries.py
-IN_BROWSER := tests/pipelines/planner/test_page_browser.py tests/docs/test_site_browser.py
+IN_BROWSER := $(wildcard tests/docs/test_*_browser.py tests/pipelines/*/test_*_browser.py)
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
 RECIPE := recipes/demo.yaml
@@ -30,7 +30,7 @@ define same_demo
 	mkdir -p $(2)
 	ln -sfn $(CURDIR)/recipes $(2)/recipes
 	$(MAKE) -C $(2) -f $(CURDIR)/Makefile demo-steps BIN=$(abspath $(1)) OUT=$(OUT)
-	diff --recursive --exclude work --exclude _run.json --exclude manifest.json $(OUT)/corpus $(2)/$(OUT)/corpus
+	diff --recursive --exclude work --exclude _run.json --exclude manifest.json --exclude report.html $(OUT)/corpus $(2)/$(OUT)/corpus
 endef
 
 # An environment of its own ($(1)) that has all of .venv's packages beside its own ones, or those of $(2).
@@ -151,6 +151,7 @@ demo: $(VENV)/.installed
 	@$(MAKE) --no-print-directory demo-steps
 	@echo
 	@echo "The corpus:      $(OUT)/corpus/train and $(OUT)/corpus/validation (Megatron .bin/.idx, provenance beside them)"
+	@echo "Its report:      $(OUT)/corpus/report.html (open it in a browser)"
 	@echo "Its counts:      $(OUT)/corpus/manifest.json (files, checksums, the funnel with every reason)"
 	@echo "What fell out:   $(OUT)/corpus/rejects and $(OUT)/corpus/dead_letters"
 

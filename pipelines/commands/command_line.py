@@ -24,12 +24,14 @@ from refinery.pipelines.commands.arguments import (
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import Output, current
 from refinery.pipelines.progress.work import Work
+from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
@@ -144,7 +146,9 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=run_plan)
+    add_report(commands).set_defaults(run=run_report)
     add_try(commands).set_defaults(run=run_try)
     add_training_commands(commands)
     return finish_help(parser)
@@ -293,10 +297,24 @@ def run_stages(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     return ExitCode.DONE
 
 
+def run_compare(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Say what tells two corpora apart; 1 only if --exit-code asks for it and they differ."""
+    refuse_flags(flags)
+    return ExitCode.FAILED if compare_command(args, say) and args.exit_code else ExitCode.DONE
+
+
 def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what a corpus will take, or write it as a page."""
     refuse_flags(flags)
     for line in plan_command(args):
+        say(line)
+    return ExitCode.DONE
+
+
+def run_report(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Write a finished run as a page."""
+    refuse_flags(flags)
+    for line in report_command(args):
         say(line)
     return ExitCode.DONE
 

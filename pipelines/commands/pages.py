@@ -8,20 +8,25 @@ test holds the pages equal to what this module makes of them.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
 from refinery.pipelines.commands.stages import parameters, show_default, shown_fields
-from refinery.pipelines.recipe.load_recipe import with_target
-from refinery.pipelines.recipe.recipe import DEFAULT_LANE, UNDECIDING, Recipe, find_lane, lane_names, recipe_class
+from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
+from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
 from refinery.transforms.core.params import Params, allowed, field_docs, sections_of
 from refinery.transforms.read.params import SourceParams
+from refinery.transforms.statistics.artefacts import ARTEFACTS
+from refinery.transforms.statistics.points import POINTS
+from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire)(?:: ([\w.-]*))? -->\n)(.*?)(<!-- end -->)",
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|statistics)(?:: ([\w.-]*))? -->\n)"
+    r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
 
@@ -133,6 +138,23 @@ def acquire(what: str) -> str:
     return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
 
 
+def statistics(what: str) -> str:
+    """What statistics.json has: its "points", the "series" that need no note, and "artefacts"."""
+    if what == "points":
+        rows = [
+            (f"`{point.name}`", point.meaning, "yes" if point.hosts else "", "yes" if point.artefacts else "")
+            for point in POINTS
+        ]
+        return table(("point", "documents", "hosts", "artefacts"), iter(rows))
+    if what == "series":
+        return table(
+            ("series", "unit", "meaning"), iter([(f"`{row.name}`", row.unit, row.meaning) for row in BUILT_IN])
+        )
+    return table(
+        ("artefact", "a document counts if it has"), iter([(f"`{row.name}`", escape(row.meaning)) for row in ARTEFACTS])
+    )
+
+
 def defaults(lane: Lane) -> str:
     """What the recipes of a lane have where they say nothing, and those of other lanes have otherwise."""
     usual = recipe_class(replace(lane, source=None, defaults={}))
@@ -148,29 +170,18 @@ def defaults(lane: Lane) -> str:
     return table(("key", "in this lane", "elsewhere"), rows())
 
 
-def lanes() -> list[Lane]:
-    """All lanes, that of recipes which name none first; each with the stage of targets, which a recipe may add."""
-    names = sorted(lane_names(), key=lambda name: (name != DEFAULT_LANE, name))
-    return [with_target(find_lane(name)) for name in names]
-
-
-def all_stages() -> list[AnyStage]:
-    """The stages of all lanes, each once."""
-    return list(dict.fromkeys(stage for lane in lanes() for stage in lane.stages))
-
-
 def make(kind: str, name: str) -> str:
     """The table that a page asks for. Raises ValueError where there is no lane, section or stage of that name."""
     if kind == "reasons":
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
-    if kind == "acquire":
-        return acquire(name)
+    if kind in ("acquire", "statistics"):
+        return {"acquire": acquire, "statistics": statistics}[kind](name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
-        return whole(with_target(find_lane(name)) if name else lanes()[0])
+        return whole(with_target(find_lane(name)) if name else all_lanes()[0])
     section = name.partition(".")[0]
-    having = [lane for lane in lanes() if not section or section in shown_fields(recipe_class(lane))]
+    having = [lane for lane in all_lanes() if not section or section in shown_fields(recipe_class(lane))]
     if not having:
         raise ValueError(f"<!-- {kind}: {name} --> given, no lane has such a section")
     return {"keys": keys, "rules": rules}[kind](having[0], name)

@@ -41,14 +41,7 @@ from refinery.pipelines.checks.addresses import check_addresses
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
-from refinery.pipelines.commands.verify_files import (
-    FOLDERS,
-    RECORDS,
-    check_links,
-    check_records,
-    check_unlisted,
-    check_work,
-)
+from refinery.pipelines.commands.verify_files import check_others, check_work
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
 from refinery.pipelines.commands.verify_shard import ShardFacts, check_shard
@@ -169,11 +162,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         removals = RemovalFacts()
         later = [stage.name for stage in manifest.stages if stage.phase == "shards"]
         yield from collect("removals/", check_removals(store, manifest, damaged, every, later, removals))
-        for folder in RECORDS:
-            yield from collect(f"{folder}/", check_records(store, manifest, folder, damaged))
-        for folder in FOLDERS:
-            yield from collect(f"{folder}/", check_unlisted(store, manifest, folder))
-        yield from collect("links", check_links(store, manifest))
+        yield from check_others(store, manifest, damaged)
         yield from collect("work/", check_work(store, pool))
     report.files = 1 + sum(1 for _ in manifest.all_files)
     report.bytes = sum(entry.size for entry in manifest.all_files)

@@ -16,6 +16,7 @@ from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.commands.verify_shard import BATCH_ROWS
+from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
 # Folders that may hold no file that the manifest does not list.
 FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters")
@@ -26,6 +27,46 @@ RECORDS: Mapping[str, tuple[str, ...]] = {
     "rejects": ("stage", "reason", "source", "url", "origin", "excerpt", "found"),
 }
 LATER = {"rejects": ("found",)}  # columns that older corpora do not have
+
+
+def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterator[str]:
+    """All that is beside the shards. damaged: files that have a failure already, and are not parsed."""
+    for folder in RECORDS:
+        yield from collect(f"{folder}/", check_records(store, manifest, folder, damaged))
+    for folder in FOLDERS:
+        yield from collect(f"{folder}/", check_unlisted(store, manifest, folder))
+    yield from collect("links", check_links(store, manifest))
+    if STATISTICS not in damaged:
+        yield from collect(STATISTICS, check_statistics(store, manifest))
+
+
+def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:
+    """statistics.json, where there is one, is listed; what it counts at a point is what the funnel's stage kept, and
+    in the shards what the manifest says."""
+    statistics = read_statistics(store)
+    if statistics is None:
+        return
+    if all(entry.path != STATISTICS for entry in manifest.files):
+        yield f"{STATISTICS}: not in {MANIFEST}"
+    for point in statistics.points:
+        if point.total is None:
+            continue
+        counted = {value.value: value for value in point.categories[0].values} if point.categories else {}
+        rows = [row for row in manifest.funnel if row["stage"] == point.after]
+        for unit in ("documents", "bytes"):
+            kept, found = sum(row["kept"][unit] for row in rows), getattr(point.total, unit)
+            if found != kept:
+                yield f"{STATISTICS}: {point.name}: {found} {unit} found, {point.after} kept {kept}"
+        for row in rows:
+            value = counted.get(row["source"])
+            if value is not None and value.documents != row["kept"]["documents"]:
+                yield (
+                    f"{STATISTICS}: {point.name}: {value.documents} documents of source {row['source']!r} found, "
+                    f"{point.after} kept {row['kept']['documents']}"
+                )
+        tokens = point.total.tokens
+        if tokens is not None and tokens != manifest.totals["tokens"]:
+            yield f"{STATISTICS}: {point.name}: {tokens} tokens found, {manifest.totals['tokens']} in the shards"
 
 
 def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[str]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from refinery.pipelines.planner.inputs import BY_NAME, INPUTS, check_input
-from refinery.pipelines.planner.quantity import parse_quantity, parse_share, typed
+from refinery.pipelines.quantities.quantity import parse_quantity, parse_share, typed
 from refinery.pipelines.training.new_file import check_new, write_new
 
 PLAN_EXAMPLES = """examples:

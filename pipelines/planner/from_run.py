@@ -7,8 +7,8 @@ from refinery.pipelines.planner.extrapolate import Copies, Forecast, copies_in, 
 from refinery.pipelines.planner.formulas import HOUR
 from refinery.pipelines.planner.inputs import REFERENCE
 from refinery.pipelines.planner.measured import Measured
-from refinery.pipelines.planner.quantity import show
 from refinery.pipelines.planner.scenario import Scenario, scenario
+from refinery.pipelines.quantities.quantity import show
 from refinery.pipelines.recipe.recipe import find_lane
 
 DEDUP = tuple(stage.name for stage in find_lane("web").dedup)

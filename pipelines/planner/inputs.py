@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from refinery.pipelines.planner.prices import PRICES
+from refinery.pipelines.quantities.prices import PRICES
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.planner.presets import STAGES
 from refinery.pipelines.planner.sample import Sample
-from refinery.pipelines.run.phases import read_phase
-from refinery.transforms.core.lane import PHASES
+from refinery.pipelines.run.phases import read_seconds
 from refinery.transforms.core.rejects import TARGET_STAGE
 
 BATCH = 1 << 16  # rows that are in memory at once
@@ -76,7 +75,7 @@ def measure(prefix: str, work: str = "") -> Measured:
         token_bytes=float(DTYPES[manifest.dtype_code].itemsize),
         tokens=float(manifest.totals["tokens"]),
         text=float(manifest.totals["bytes"]),
-        seconds=_seconds(store, work, run["phases"]),
+        seconds=sum((read_seconds(work or store.url("work"), run["phases"]) or {}).values()),
         sample=sample,
         why=why,
     )
@@ -95,15 +94,6 @@ def _retentions(manifest: Manifest) -> dict[str, float]:
             order.insert(last + 1, stage)
         last = order.index(stage)
     return {stage: kept[stage] / entered[stage] if entered[stage] else 1.0 for stage in order}
-
-
-def _seconds(store: Store, work: str, fingerprints: Mapping[str, str]) -> float:
-    """Seconds of work in all stages of the phases whose manifests are there; 0 if the first phase's is not."""
-    place = work or store.url("work")
-    phases = [read_phase(place, name, fingerprints[name]) for name in PHASES if name in fingerprints]
-    if not phases or phases[0] is None:
-        return 0.0
-    return float(sum(sum(phase.report["seconds"].values()) for phase in phases if phase is not None))
 
 
 def read_sample(store: Store, manifest: Manifest, sizes: Mapping[str, int]) -> tuple[Sample | None, str]:

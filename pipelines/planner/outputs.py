@@ -7,9 +7,9 @@ from typing import Any
 
 from refinery.pipelines.planner.from_run import FromRun
 from refinery.pipelines.planner.inputs import MET
-from refinery.pipelines.planner.prices import UNVERIFIED
-from refinery.pipelines.planner.quantity import show
 from refinery.pipelines.planner.scenario import Scenario
+from refinery.pipelines.quantities.prices import UNVERIFIED
+from refinery.pipelines.quantities.quantity import show
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ const keptBy = (preset, stage) => (Object.hasOwn(preset, stage) ? preset[stage] 
 const byId = (id) => document.getElementById(id);
 const PREFIXES = [["E", 1e18], ["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3]];
 
-// As refinery.pipelines.planner.quantity formats; a test compares the two.
+// As refinery.pipelines.quantities.quantity formats; a test compares the two.
 function threeDigits(value) {
   const rounded = value.toExponential(2);
   const [whole, rest] = Number(rounded).toFixed(Math.min(100, Math.max(0, 2 - Number(rounded.split("e")[1])))).split(".");

@@ -1,25 +1,21 @@
 """`refinery plan --html`: the plan as one page that computes, for a browser without a network.
 
-Everything is inline; a content security policy lets nothing else be loaded and no other script run. Whatever comes from
-outside (the plan's values, the name of a prefix) is escaped.
+Whatever comes from outside (the plan's values, the name of a prefix) is text in it: `pages.markup`.
 """
 
-import base64
-import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
-from importlib.resources import files
 from itertools import groupby
 
+from refinery.pipelines.pages.markup import Html, el
+from refinery.pipelines.pages.page import own_file, page
 from refinery.pipelines.planner.formulas import FORMULAS
 from refinery.pipelines.planner.inputs import COST, INPUTS, MET, MOST, PASS, TARGET, TRAIN
 from refinery.pipelines.planner.javascript import to_javascript
 from refinery.pipelines.planner.outputs import OUTPUTS
 from refinery.pipelines.planner.presets import PRESETS
-from refinery.pipelines.planner.prices import PRICES, UNVERIFIED
-from refinery.pipelines.planner.quantity import NUMBER, UNITS, typed
 from refinery.pipelines.planner.scenario import Scenario
+from refinery.pipelines.quantities.prices import PRICES, UNVERIFIED
+from refinery.pipelines.quantities.quantity import NUMBER, UNITS, typed
 
 LEAST_SLIDER = 0.001  # of a stage's retention; smaller ones can be typed
 
@@ -30,9 +26,7 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
     presets = {name: preset.retentions for name, preset in PRESETS.items()} | own
     summaries = {name: f"{preset.summary} Figures: {preset.source}." for name, preset in PRESETS.items()}
     summaries |= dict.fromkeys(own, notes)
-    style, script = _file("page.css"), f"function compute(v) {{\n{to_javascript(FORMULAS)}\n}}\n{_file('page.js')}"
-    policy = "default-src 'none'; base-uri 'none'; form-action 'none'"
-    policy += f"; style-src '{_digest(style)}'; script-src '{_digest(script)}'"
+    script = f"function compute(v) {{\n{to_javascript(FORMULAS)}\n}}\n{own_file('page.js', __package__)}"
     data = {
         "inputs": [{"name": i.name, "least": i.least, "free": i.name in PRICES} for i in INPUTS],
         "outputs": [{"name": o.name, "kind": o.kind} for o in OUTPUTS],
@@ -44,96 +38,93 @@ def plan_page(plan: Scenario, measured: Mapping[str, float] | None = None, notes
         "most": MOST,
         "mostKept": max(1.0, *plan.retentions.values()),
     }
-    parts = [
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>The plan of a corpus</title>\n<style>{style}</style>\n</head>\n<body>",
-        "<header><h1>The plan of a corpus</h1>",
-        "<p>From raw bytes to training: move a stage's slider, or type. Nothing leaves this page.</p></header>\n<main>",
-        *_meter(),
-        "<div>",
-        *_stages(plan, summaries),
-        *_inputs(plan, [TARGET, PASS, TRAIN]),
-        "</div>\n<div>",
-        *_outputs(),
-        *_inputs(plan, [COST]),
-        "</div>\n</main>",
-        f"<footer><p>{escape(UNVERIFIED.capitalize())}.</p></footer>",
-        f'<script type="application/json" id="data">{_inert(data)}</script>',
-        f"<script>{script}</script>\n</body>\n</html>\n",
-    ]
-    return "\n".join(parts)
+    body = (
+        el(
+            "header",
+            el("h1", "The plan of a corpus"),
+            el("p", "From raw bytes to training: move a stage's slider, or type. Nothing leaves this page."),
+        ),
+        el(
+            "main",
+            meter(),
+            el("div", stage_fields(plan, summaries), input_fields(plan, [TARGET, PASS, TRAIN])),
+            el("div", output_fields(), input_fields(plan, [COST])),
+        ),
+        el("footer", el("p", f"{UNVERIFIED.capitalize()}.")),
+    )
+    return page("The plan of a corpus", body, data, [own_file("page.css", __package__)], [script])
 
 
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
+def meter() -> Html:
+    """How much of the target the plan makes."""
+    bar = {"role": "progressbar", "aria_label": "share of the target", "aria_valuemin": "0", "aria_valuemax": "100"}
+    track = el("div", el("div", class_="fill", id="fill"), class_="track", id="track", **bar)
+    status = el("span", el("strong", id="verdict"), " ", el("span", id="amount"), role="status")
+    button = el("button", type="button", id="fit", hidden=True)
+    return el("section", track, el("p", status, button), id="meter", class_="meter bad", aria_label="Output")
 
 
-def _digest(text: str) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _inert(data: object) -> str:
-    """JSON that no HTML parser takes for anything else: no `<`, `>` or `&` in it."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _meter() -> Iterator[str]:
-    yield '<section id="meter" class="meter bad" aria-label="Output">'
-    yield '<div class="track" id="track" role="progressbar" aria-label="share of the target" aria-valuemin="0"'
-    yield ' aria-valuemax="100"><div class="fill" id="fill"></div></div>'
-    yield '<p><span role="status"><strong id="verdict"></strong> <span id="amount"></span></span>'
-    yield '<button type="button" id="fit" hidden></button></p></section>'
-
-
-def _stages(plan: Scenario, summaries: Mapping[str, str]) -> Iterator[str]:
-    yield '<section><h2>What each stage keeps of its bytes</h2><div class="presets" role="group" aria-label="Presets">'
-    for name in summaries:
-        yield f'<button type="button" data-preset="{escape(name)}" aria-pressed="false">{escape(name)}</button>'
-    yield "</div>"
-    for name, text in summaries.items():
-        yield f"<p><b>{escape(name)}</b>: {escape(text)}</p>"
+def stage_fields(plan: Scenario, summaries: Mapping[str, str]) -> Html:
+    """A slider for each stage, and the presets. summaries: preset -> what it is."""
+    buttons = [el("button", name, type="button", data_preset=name, aria_pressed="false") for name in summaries]
     used = {stage for preset in PRESETS.values() for stage in preset.kept}
     shown = [stage for stage, kept in plan.retentions.items() if kept != 1 or stage in used]
-    yield from (_stage(stage, plan.retentions[stage]) for stage in shown)
-    yield "<details><summary>Stages that keep everything here</summary>"
-    yield from (_stage(stage, kept) for stage, kept in plan.retentions.items() if stage not in shown)
-    yield "</details></section>"
-
-
-def _stage(stage: str, kept: float) -> str:
-    name = escape(stage)
-    value = f'min="{LEAST_SLIDER}" max="1" step="{LEAST_SLIDER}" value="{typed(kept)}"'
-    return (
-        f'<div class="row"><label for="slide-{name}">{name}</label><input type="range" id="slide-{name}" {value}>'
-        f'<input type="number" id="kept-{name}" min="0" step="any" value="{typed(kept)}" '
-        f'aria-label="{name}, typed"></div>'
+    return el(
+        "section",
+        el("h2", "What each stage keeps of its bytes"),
+        el("div", buttons, class_="presets", role="group", aria_label="Presets"),
+        [el("p", el("b", name), f": {text}") for name, text in summaries.items()],
+        [stage_field(stage, plan.retentions[stage]) for stage in shown],
+        el(
+            "details",
+            el("summary", "Stages that keep everything here"),
+            [stage_field(stage, kept) for stage, kept in plan.retentions.items() if stage not in shown],
+        ),
     )
 
 
-def _inputs(plan: Scenario, groups: Sequence[str]) -> Iterator[str]:
+def stage_field(stage: str, kept: float) -> Html:
+    """A slider, and the same number to be typed."""
+    slide, number = f"slide-{stage}", f"kept-{stage}"
+    step = LEAST_SLIDER
+    return el(
+        "div",
+        el("label", stage, for_=slide),
+        el("input", type="range", id=slide, min=step, max=1, step=step, value=typed(kept)),
+        el("input", type="number", id=number, min=0, step="any", value=typed(kept), aria_label=f"{stage}, typed"),
+        class_="row",
+    )
+
+
+def input_fields(plan: Scenario, groups: Sequence[str]) -> Iterator[Html]:
+    """A field for each quantity that is given."""
     wanted = [each for each in INPUTS if each.group in groups]
     for group, inputs in groupby(wanted, key=lambda each: each.group):
-        yield f"<section><fieldset><legend>{escape(group)}</legend>"
-        for each in inputs:
-            name, value = escape(each.name), typed(plan.inputs[each.name])
-            yield f'<div class="row plain"><label for="in-{name}">{escape(each.name.replace("_", " "))}'
-            yield f"<small>{escape(each.meaning)}</small></label>"
-            yield f'<input type="text" inputmode="text" id="in-{name}" value="{value}" autocomplete="off"></div>'
-        yield "</fieldset></section>"
+        fields = [
+            el(
+                "div",
+                el("label", each.name.replace("_", " "), el("small", each.meaning), for_=f"in-{each.name}"),
+                text_input(f"in-{each.name}", typed(plan.inputs[each.name])),
+                class_="row plain",
+            )
+            for each in inputs
+        ]
+        yield el("section", el("fieldset", el("legend", group), fields))
 
 
-def _outputs() -> Iterator[str]:
+def text_input(name: str, value: str) -> Html:
+    """A field to type into."""
+    return el("input", type="text", inputmode="text", id=name, value=value, autocomplete="off")
+
+
+def output_fields() -> Iterator[Html]:
+    """A place for each quantity that is computed, and how."""
     for group, outputs in groupby(OUTPUTS, key=lambda each: each.group):
-        yield f'<section aria-live="off"><h2>{escape(group)}</h2><dl>'
-        for each in outputs:
-            yield f'<dt id="out-{each.name}"></dt><dd>{escape(each.label)}</dd>'
-        yield "</dl></section>"
-    yield "<section><details><summary>How it is computed</summary>"
+        pairs = [(el("dt", id=f"out-{each.name}"), el("dd", each.label)) for each in outputs]
+        yield el("section", el("h2", group), el("dl", pairs), aria_live="off")
+    formulas = []
     for formula in FORMULAS:
         parameters = ", ".join(formula.__code__.co_varnames[: formula.__code__.co_argcount])
-        text = escape(" ".join((formula.__doc__ or "").split()))
-        yield f"<p><code>{formula.__name__}({escape(parameters)})</code> {text}</p>"
-    yield "</details></section>"
+        text = " ".join((formula.__doc__ or "").split())
+        formulas.append(el("p", el("code", f"{formula.__name__}({parameters})"), f" {text}"))
+    yield el("section", el("details", el("summary", "How it is computed"), formulas))

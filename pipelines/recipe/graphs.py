@@ -3,6 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -14,33 +15,52 @@ from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.read.sources import ReadSources
+from refinery.transforms.statistics.measure import KIND as STATISTICS
+from refinery.transforms.statistics.measure import MeasureTexts, MergeStatistics
+from refinery.transforms.statistics.points import Point, points_of
+from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.documents import WriteDocuments
 from refinery.transforms.write.kept_documents import ReadKeptDocuments
 from refinery.transforms.write.removals import WriteRemovals
 from refinery.transforms.write.shards import ShardsJob
 
+MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
 
-def apply_stages(docs: beam.PCollection, recipe: Recipe, phase: str) -> beam.PCollection:
-    """`docs` through the stages of a phase that the recipe has on, in the lane's order."""
-    for stage, params in recipe.active(phase):
+
+def apply_stages(docs: beam.PCollection, recipe: Recipe, phase: str, measure: bool = False) -> beam.PCollection:
+    """`docs` through the stages of a phase that the recipe has on, in the lane's order. measure: at its points, too."""
+    active = list(recipe.active(phase))
+    points = list(points_of(phase, [stage for stage, _ in active])) if measure else []
+    measure_here(docs, recipe, points, "")
+    for stage, params in active:
         if stage.judge is not None:
             docs = docs | stage(params, recipe.rejects)
+            measure_here(docs, recipe, points, stage.name)
     return docs
 
 
-def clean_documents(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList) -> beam.PCollection:
+def measure_here(docs: beam.PCollection, recipe: Recipe, points: Iterable[tuple[str, Point]], behind: str) -> None:
+    """Measure `docs` for the points behind a stage."""
+    for name, point in points:
+        if name == behind:
+            docs | MeasureTexts(point, measured_notes(recipe.LANE))
+
+
+def clean_documents(
+    pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, measure: bool = False
+) -> beam.PCollection:
     """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
     docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects)  # RawDocument
-    return apply_stages(docs, recipe, "clean")  # Document
+    return apply_stages(docs, recipe, "clean", measure)  # Document
 
 
 def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
-    docs = clean_documents(pipeline, recipe, tasks)  # Document
+    docs = clean_documents(pipeline, recipe, tasks, measure=True)  # Document
     cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
     hashed = (section is not None for section in cutting)
     docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
-    pipeline | WriteReport(work, report, facts)
+    pipeline | WriteReport(work, report, facts, MERGERS)
 
 
 def dedup(
@@ -84,7 +104,7 @@ def shards(
 ) -> None:
     """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix."""
     docs = pipeline | ReadKeptDocuments(pairs)  # Document
-    encoded = apply_stages(docs, recipe, "shards")  # EncodedDocument
+    encoded = apply_stages(docs, recipe, "shards", measure=True)  # EncodedDocument
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
-    pipeline | WriteReport(work, report, facts)
+    pipeline | WriteReport(work, report, facts, MERGERS)

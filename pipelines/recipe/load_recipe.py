@@ -7,9 +7,9 @@ from typing import Any
 
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
-from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, find_lane, recipe_class
+from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, load_stage, merge_code
-from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import below, given
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.write.targets import TARGET
@@ -96,6 +96,17 @@ def has_target(sources: Any) -> bool:
 def with_target(lane: Lane) -> Lane:
     """The lane with the stage that holds sources to their targets, behind all others."""
     return replace(lane, shards=(*lane.shards, TARGET))
+
+
+def all_lanes() -> list[Lane]:
+    """All lanes, that of recipes which name none first; each with the stage of targets, which a recipe may add."""
+    names = sorted(lane_names(), key=lambda name: (name != DEFAULT_LANE, name))
+    return [with_target(find_lane(name)) for name in names]
+
+
+def all_stages() -> list[AnyStage]:
+    """The stages of all lanes, each once."""
+    return list(dict.fromkeys(stage for lane in all_lanes() for stage in lane.stages))
 
 
 def _place_stages(lane: Lane, data: dict[str, Any], folder: Path) -> tuple[Lane, dict[str, Any], UserCode]:

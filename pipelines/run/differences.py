@@ -55,7 +55,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 def _recipe_differences(theirs: Any, ours: Any, keys: Collection[str]) -> Iterator[str]:
     before = {key: value for key, value in _mapping(theirs.get("recipe")).items() if key in keys}
     after = {key: value for key, value in ours["recipe"].items() if key in keys}
-    for path, there, here in _leaves(before, after, ""):
+    for path, there, here in leaves(before, after, ""):
         yield f"{path} is {there!r} there, {here!r} here"
 
 
@@ -121,10 +121,11 @@ def _environment_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any])
             yield f"{what} is {before.get(what)!r} there, {here!r} here"
 
 
-def _leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:
+def leaves(a: Any, b: Any, path: str) -> list[tuple[str, Any, Any]]:
+    """(path, value in a, value in b) of every value of plain data that differs; None where there is none."""
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         keys = sorted(set(a) | set(b))
-        return [leaf for key in keys for leaf in _leaves(a.get(key), b.get(key), f"{path}.{key}" if path else key)]
+        return [leaf for key in keys for leaf in leaves(a.get(key), b.get(key), f"{path}.{key}" if path else key)]
     if isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        return [leaf for i, (x, y) in enumerate(zip(a, b, strict=True)) for leaf in _leaves(x, y, f"{path}[{i}]")]
+        return [leaf for i, (x, y) in enumerate(zip(a, b, strict=True)) for leaf in leaves(x, y, f"{path}[{i}]")]
     return [] if a == b else [(path, a, b)]

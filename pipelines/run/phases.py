@@ -15,6 +15,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError, Store
 from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
+from refinery.transforms.core.lane import PHASES
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
@@ -107,6 +108,15 @@ def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
     """Reports of the waves that are done, in order, each with its "number"."""
     names = [path for path in store.list(phase) if WAVE.fullmatch(path.removeprefix(f"{phase}/"))]
     return [{**unseal(store.read(path), store.url(path)), "number": int(path[-10:-5])} for path in names]
+
+
+def read_seconds(work: str, fingerprints: Mapping[str, str]) -> dict[str, float] | None:
+    """Part of the work -> seconds of it, summed over the phases whose manifests are there; None if the first is not."""
+    phases = [read_phase(work, name, fingerprints[name]) for name in PHASES if name in fingerprints]
+    if not phases or phases[0] is None:
+        return None
+    seconds: dict[str, float] = merge_reports([phase.report for phase in phases if phase is not None])["seconds"]
+    return seconds
 
 
 def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

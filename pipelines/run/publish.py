@@ -28,6 +28,8 @@ from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase
+from refinery.pipelines.statistics.build import build_statistics
+from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
 from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.encode import TokenizerInfo
@@ -73,6 +75,9 @@ def publish_corpus(
     files = [describe(store, RUN), *own, *removals]
     for folder, schema in RECORD_SCHEMAS.values():
         files += publish_records(store, phases, folder, schema)
+    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe)
+    store.create(STATISTICS, dump_statistics(measured))
+    files.append(describe(store, STATISTICS))
     dtype = dtype_for(tokenizer.vocab_size)
     lane = recipe.LANE
     payload = {

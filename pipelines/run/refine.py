@@ -23,6 +23,7 @@ from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.report.write import leave_report
 from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
@@ -52,6 +53,9 @@ from refinery.transforms.dedup.deduplicate import list_parts
 from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
 from refinery.transforms.read.probe import probe_sources
 from refinery.transforms.read.sources import ReadTask, plan_sources, write_tasks
+from refinery.transforms.statistics.measure import KIND as STATISTICS
+from refinery.transforms.statistics.measure import merge_statistics
+from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.kept_documents import write_pairs
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
@@ -95,7 +99,9 @@ class Refinement:
         self.prepare()
         if self._claim():
             manifest = read_manifest(self.store)
-            self._tidy(self._finished())  # the command that wrote it may have been killed right after
+            merged = self._finished()  # the command that wrote it may have been killed right after
+            leave_report(self.store, merged and merged["seconds"], self.recipe.LANE.stages, self.say)
+            self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
         with at_work(self.work_store, self.runner.remote, self.say):
@@ -231,7 +237,8 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        return merged
+        statistics = merge_statistics(reports)
+        return merged if statistics is None else {**merged, STATISTICS: statistics}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
@@ -300,6 +307,7 @@ class Refinement:
             prefix=self.prefix,
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
+            notes=measured_notes(self.recipe.LANE),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)
@@ -329,6 +337,7 @@ class Refinement:
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
         )
+        leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
         self._tidy(merged)
         for line in funnel_table(funnel, merged["seconds"], manifest.totals["tokens"]):
             self.say(line)

@@ -25,7 +25,13 @@ MEANINGS: Mapping[ExitCode, str] = {
 
 # What 0, 1 and 2 mean for the commands that answer a question, where that is more than the above.
 ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
+    "compare": {
+        ExitCode.DONE: "compared, whatever was found (with --exit-code: no difference)",
+        ExitCode.FAILED: "with --exit-code: documents, tokens or funnel differ; or storage failed",
+        ExitCode.USAGE: "the command is wrong, or one of them is no complete corpus",
+    },
     "plan": {ExitCode.DONE: "computed", ExitCode.USAGE: "an input is impossible, or there is no corpus to measure"},
+    "report": {ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
     "try": {ExitCode.DONE: "it came through all stages", ExitCode.FAILED: "a stage dropped it or failed"},
     "doctor": {ExitCode.DONE: "no problem (warnings may be)", ExitCode.FAILED: "a problem, each with what to do"},
     "inspect": {

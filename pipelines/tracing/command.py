@@ -110,7 +110,7 @@ def progress(line: str) -> None:
 
 def parse_size(flag: str, text: str) -> float:
     """Bytes. Raises ValueError that names the flag."""
-    from refinery.pipelines.planner.quantity import parse_quantity
+    from refinery.pipelines.quantities.quantity import parse_quantity
 
     try:
         return parse_quantity(text)

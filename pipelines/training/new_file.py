@@ -21,11 +21,16 @@ def check_new(path: str) -> None:
         raise ValueError(f"output: {path} exists; choose another name, or give --overwrite to replace it")
 
 
-def write_new(path: str, data: bytes, overwrite: bool = False) -> None:
+def write_new(path: str, data: bytes | Path, overwrite: bool = False) -> None:
     """Write the file. Raises StorageConflict, without overwrite, for one that is there with other bytes."""
     folder, name = split(path)
     store = open_store(folder)
-    (store.replace if overwrite else store.create)(name, data)
+    if isinstance(data, Path):  # it may be larger than memory, which `replace` would take
+        if overwrite and store.size(name) is not None:
+            store.delete(name)
+        store.create(name, data)
+    else:
+        (store.replace if overwrite else store.create)(name, data)
 
 
 def split(path: str) -> tuple[str, str]:

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.chromium import browser, open_page
 from tests.fork_server import ForkServer, fork_server
 from tests.pipelines.inputs import make_inputs, refine
 from tests.pipelines.small_runs import make_small_inputs
 from tests.shared import shared
+
+__all__ = ["browser", "open_page"]
 
 
 @pytest.fixture(scope="session")

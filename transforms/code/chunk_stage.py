@@ -92,7 +92,7 @@ CHUNK = Stage(
         Note(
             "chunk_borders", str, "`syntax`, or `braces` where the file has no grammar or does not parse", column=True
         ),
-        Note("chunk_kind", str, "what most of the chunk is", column=True),
+        Note("chunk_kind", str, "what most of the chunk is", column=True, category=True),
         Note("chunk_depth", int, "namespaces, classes and functions around the chunk", column=True),
         Note("chunk_number", int, "the chunk's place in its file, from 0", column=True),
         Note("chunk_start", int, "character of its file that the chunk begins with"),

@@ -119,6 +119,15 @@ CODE_HEURISTICS = Stage(
     params=CodeHeuristicsParams,
     judge=judge_code,
     libraries=LIBRARIES,
-    notes=(Note("code_language", str, "programming language, by the ending of its name", column=True, carried=True),),
+    notes=(
+        Note(
+            "code_language",
+            str,
+            "programming language, by the ending of its name",
+            column=True,
+            carried=True,
+            category=True,
+        ),
+    ),
     reasons=REASONS,
 )

@@ -46,7 +46,14 @@ LICENSE = Stage(
     judge=judge_license,
     notes=(
         Note("license", str, "SPDX expression of the file's licence", column=True, carried=True),
-        Note("license_class", str, "permissive, weak-copyleft, gpl-2.0-kernel or denied", column=True, carried=True),
+        Note(
+            "license_class",
+            str,
+            "permissive, weak-copyleft, gpl-2.0-kernel or denied",
+            column=True,
+            carried=True,
+            category=True,
+        ),
         Note("license_from", str, "where it was found: tag, header or file", column=True, carried=True),
     ),
     reasons=(

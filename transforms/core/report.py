@@ -8,11 +8,12 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import apache_beam as beam
 import orjson
@@ -81,12 +82,34 @@ def publish_part(location: str, path: str, local: Path, rows: int) -> bytes:
     return side_output_record("part", folder=folder, path=path, rows=rows, groups=groups, size=size, crc32c=crc32c)
 
 
-def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
+class Merger(Protocol):
+    """Adds up the records of a kind as they come, where the sum is much smaller than they are together."""
+
+    def add_record(self, fields: Mapping[str, Any]) -> None:
+        """Add a record."""
+
+    def result(self) -> Any:
+        """The sum, as plain data; the same in whatever order the records came."""
+
+
+Mergers = Mapping[str, Callable[[], Merger]]  # kind -> what makes a new one
+NO_MERGERS: Mergers = MappingProxyType({})
+
+
+def merge_records(records: Iterable[bytes], mergers: Mergers = NO_MERGERS) -> dict[str, Any]:
     """Sum side-output records into a report: {"counters": [...], "seconds": {...}, "parts": {folder: [...]}, ...}.
 
-    The result does not depend on the order of `records`. Cost: memory for one entry per (stage, source, reason) and
-    per part.
+    mergers: of further kinds, each a key of the report. The result does not depend on the order of `records`. Cost:
+    memory for one entry per (stage, source, reason) and per part.
     """
+    others = {kind: make() for kind, make in mergers.items()}
+    few: list[bytes] = []
+    for record in records:
+        fields = orjson.loads(record)
+        if fields["kind"] in others:
+            others[fields["kind"]].add_record(fields)
+        else:
+            few.append(record)
     counters: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     seconds: dict[str, float] = defaultdict(float)
     kept: dict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -94,7 +117,7 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
     shards: list[dict[str, Any]] = []
     removals: list[dict[str, Any]] = []
     components: list[dict[str, Any]] = []
-    for record in sorted(records):
+    for record in sorted(few):
         fields = orjson.loads(record)
         kind = fields.pop("kind")
         if kind == "counter":
@@ -127,6 +150,7 @@ def merge_records(records: Iterable[bytes]) -> dict[str, Any]:
         "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
         "removals": sorted(removals, key=lambda r: r["path"]),
         "components": merge_components(components),
+        **{kind: merger.result() for kind, merger in sorted(others.items())},
     }
 
 
@@ -148,9 +172,11 @@ def merge_components(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
     return [merged[key] for key in sorted(merged)]
 
 
-def write_report(records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:
+def write_report(
+    records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any], mergers: Mergers = NO_MERGERS
+) -> None:
     """Publish the sealed report of a job. A second bundle with the same records writes the same bytes."""
-    open_store(location).create(name, seal({**facts, **merge_records(records)}))
+    open_store(location).create(name, seal({**facts, **merge_records(records, mergers)}))
 
 
 def _job(_: bytes) -> bytes:
@@ -161,26 +187,29 @@ def _one_key(record: bytes) -> tuple[int, bytes]:
     return 0, record
 
 
-def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any]) -> None:
-    write_report(records, location, name, facts)
+def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: Any, mergers: Any) -> None:
+    write_report(records, location, name, facts, mergers)
 
 
 @dataclass
 class WriteReport(beam.PTransform):
     """Collect every side-output record of the pipeline and publish one sealed report at LOCATION/name, last of all.
 
-    facts: plain data that the launcher adds to the report.
+    facts: plain data that the launcher adds to the report. mergers: of kinds of records that `merge_records` does not
+    know.
     """
 
     location: str
     name: str
     facts: Mapping[str, Any]
+    mergers: Mergers = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__("report")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        publish = partial(_publish, location=self.location, name=self.name, facts=dict(self.facts))
+        added = dict(self.facts), dict(self.mergers)
+        publish = partial(_publish, location=self.location, name=self.name, facts=added[0], mergers=added[1])
         start = begin | "start" >> beam.Impulse()
         job = start | "job" >> beam.Map(_job).with_output_types(bytes)  # a job without documents reports, too
         return (

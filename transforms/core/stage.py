@@ -31,6 +31,7 @@ from refinery.transforms.core.rejects import RejectParams
 
 P = TypeVar("P", bound=Params)
 
+NO_CATEGORIES = ("source", "length")  # statistics.json has these without a note
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -58,7 +59,8 @@ class Note:
 
     type: str, float or int. column: whether it is a column of the provenance files (else it is part of their JSON
     column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
-    run may bring it along, since it was noted before they were written.
+    run may bring it along, since it was noted before they were written. category: of text, whether it is one of few
+    words, by which statistics.json counts documents; of numbers it has the distribution.
     """
 
     name: str
@@ -66,12 +68,17 @@ class Note:
     meaning: str
     column: bool = False
     carried: bool = False
+    category: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
             raise ValueError(f"note: {self.name!r} given, a lower-case name is allowed")
         if self.type not in (str, float, int):
             raise ValueError(f"note {self.name}: type {self.type!r} given, str, float or int is allowed")
+        if self.category and (self.type is not str or self.name in NO_CATEGORIES):
+            raise ValueError(
+                f"note {self.name}: category given, of texts other than {' and '.join(NO_CATEGORIES)} only"
+            )
 
 
 def no_files(params: Any) -> tuple[str, ...]:

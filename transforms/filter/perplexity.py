@@ -114,7 +114,7 @@ PERPLEXITY = Stage(
     hint="refinery train-perplexity trains one",
     notes=(
         Note("perplexity", float, "of the text to its language's model, 2 digits"),
-        Note("perplexity_bucket", str, "head, middle or tail"),
+        Note("perplexity_bucket", str, "head, middle or tail", category=True),
     ),
     reasons=(
         Reason(

@@ -30,6 +30,8 @@ from refinery.transforms.core.stage import Writer
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import packed_memory, publish_packed
+from refinery.transforms.statistics.measure import measure_shard
+from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
@@ -75,13 +77,14 @@ def write_shard(
     dtype: str,
     columns: Sequence[Column] = (),
     packed: PackedFormat | None = None,
-) -> bytes:
-    """Sort, write and publish one shard; returns its "shard" side-output record (documents, tokens, files with
-    checksums).
+    notes: Measured = NO_NOTES,
+) -> Iterator[bytes]:
+    """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
+    checksums), and the statistics of its documents.
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for
-    packed rows.
+    rows. notes: of documents that are measured. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens
+    have columns, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
@@ -111,7 +114,7 @@ def write_shard(
             orders = table["order"].to_numpy()
             rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
     work_done("shards", 1)
-    return side_output_record(
+    yield side_output_record(
         "shard",
         split=split,
         domain=domain,
@@ -122,6 +125,7 @@ def write_shard(
         files=files,
         **rows,
     )
+    yield measure_shard(name, table, lengths, notes)
 
 
 def documents_of(
@@ -149,6 +153,7 @@ class WriteShards(beam.PTransform):
     columns: Sequence[Column] = ()
     packed: PackedFormat | None = None
     cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
+    notes: Measured = NO_NOTES
 
     def __post_init__(self) -> None:
         super().__init__("write-shards")
@@ -161,9 +166,10 @@ class WriteShards(beam.PTransform):
             dtype=self.dtype,
             columns=tuple(self.columns),
             packed=self.packed,
+            notes=self.notes,
         )
         if self.cuts is None:
-            written = shards | "write" >> beam.MapTuple(write).with_output_types(bytes)
+            written = shards | "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
         else:
             cut = beam.FlatMap(write_within_targets, cuts=beam.pvalue.AsDict(self.cuts), write=write)
             written = shards | "write" >> cut.with_output_types(bytes)
@@ -183,7 +189,8 @@ def provenance_columns(lane: Lane) -> tuple[Column, ...]:
 class ShardsJob:
     """What a writer must know of a run. params: the recipe's `shards`. counts: shards of each "split/domain"
     (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to.
-    targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any."""
+    targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any.
+    notes: of documents that are measured."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -193,6 +200,7 @@ class ShardsJob:
     prefix: str
     targets: Mapping[str, int] = field(default_factory=dict)
     packed: PackedFormat | None = None
+    notes: Measured = NO_NOTES
 
 
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
@@ -200,7 +208,7 @@ def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     columns = job.packed is not None and bool(job.packed.structure)
     batches = docs | ShuffleToShards(job.params, job.counts, job.domains, columns)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts)
+    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes)
     memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
     return batches | with_memory(write, memory)  # side-output records

@@ -125,12 +125,12 @@ def cut_batches(batches: Iterable[bytes], cuts: Mapping[str, int], counters: Cou
 def write_within_targets(
     shard: tuple[bytes, Iterable[bytes]],
     cuts: Mapping[str, int],
-    write: Callable[[bytes, Iterable[bytes]], bytes],
+    write: Callable[[bytes, Iterable[bytes]], Iterable[bytes]],
 ) -> Iterator[bytes]:
     """What `write(key, batches)` reports of the documents within the targets, and the counters of the stage."""
     key, batches = shard
     counters = Counters(TARGET.name)
-    yield write(key, cut_batches(batches, cuts, counters))
+    yield from write(key, cut_batches(batches, cuts, counters))
     yield from counters.records()
 
 

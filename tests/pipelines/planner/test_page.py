@@ -42,9 +42,10 @@ def test_the_policy_allows_this_script_and_style_and_nothing_else() -> None:
     assert policy is not None
     assert policy.startswith("default-src 'none'; base-uri 'none'; form-action 'none'; ")
     for kind in ("style", "script"):
-        text = [text for tag, text in page.texts if tag == kind][-1]
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}'" in policy
+        data = 1 if kind == "script" else 0  # the first script is JSON, which nothing runs
+        texts = [text for tag, text in page.texts if tag == kind][data:]
+        digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in texts]
+        assert f"{kind}-src " + " ".join(f"'sha256-{digest}'" for digest in digests) in policy
 
 
 def test_nothing_is_loaded_and_no_attribute_is_a_script() -> None:

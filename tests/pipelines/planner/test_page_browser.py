@@ -1,10 +1,8 @@
 """The page in a real headless Chromium: the same numbers as Python's, keyboard, phone, light and dark, nothing hostile.
 
-Needs Playwright and a Chromium on the path: `make test-browser`. Skipped without them.
+How pages are opened: tests/chromium.py.
 """
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,52 +12,10 @@ from refinery.pipelines.planner.inputs import INPUTS
 from refinery.pipelines.planner.outputs import OUTPUTS
 from refinery.pipelines.planner.page import plan_page
 from refinery.pipelines.planner.presets import PRESETS
-from refinery.pipelines.planner.quantity import parse_quantity, show, three_digits
 from refinery.pipelines.planner.scenario import Scenario, scenario
+from refinery.pipelines.quantities.quantity import parse_quantity, show, three_digits
+from tests.chromium import faint_texts
 from tests.pipelines.planner.test_page import HOSTILE, hostile_page
-
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed: make test-browser")
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on the path")
-# No sandbox: tests may run as root. The rest keeps the browser from asking for anything on the network.
-ARGUMENTS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
-    *("--disable-sync", "--no-first-run"),
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as library:
-        chromium = library.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Any]:
-    """Opens HTML in a context of its own; at the end no page may have said, asked or requested anything."""
-    contexts, said = [], []
-
-    def open_html(html: str, **options: Any) -> Any:
-        path = tmp_path / "plan.html"
-        path.write_text(html)
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("dialog", lambda dialog: said.append(dialog.message))
-        page.on("request", lambda request: said.append(request.url) if request.url != path.as_uri() else None)
-        page.goto(path.as_uri())
-        return page
-
-    open_html.said = said  # type: ignore[attr-defined]
-    yield open_html
-    for context in contexts:
-        context.close()
-    assert said == []
 
 
 def shown(page: Any) -> dict[str, tuple[float, str]]:
@@ -165,20 +121,12 @@ def test_it_fits_a_phone_and_can_be_read_in_the_dark(open_page: Any, tmp_path: P
     page = open_page(plan_page(scenario({})), viewport={"width": width, "height": 800}, color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.screenshot(path=str(tmp_path / f"{scheme}-{width}.png"), full_page=True)
-    script = """all => all.filter(e => e.textContent.trim()).map(e => {
-        const light = (text) => { const c = text.match(/[0-9.]+/g).slice(0, 3).map(x => x / 255)
-            .map(x => x <= 0.03928 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
-            return 0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2]; };
-        let back = e; while (getComputedStyle(back).backgroundColor === "rgba(0, 0, 0, 0)") back = back.parentElement;
-        const pair = [light(getComputedStyle(e).color), light(getComputedStyle(back).backgroundColor)];
-        return [e.textContent, (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05)]; })"""
-    seen = page.eval_on_selector_all("h1, h2, p, dt, dd, label, small, strong, button, summary, legend", script)
-    assert [text for text, contrast in seen if contrast < 4.5] == []  # WCAG 2.2, 1.4.3
+    assert faint_texts(page) == []
 
 
 def test_hostile_names_and_notes_do_nothing(open_page: Any) -> None:
     page = open_page(hostile_page())
-    assert HOSTILE.strip("\u2028") in page.inner_text("main")
+    assert HOSTILE.replace("\u2028", r"\u2028") in page.inner_text("main")
     assert page.eval_on_selector_all("img, script[src]", "all => all.length") == 0
     page.click("[data-preset=measured]")
     assert shown(page)["retention"][0] == pytest.approx(0.0095 * 0.5)

@@ -44,7 +44,9 @@ NOT_THERE = {
     "retokenize": ("no --tokenizer no --output out", ExitCode.USAGE),
     "blend": ("no", ExitCode.USAGE),
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
+    "compare": ("no other", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
+    "report": ("no", ExitCode.USAGE),
     "try": ("no.yaml --text no", ExitCode.USAGE),
 }
 

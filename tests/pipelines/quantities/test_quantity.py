@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.pipelines.planner import javascript, quantity
-from refinery.pipelines.planner.quantity import parse_quantity, parse_share, show, three_digits, typed
+from refinery.pipelines.planner import javascript
+from refinery.pipelines.quantities import quantity
+from refinery.pipelines.quantities.quantity import parse_quantity, parse_share, show, three_digits, typed
 
 
 def test_the_examples_of_the_docstrings() -> None:

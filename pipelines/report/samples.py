@@ -1,0 +1,166 @@
+"""Documents to look at: some of what each rule dropped, and some of what stayed. Chosen by hash, bounded in number."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappush, heappushpop
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.format.indexed import DTYPES
+from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.storage.store import Store
+from refinery.transforms.core.document import hash64
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
+
+MOST_FILES = 20  # of a folder that are read
+BATCH = 1 << 16  # rows in memory at once
+PER_REASON = 6
+MOST_REJECTS = 240
+EXCERPT = 400  # characters of a text
+ADDRESS = 200  # of an address
+PER_DOMAIN = 12
+MOST_KEPT = 48
+TOKENS = 200  # of a kept document that are decoded
+ERRORS = 3  # origins of each error that are named
+
+
+@dataclass(frozen=True)
+class Reject:
+    """A dropped document, as rejects/ has it. found: what the stage found."""
+
+    source: str
+    url: str
+    origin: str
+    excerpt: str
+    found: str
+
+
+@dataclass(frozen=True)
+class Rejects:
+    """samples: (stage, reason) -> some of its rejects. rows: how many were sampled there. files: that were read, of
+    `of_files`."""
+
+    samples: Mapping[tuple[str, str], Sequence[Reject]]
+    rows: Mapping[tuple[str, str], int]
+    files: int
+    of_files: int
+
+
+@dataclass(frozen=True)
+class KeptText:
+    """The beginning of a document of the corpus, decoded from its tokens. notes: columns that say something of it."""
+
+    source: str
+    url: str
+    tokens: int
+    copies: int
+    text: str
+    notes: Mapping[str, str]
+
+
+def read_rejects(store: Store, manifest: Manifest) -> Rejects:
+    """Samples of rejects/: of each reason those whose origins have the smallest hashes. Reads at most 20 files, spread
+    evenly; memory: one batch of rows."""
+    rows: dict[tuple[str, str], int] = {}
+    heaps: dict[tuple[str, str], list[tuple[int, int, Reject]]] = {}
+    names, of_files = some_files(manifest, "rejects")
+    number = 0
+    for batch in batches(store, names):
+        has_found = "found" in batch.schema.names
+        columns = (batch[name].to_pylist() for name in ("stage", "reason", "origin"))
+        for place, (stage, reason, origin) in enumerate(zip(*columns, strict=True)):
+            key, number = (stage, reason), number + 1
+            rows[key] = rows.get(key, 0) + 1
+            heap = heaps.setdefault(key, [])
+            rank = -hash64("report", origin)
+            if len(heap) == PER_REASON and rank <= heap[0][0]:
+                continue
+            reject = Reject(
+                source=batch["source"][place].as_py(),
+                url=cut(batch["url"][place].as_py(), ADDRESS),
+                origin=cut(origin, ADDRESS),
+                excerpt=cut(batch["excerpt"][place].as_py(), EXCERPT),
+                found=cut(batch["found"][place].as_py(), ADDRESS) if has_found else "",
+            )
+            (heappush if len(heap) < PER_REASON else heappushpop)(heap, (rank, number, reject))
+    each = max(1, min(PER_REASON, MOST_REJECTS // max(1, len(heaps))))
+    samples = {
+        key: [reject for _, _, reject in sorted(heaps[key], key=lambda kept: -kept[0])[:each]]
+        for key in sorted(heaps)[:MOST_REJECTS]
+    }
+    return Rejects(samples, rows, len(names), of_files)
+
+
+def read_dead_letters(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[str]]:
+    """(stage, error) -> some origins of such dead letters, in order."""
+    origins: dict[tuple[str, str], list[str]] = {}
+    for batch in batches(store, some_files(manifest, "dead_letters")[0]):
+        columns = (batch[name].to_pylist() for name in ("stage", "error", "origin"))
+        for stage, error, origin in zip(*columns, strict=True):
+            known = origins.setdefault((stage, error), [])
+            if len(known) < ERRORS:
+                known.append(cut(origin, ADDRESS))
+    return origins
+
+
+def some_files(manifest: Manifest, folder: str) -> tuple[list[str], int]:
+    """Up to 20 files of a folder, spread evenly, and how many there are."""
+    names = sorted(entry.path for entry in manifest.files if entry.path.startswith(f"{folder}/"))
+    few = min(MOST_FILES, len(names))
+    return [names[place * len(names) // few] for place in range(few)], len(names)
+
+
+def batches(store: Store, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of Parquet files."""
+    for name in names:
+        with store.open(name) as stream, pq.ParquetFile(stream) as parquet:
+            yield from parquet.iter_batches(BATCH)
+
+
+def kept_texts(store: Store, manifest: Manifest) -> list[KeptText]:
+    """The first documents of each domain's first shard of the split "train": places in a shard are hashes, so they are
+    a random sample. Texts are decoded from the shards' tokens: what a model will see."""
+    first: dict[str, ShardEntry] = {}
+    for shard in manifest.shards:
+        if shard.split == "train" and shard.documents:
+            first.setdefault(shard.domain, shard)
+    if not first:
+        return []
+    tokenizer = load_tokenizer_bytes(store.read(manifest.tokenizer.path), manifest.tokenizer.path)
+    dtype = np.dtype(DTYPES[manifest.dtype_code])
+    per_domain = max(1, min(PER_DOMAIN, MOST_KEPT // len(first)))
+    columns = [column.name for column in manifest.columns]
+    found = []
+    for _, shard in sorted(first.items())[:MOST_KEPT]:
+        with store.open(shard.provenance.path) as stream, pq.ParquetFile(stream) as parquet:
+            names = ["source", "url", "copies", "token_offset", "token_count", *columns]
+            batch = next(parquet.iter_batches(per_domain, columns=names))
+        for row in batch.to_pylist():
+            length = min(row["token_count"], TOKENS)
+            data = store.read(shard.bin.path, row["token_offset"] * dtype.itemsize, length * dtype.itemsize)
+            notes = {name: as_text(row[name]) for name in columns if row[name] not in (None, "")}
+            text = printable(tokenizer.decode(np.frombuffer(data, dtype).astype(np.int64)))
+            found.append(
+                KeptText(
+                    source=row["source"],
+                    url=cut(row["url"], ADDRESS),
+                    tokens=row["token_count"],
+                    copies=row["copies"],
+                    text=text[: EXCERPT - 1].rstrip() + "…" if length < row["token_count"] else cut(text, EXCERPT),
+                    notes=dict(sorted(notes.items())),
+                )
+            )
+    return found
+
+
+def as_text(value: object) -> str:
+    """A value of a column."""
+    return f"{value:.3g}" if isinstance(value, float) else cut(str(value), 60)
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and "…"."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

@@ -1,0 +1,84 @@
+"""The flags of `refinery report` and what it does; what it reads is imported when it runs."""
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from refinery.loader.errors import FormatError
+from refinery.loader.storage.store import Store
+from refinery.pipelines.quantities.prices import PRICES
+from refinery.pipelines.quantities.quantity import parse_quantity, typed
+from refinery.pipelines.training.new_file import check_new, write_new
+
+PRICE = PRICES["core_hour_price"]
+
+REPORT_EXAMPLES = """examples:
+  refinery report out/web                                    writes out/web/report.html if it is not there
+  refinery report out/web --overwrite                        writes it anew
+  refinery report gs://bucket/corpus --output report.html    as a local file
+  refinery report out/web --work gs://parts/web --core-hour-price 0.04 --output cheap.html
+The page needs no network: open it in a browser. Every run of `refinery refine` ends with one."""
+
+
+def add_report(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser to `commands`, the subparsers of the command line."""
+    report = commands.add_parser(
+        "report",
+        help="a finished run as one page of HTML: what deserves attention, funnel, distributions, documents to read",
+        epilog=REPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    report.add_argument("prefix", metavar="PREFIX", help="of a finished run: a folder or gs://…")
+    report.add_argument("--output", default="", metavar="FILE", help="where the page goes (PREFIX/report.html)")
+    report.add_argument("--overwrite", action="store_true", help="replace a page that is there")
+    report.add_argument("--work", default="", metavar="LOCATION", help="where the phases' parts are (PREFIX/work)")
+    report.add_argument(
+        "--core-hour-price",
+        default="",
+        metavar="N",
+        help=f"dollars for an hour of a core; default {typed(PRICE.dollars)}, a list price of {PRICE.noted}",
+    )
+    return cast(argparse.ArgumentParser, report)
+
+
+def report_command(args: argparse.Namespace) -> Iterator[str]:
+    """Write the page and say where, with what deserves attention. Raises ValueError for a prefix without a finished
+    run, or a file that is there."""
+    from refinery.loader.storage.open_store import open_store
+    from refinery.pipelines.report.attention import findings
+    from refinery.pipelines.report.facts import PRICE as USUAL
+    from refinery.pipelines.report.facts import read_facts
+    from refinery.pipelines.report.report_page import report_page
+    from refinery.pipelines.report.write import REPORT
+
+    price = USUAL
+    if args.core_hour_price:
+        try:
+            price = parse_quantity(args.core_hour_price)
+        except ValueError as error:
+            raise ValueError(f"--core-hour-price: {error}") from None
+    store = open_store(args.prefix)
+    output = args.output or store.url(REPORT)
+    facts = read_facts(store, seconds_of(store, args.work), price)
+    if not args.output and not args.overwrite and store.size(REPORT) is not None:
+        yield f"{output} is there already: open it in a browser (--overwrite writes it anew)"
+    else:
+        if not args.overwrite:
+            check_new(output)
+        write_new(output, report_page(facts).encode(), args.overwrite)
+        yield f"{output}: open it in a browser; it needs no network"
+    for finding in findings(facts):
+        if finding.warns:
+            yield f"look: {finding.text}"
+
+
+def seconds_of(store: Store, work: str) -> Mapping[str, float] | None:
+    """Part of the work -> seconds of it, from the phases' manifests; None where the work location is gone."""
+    from refinery.loader.format.manifest import RUN, unseal
+    from refinery.pipelines.run.phases import read_seconds
+
+    try:
+        run = unseal(store.read(RUN), store.url(RUN))
+        return read_seconds(work or store.url("work"), run["phases"])
+    except (FormatError, OSError, KeyError):  # the report says that they are not known
+        return None

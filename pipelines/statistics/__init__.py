@@ -1,0 +1,1 @@
+"""What a run measured of its documents, as statistics.json beside the manifest."""

@@ -1,0 +1,202 @@
+"""What is added up of the documents at one point: totals, categories, distributions, hosts, artefacts.
+
+Everything is a sum, a minimum, a maximum or a choice by hash, of integers or of single numbers: two tallies merge in
+any order to the same one, so that bundles, workers, waves and retries leave no trace.
+"""
+
+import base64
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+
+from refinery.transforms.core.document import Document, Scalar, text_bytes
+from refinery.transforms.core.lane import Lane
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.statistics.artefacts import find_artefacts, window
+from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
+from refinery.transforms.statistics.hosts import HostCounts, read_hosts
+from refinery.transforms.statistics.keyed import Chosen, Keyed, add_numbers, counts
+
+T = TypeVar("T")
+
+SOURCE = "source"
+MAX_VALUE = 100  # characters of a category's value
+MAX_SHARDS = 1000
+MOST = 1e300  # numbers beyond are left out, as infinities and NaN are
+MAX_UNPACKED = 256 << 20  # bytes: many times what a tally can have
+
+
+class BuiltIn(NamedTuple):
+    """A series that needs no note. No note's name has a hyphen, so there is no other of that name."""
+
+    name: str
+    unit: str
+    meaning: str
+
+
+BYTES = BuiltIn("text-bytes", "bytes", "UTF-8 bytes of the text")
+CHARACTERS = BuiltIn("text-characters", "characters", "characters of the text")
+LINES = BuiltIn("text-lines", "lines", "lines of the text")
+TOKENS = BuiltIn("token-count", "tokens", "tokens of the document, with BOS and EOS")
+RATIO = BuiltIn("bytes-per-token", "bytes per token", "bytes of the text for each token")
+BUILT_IN = (BYTES, CHARACTERS, LINES, TOKENS, RATIO)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Names of a lane's notes that are measured. categories: of texts. numbers: of numbers."""
+
+    categories: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+
+NO_NOTES = Measured()
+
+
+def measured_notes(lane: Lane) -> Measured:
+    """Those that the stages declare: numbers, and texts that are categories."""
+    categories = (note.name for note in lane.notes if note.category)
+    return Measured(tuple(categories), tuple(note.name for note in lane.notes if note.type is not str))
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A document as it passes a point. size: UTF-8 bytes of its text. tokens: 0 before it is encoded. numbers: of the
+    series that are built in."""
+
+    source: str
+    url: str
+    origin: str
+    meta: Mapping[str, Scalar]
+    size: int
+    tokens: int
+    numbers: Mapping[str, float]
+    artefacts: Sequence[str] = ()
+
+
+def passing_text(doc: Document, find: bool) -> Passing:
+    """A document with its text. find: look for artefacts."""
+    text, size = doc.text, text_bytes(doc.text)
+    numbers = {BYTES.name: size, CHARACTERS.name: len(text), LINES.name: text.count("\n") + 1}
+    artefacts = find_artefacts(window(text)) if find else ()
+    return Passing(doc.source, doc.url, doc.origin, doc.meta, size, 0, numbers, artefacts)
+
+
+def passing_tokens(source: str, url: str, origin: str, meta: Mapping[str, Scalar], size: int, tokens: int) -> Passing:
+    """An encoded document. size: UTF-8 bytes of its text."""
+    numbers = {BYTES.name: size, TOKENS.name: tokens, RATIO.name: size / max(1, tokens)}
+    return Passing(source, url, origin, meta, size, tokens, numbers)
+
+
+class Tally:
+    """The sums of one point. shards: shard -> what it holds, where documents are in shards."""
+
+    def __init__(self) -> None:
+        self.total = [0, 0, 0]
+        self.categories: dict[str, Keyed[list[int]]] = {}
+        self.series: dict[str, Keyed[Bins]] = {}
+        self.artefacts: dict[str, Keyed[list[int]]] = {}
+        self.hosts = HostCounts()
+        self.shards: Keyed[dict[str, Any]] = _shards()
+
+    def add(self, doc: Passing, notes: Measured, hosts: bool) -> None:
+        """Count a document, and the host of its address, too, if `hosts`. Never raises for what it holds."""
+        sums = [1, doc.size, doc.tokens]
+        add_numbers(self.total, sums)
+        self._add(self.categories, SOURCE, doc.source, sums)
+        for name in notes.categories:
+            value = doc.meta.get(name, "")
+            self._add(self.categories, name, printable(value[:MAX_VALUE]) if isinstance(value, str) else "", sums)
+        for name, number in doc.numbers.items():
+            self._put(name, doc.source, number)
+        for name in notes.numbers:
+            note = doc.meta.get(name)
+            if note is not None and isinstance(note, (int, float)) and -MOST < note < MOST:
+                self._put(name, doc.source, note)
+        for name in doc.artefacts:
+            self._add(self.artefacts, name, doc.source, sums)
+        if hosts:
+            self.hosts.add(doc.url, doc.origin, doc.size)
+
+    @staticmethod
+    def _add(groups: dict[str, Keyed[list[int]]], name: str, key: str, sums: list[int]) -> None:
+        keyed = groups.get(name)
+        if keyed is None:
+            keyed = groups[name] = counts()
+        add_numbers(keyed.at(key), sums)
+
+    def _put(self, name: str, source: str, number: float) -> None:
+        keyed = self.series.get(name)
+        if keyed is None:
+            keyed = self.series[name] = _distributions()
+        keyed.at(source).add(number)
+
+    def merge(self, other: "Tally") -> None:
+        """Add what another one counted."""
+        add_numbers(self.total, other.total)
+        merge_groups(self.categories, other.categories, counts)
+        merge_groups(self.series, other.series, _distributions)
+        merge_groups(self.artefacts, other.artefacts, counts)
+        self.hosts.merge(other.hosts)
+        self.shards.merge(other.shards)
+
+    def distribution(self, series: str) -> Bins:
+        """The series over all sources; empty where there is none."""
+        total = Bins()
+        keyed = self.series.get(series)
+        if keyed is not None:
+            for bins in (*keyed.sums.values(), *([keyed.rest] if keyed.rest else ())):
+                total.merge(bins)
+        return total
+
+    def pack(self) -> str:
+        """As text, for reports: base64 of compressed JSON; `unpack` is the inverse. A few KB; about 1 MB with as
+        many hosts, values and shards as are told apart."""
+        plain = {
+            "total": self.total,
+            "categories": {name: keyed.plain() for name, keyed in sorted(self.categories.items())},
+            "series": {name: keyed.plain(Bins.plain) for name, keyed in sorted(self.series.items())},
+            "artefacts": {name: keyed.plain() for name, keyed in sorted(self.artefacts.items())},
+            "hosts": self.hosts.plain(),
+            "shards": self.shards.plain(),
+        }
+        return base64.b64encode(zlib.compress(orjson.dumps(plain), 1)).decode()
+
+
+def merge_groups(mine: dict[str, Keyed[T]], theirs: Mapping[str, Keyed[T]], make: Callable[[], Keyed[T]]) -> None:
+    """Add `theirs` to `mine`, name by name. make: an empty one."""
+    for name, keyed in theirs.items():
+        if name not in mine:
+            mine[name] = make()
+        mine[name].merge(keyed)
+
+
+def _distributions() -> Keyed[Bins]:
+    return Keyed(Bins, merge_bins)
+
+
+def _shards() -> Keyed[dict[str, Any]]:
+    return Chosen(dict, dict.update, MAX_SHARDS)
+
+
+def unpack(packed: str) -> Tally:
+    """Inverse of `Tally.pack`. Raises ValueError for what it never makes."""
+    inflate = zlib.decompressobj()
+    try:
+        data = inflate.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"statistics: no tally ({error})") from None
+    if inflate.unconsumed_tail:
+        raise ValueError(f"statistics: more than {MAX_UNPACKED} bytes found")
+    plain = orjson.loads(data)
+    tally = Tally()
+    tally.total = plain["total"]
+    tally.categories = {name: counts().read(keyed) for name, keyed in plain["categories"].items()}
+    tally.series = {name: _distributions().read(keyed, read_bins) for name, keyed in plain["series"].items()}
+    tally.artefacts = {name: counts().read(keyed) for name, keyed in plain["artefacts"].items()}
+    tally.hosts = read_hosts(plain["hosts"])
+    tally.shards = _shards().read(plain["shards"])
+    return tally
