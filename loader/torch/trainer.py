@@ -35,7 +35,7 @@ class CorpusLoaders:
         """The training loader, in a DataLoader that the Trainer can fast-forward."""
         loader = self.train_dataset
         if not isinstance(loader, TokenLoader):
-            return super().get_train_dataloader()
+            return super().get_train_dataloader()  # type: ignore[misc]
         self._check_loader(loader)
         if self.args.max_steps <= 0:
             _check_epochs(loader, math.ceil(self.args.num_train_epochs))
@@ -48,7 +48,7 @@ class CorpusLoaders:
         loader = self.eval_dataset if eval_dataset is None else eval_dataset
         loader = self.eval_dataset[loader] if isinstance(loader, str) else loader
         if not isinstance(loader, TokenLoader):
-            return super().get_eval_dataloader(eval_dataset)
+            return super().get_eval_dataloader(eval_dataset)  # type: ignore[misc]
         self._check_loader(loader)
         if loader.loop != "restart":
             raise ValueError(
@@ -68,7 +68,7 @@ class CorpusLoaders:
     def prediction_step(self: Any, model: Any, inputs: Any, *args: Any, **options: Any) -> Any:
         """As the Trainer's, but the loss is the mean over all ranks' labels of the step: one rank's rows may be all
         padding, whose mean is not a number."""
-        loss, logits, labels = super().prediction_step(model, inputs, *args, **options)
+        loss, logits, labels = super().prediction_step(model, inputs, *args, **options)  # type: ignore[misc]
         if loss is not None and self.accelerator.num_processes > 1 and "labels" in inputs:
             count = (inputs["labels"][..., 1:] != -100).sum().to(loss.device)
             summed = torch.stack([torch.where(count > 0, loss * count, 0.0).double(), count.double()])
