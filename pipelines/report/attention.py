@@ -5,7 +5,7 @@ its pages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refinery.pipelines.quantities.quantity import show
@@ -13,6 +13,7 @@ from refinery.pipelines.report.facts import Facts, StageCounts
 from refinery.pipelines.report.words import median, share
 from refinery.pipelines.statistics.published import Category, Value
 
+MOST = 8  # sentences by one rule
 FEW = 20  # documents about which a share says nothing
 MUCH = 0.3  # of what enters a stage, lost to one reason
 LONGER, TEXT = 2.5, 0.02  # times the mean length of what enters a stage, and of its text, lost to one reason
@@ -45,8 +46,15 @@ class Finding:
 
 
 def findings(facts: Facts) -> list[Finding]:
-    """Everything worth saying, warnings first, in the order of the rules below."""
-    found = [finding for rule in RULES for finding in rule(facts)]
+    """Everything worth saying, warnings first, in the order of the rules below; of a rule at most eight sentences, the
+    last of which says how many more there are."""
+    found: list[Finding] = []
+    for rule in RULES:
+        said = list(rule(facts))
+        if len(said) > MOST:
+            more = len(said) - MOST + 1
+            said = [*said[: MOST - 1], replace(said[-1], text=f"And {more:,} more of this kind.", advice="")]
+        found += said
     return sorted(found, key=lambda finding: not finding.warns)
 
 

@@ -61,8 +61,9 @@ def found_section(facts: Facts) -> Html | None:
     rows = [
         [f"{stage.name}: {group}", count(items), count(documents), share(documents, stage.entered)]
         for stage in facts.stages
-        for group, (items, documents) in list(stage.found.items())[:ROWS]
+        for group, (items, documents) in stage.found.items()
     ]
+    more = f"and {len(rows) - ROWS:,} more, in manifest.json" if len(rows) > ROWS else None
     point = facts.statistics.point("published") if facts.statistics else None
     notes = {note.name for stage in facts.declared.values() for note in stage.notes if note.type is int}
     counted = [
@@ -83,7 +84,8 @@ def found_section(facts: Facts) -> Html | None:
         if counted
         else None,
         el("h3", "Found by name") if rows and counted else None,
-        table(["what", "different items", "documents", "of those looked at"], rows) if rows else None,
+        table(["what", "different items", "documents", "of those looked at"], rows[:ROWS]) if rows else None,
+        el("p", more) if more else None,
         id="found",
     )
 

@@ -120,6 +120,12 @@ def test_stages_whose_time_buys_little() -> None:
     assert not said(replace(facts, stages=[facts.stages[0], changing, facts.stages[2]]), "Core time")
 
 
+def test_a_rule_says_no_more_than_eight_sentences() -> None:
+    funnel = [row("read", 1000, 0, f"s{n}", dropped={"empty": 1000}) for n in range(500)]
+    assert len(said(made_facts(funnel), "of source s")) == 7
+    assert [finding.text for finding in said(made_facts(funnel), "more of this kind")] == ["And 493 more of this kind."]
+
+
 def test_what_is_good_to_know_comes_last() -> None:
     found = findings(with_points())
     assert [finding.warns for finding in found] == sorted((finding.warns for finding in found), reverse=True)
