@@ -5,7 +5,7 @@ its pages.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from refinery.pipelines.quantities.quantity import show
@@ -13,8 +13,10 @@ from refinery.pipelines.report.facts import Facts, StageCounts
 from refinery.pipelines.report.words import median, share
 from refinery.pipelines.statistics.published import Category, Value
 
+MOST = 8  # sentences by one rule
 FEW = 20  # documents about which a share says nothing
 MUCH = 0.3  # of what enters a stage, lost to one reason
+LONGER, TEXT = 2.5, 0.02  # times the mean length of what enters a stage, and of its text, lost to one reason
 LITTLE = 0.05  # of a source's documents, kept
 DEAD = 0.001  # of what enters a stage, dead letters
 ALIKE = 0.01  # of a p-value, divided by the number of tests (Bonferroni)
@@ -44,8 +46,15 @@ class Finding:
 
 
 def findings(facts: Facts) -> list[Finding]:
-    """Everything worth saying, warnings first, in the order of the rules below."""
-    found = [finding for rule in RULES for finding in rule(facts)]
+    """Everything worth saying, warnings first, in the order of the rules below; of a rule at most eight sentences, the
+    last of which says how many more there are."""
+    found: list[Finding] = []
+    for rule in RULES:
+        said = list(rule(facts))
+        if len(said) > MOST:
+            more = len(said) - MOST + 1
+            said = [*said[: MOST - 1], replace(said[-1], text=f"And {more:,} more of this kind.", advice="")]
+        found += said
     return sorted(found, key=lambda finding: not finding.warns)
 
 
@@ -61,6 +70,28 @@ def large_reasons(facts: Facts) -> Iterator[Finding]:
                     f"{stage.name} drops {share(documents, pages)} of what reaches it as {reason}{said}.",
                     "reasons",
                     advice,
+                )
+
+
+def long_losses(facts: Facts) -> Iterator[Finding]:
+    """Reasons that take few documents, but long ones: most of what they cost is hidden where documents are counted."""
+    for stage in facts.of_texts:
+        for reason, (documents, size) in stage.dropped.items():
+            longer = size * stage.entered > LONGER * documents * stage.entered_bytes
+            if (
+                stage.entered >= FEW
+                and longer
+                and size > TEXT * stage.entered_bytes
+                and documents <= MUCH * stage.entered
+            ):
+                portion = share(size, stage.entered_bytes)
+                times = size / documents / (stage.entered_bytes / stage.entered)
+                meaning, advice = words_of(facts, stage.name, reason)
+                yield Finding(
+                    f"{stage.name} drops but {documents:,} documents as {reason}, {times:.1f} times as long as "
+                    f"the mean: {portion} of the text{f' ({meaning})' if meaning else ''}.",
+                    "reasons",
+                    advice or "read its examples: rules made for short pages meet long ones by chance",
                 )
 
 
@@ -339,6 +370,6 @@ def compared_by(facts: Facts, scope: str) -> StageCounts | None:
 
 Rule = Callable[[Facts], Iterator[Finding]]
 RULES: tuple[Rule, ...] = (
-    *(dead_letters, poor_sources, large_reasons, unlike_shards, hosts, artefacts, poorly_encoded, chains),
+    *(dead_letters, poor_sources, large_reasons, long_losses, unlike_shards, hosts, artefacts, poorly_encoded, chains),
     *(contamination, classes, lengths, long_documents, gone_hosts, dear_stages, never_used),
 )

@@ -14,7 +14,6 @@ from refinery.pipelines.statistics.published import Category, Hosts, Point, Tota
 
 ROWS = 30  # of a table
 BARS = 12  # of a chart
-Drawn = tuple[Html, list[Chart]]
 
 
 def source_section(facts: Facts) -> Html:

@@ -20,7 +20,12 @@ def funnel_section(facts: Facts) -> Html:
     head = ["stage", "", "documents", "text", "tokens", "kept", "of read", "core time"]
     texts = facts.of_texts
     whole = texts[0].entered_bytes if texts else 0
-    rows = [_row(stage, read, whole if stage in texts else 0, density) for stage in facts.stages if read]
+    made = len(facts.stages) - len(texts) - 1  # the stage that makes texts
+    rows = [
+        _row(stage, read, whole if stage in texts else 0, _tokens(facts, stage, density if place >= made else 0.0))
+        for place, stage in enumerate(facts.stages)
+        if read
+    ]
     return el(
         "section",
         el("h2", "The funnel"),
@@ -56,13 +61,19 @@ def tokens_per_byte(facts: Facts) -> float:
     return float(totals["tokens"] / totals["bytes"]) if totals["bytes"] else 0.0
 
 
-def _row(stage: StageCounts, read: StageCounts, texts: int, density: float) -> Html:
+def _tokens(facts: Facts, stage: StageCounts, density: float) -> str:
+    """Estimated, but for the last stage; "–" where there are no texts yet."""
+    if stage is facts.stages[-1]:
+        return show(facts.manifest.totals["tokens"], "tokens").removesuffix("tokens").strip()
+    return f"≈ {show(stage.kept_bytes * density, 'tokens').removesuffix('tokens').strip()}" if density else "–"
+
+
+def _row(stage: StageCounts, read: StageCounts, texts: int, tokens: str) -> Html:
     """texts: bytes of the texts before the first stage that judges them; 0 for a stage before that."""
-    last = stage.kept_bytes * density
     cells = [
         ("documents", el("span", count(stage.kept), note(f"−{stage.lost:,}" if stage.lost > 0 else ""))),
         ("text", show(stage.kept_bytes, "bytes")),
-        ("tokens", f"≈ {show(last, 'tokens').removesuffix('tokens').strip()}" if texts and density else "–"),
+        ("tokens", tokens),
         ("kept", share(stage.kept, stage.entered + stage.created)),
         ("of read", share(stage.kept, read.entered)),
         ("core time", seconds(stage.seconds)),

@@ -140,7 +140,7 @@ def _lines(found: list[Finding], there: list[str]) -> Iterator[Html]:
             el("span", "look" if finding.warns else "note", class_="tag"),
             el(
                 "span",
-                finding.text,
+                prose(finding.text),
                 el(
                     "small",
                     [finding.advice[:1].upper(), prose(finding.advice[1:]), ". "] if finding.advice else None,

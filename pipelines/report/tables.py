@@ -12,7 +12,7 @@ from refinery.pipelines.quantities.quantity import show, three_digits
 from refinery.pipelines.report.attention import ALIKE, compared_by
 from refinery.pipelines.report.distributions import top
 from refinery.pipelines.report.facts import Facts
-from refinery.pipelines.report.words import count, seconds, share
+from refinery.pipelines.report.words import MEDIAN, count, seconds, share
 
 ROWS = 40
 BARS = 16
@@ -57,18 +57,35 @@ def duplicate_section(facts: Facts) -> Html | None:
 
 
 def found_section(facts: Facts) -> Html | None:
-    """What stages found by name: items of benchmarks, personal data, secrets."""
+    """What stages redacted, counted by document, and what they found by name, as items of benchmarks."""
     rows = [
         [f"{stage.name}: {group}", count(items), count(documents), share(documents, stage.entered)]
         for stage in facts.stages
-        for group, (items, documents) in list(stage.found.items())[:ROWS]
+        for group, (items, documents) in stage.found.items()
     ]
-    if not rows:
+    more = f"and {len(rows) - ROWS:,} more, in manifest.json" if len(rows) > ROWS else None
+    point = facts.statistics.point("published") if facts.statistics else None
+    notes = {note.name for stage in facts.declared.values() for note in stage.notes if note.type is int}
+    counted = [
+        [
+            el("span", series.name, el("small", series.meaning)),
+            *(count(series.all.documents), share(series.all.documents, point.total.documents)),
+            *(three_digits(number or 0.0) for number in (series.all.quantiles[MEDIAN], series.all.most)),
+        ]
+        for series in (point.series if point else ())
+        if point and point.total and series.name in notes and 0 < series.all.documents < point.total.documents
+    ]
+    if not rows and not counted:
         return None
     return el(
         "section",
-        el("h2", "Redacted, and found of benchmarks"),
-        table(["what", "different items", "documents", "of those looked at"], rows),
+        el("h2", "Redacted and found"),
+        table(["counted in documents that stay", "documents", "of all", "median", "most"], counted)
+        if counted
+        else None,
+        el("h3", "Found by name") if rows and counted else None,
+        table(["what", "different items", "documents", "of those looked at"], rows[:ROWS]) if rows else None,
+        el("p", more) if more else None,
         id="found",
     )
 

@@ -57,6 +57,8 @@ def report_command(args: argparse.Namespace) -> Iterator[str]:
             price = parse_quantity(args.core_hour_price)
         except ValueError as error:
             raise ValueError(f"--core-hour-price: {error}") from None
+    if not args.output and args.prefix.startswith(("http://", "https://")):
+        raise ValueError(f"{args.prefix} cannot be written; give --output FILE")
     store = open_store(args.prefix)
     output = args.output or store.url(REPORT)
     facts = read_facts(store, seconds_of(store, args.work), price)

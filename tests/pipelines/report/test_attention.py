@@ -31,6 +31,14 @@ def test_a_reason_that_takes_more_than_thirty_percent(dropped: int, named: bool)
         assert finding.advice == "add it"
 
 
+@pytest.mark.parametrize(("size", "named"), [(3000, True), (2400, False)])
+def test_a_reason_that_takes_few_but_long_documents(size: int, named: bool) -> None:
+    dropped = {"c4-curly-bracket": {"documents": 10, "bytes": size}, "basic-code-like": 10}
+    facts = made_facts([row("extract", 1000, 1000), row("heuristics", 1000, 980, dropped=dropped)])
+    assert bool(said(facts, "drops but 10 documents as c4-curly-bracket")) == named
+    assert not said(facts, "basic-code-like")
+
+
 def test_reasons_that_say_nothing_about_pages_are_left_out() -> None:
     funnel = [row("read", 1000, 100, dropped={"record-type": 700, "not-sampled": 200})]
     assert not said(made_facts(funnel), "drops")
@@ -110,6 +118,12 @@ def test_stages_whose_time_buys_little() -> None:
     assert "toxicity" in finding.text and "url" not in finding.text and "extract" not in finding.text
     changing = replace(facts.stages[1], kept_bytes=facts.stages[1].kept_bytes - 1)  # it redacts
     assert not said(replace(facts, stages=[facts.stages[0], changing, facts.stages[2]]), "Core time")
+
+
+def test_a_rule_says_no_more_than_eight_sentences() -> None:
+    funnel = [row("read", 1000, 0, f"s{n}", dropped={"empty": 1000}) for n in range(500)]
+    assert len(said(made_facts(funnel), "of source s")) == 7
+    assert [finding.text for finding in said(made_facts(funnel), "more of this kind")] == ["And 493 more of this kind."]
 
 
 def test_what_is_good_to_know_comes_last() -> None:

@@ -79,6 +79,11 @@ def test_what_is_no_finished_run_is_refused(tmp_path: Path, broken: str, capsys:
     assert not (tmp_path / REPORT).exists()
 
 
+def test_a_web_server_is_not_written_to(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["report", "https://host.invalid/corpus"]) == 2
+    assert "give --output FILE" in capsys.readouterr().err
+
+
 def test_a_wrong_price_is_refused(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["report", str(corpus), "--core-hour-price", "cheap"]) == 2
     assert "--core-hour-price" in capsys.readouterr().err
