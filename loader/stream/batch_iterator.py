@@ -59,7 +59,8 @@ class BatchIterator(ABC):
         return self
 
     def __next__(self) -> Batch:
-        self._after_fork()
+        if self._process != os.getpid():
+            self._after_fork()
         found = None
         while found is None:
             with self._lock:
