@@ -44,6 +44,8 @@ NOT_RUN = {
     r"\. \.venv/bin/activate": "of the shell",
     r"\.venv/bin/pip ": "installs",
     r"(\.venv/bin/)?python examples/": "needs PyTorch: tests/test_examples.py and test_distribution.py run them",
+    r"(\.venv/bin/)?torchrun ": "training frameworks: tests/frameworks",
+    r"refinery compare ": "two corpora: tests/pipelines/comparison",
     r"cmp ": "compares what those wrote",
     r"gcloud |cp terraform/|terraform |eval ": "Google Cloud",
     r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",

@@ -14,7 +14,7 @@ from refinery.pipelines.commands.command_line import build_parser
 from refinery.pipelines.shell.help_text import all_commands
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("benchmarks", "examples", "recipes", "loader/stream")  # folders of programs with arguments of their own
+PROGRAMS = ("benchmarks", "examples", "examples/frameworks", "recipes", "loader/stream")  # folders of programs with arguments of their own
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
 # Flags of other programs, by program.
@@ -26,6 +26,7 @@ OTHERS = {
     "cibuildwheel": {"--print-build-identifiers", "--platform"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},
+    "zstd": {"--long"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
     "docker": {"--platform", "--provenance", "--push"},
