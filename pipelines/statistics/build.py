@@ -1,5 +1,6 @@
 """From the tallies in the phases' reports to what statistics.json says. Pure: the same reports give the same bytes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ from refinery.transforms.statistics.artefacts import ARTEFACTS
 from refinery.transforms.statistics.bins import Bins
 from refinery.transforms.statistics.hosts import HostCounts
 from refinery.transforms.statistics.keyed import Keyed, add_numbers
-from refinery.transforms.statistics.likeness import compare
+from refinery.transforms.statistics.likeness import Table, compare
 from refinery.transforms.statistics.points import POINTS, PUBLISHED, points_of
 from refinery.transforms.statistics.points import Point as Place
 from refinery.transforms.statistics.tally import BUILT_IN, RATIO, SOURCE, Tally, unpack
@@ -224,9 +225,6 @@ def describe_hosts(hosts: HostCounts) -> Hosts:
 def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Shards:
     """Tests of the sampled shards that have documents. shards: all, as the report lists them."""
     rows = [(name, row) for name, row in sorted(published.shards.sums.items()) if row["documents"]]
-    groups: dict[str, list[Mapping[str, Any]]] = {}
-    for name, row in rows:
-        groups.setdefault(name.rpartition("/")[0], []).append(row)
     categories = [name for name, keyed in sorted(published.categories.items()) if has_values(keyed)]
     documents, tokens = Bins(), Bins()
     for name, row in rows:
@@ -236,18 +234,27 @@ def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Sh
     return Shards(
         shards=len(shards),
         tested=len(rows),
-        tests=tuple(describe_test(category, groups) for category in [*categories, "length"]),
+        tests=tuple(describe_test(category, rows) for category in [*categories, "length"]),
         documents=distribution(documents, STEPS),
         tokens=distribution(tokens, STEPS),
     )
 
 
-def describe_test(category: str, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> ShardTest:
-    """The test of one category. groups: of shards that should be alike."""
-    found = compare([[row["values"].get(category, {}) for row in rows] for _, rows in sorted(groups.items())])
+def describe_test(category: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> ShardTest:
+    """The test of one category: between the shards of each split and domain, and between the splits of each domain.
+    rows: (name, what it holds) of each shard."""
+    tables: dict[str, list[Mapping[str, int]]] = {}
+    splits: dict[str, dict[str, Counter[str]]] = {}
+    for name, row in rows:
+        split, domain, _ = name.split("/")
+        counts = row["values"].get(category, {})
+        tables.setdefault(f"{split}/{domain}", []).append(counts)
+        splits.setdefault(domain, {}).setdefault(split, Counter()).update(counts)
+    between: list[Table] = [list(splits[domain].values()) for domain in sorted(splits)]
+    found = compare([*(tables[place] for place in sorted(tables)), *between])
     return ShardTest(
         category=category,
-        documents=found.documents,
+        documents=sum(row["documents"] for _, row in rows),
         statistic=float(f"{found.statistic:.{DIGITS}g}"),
         degrees_of_freedom=found.freedom,
         p_value=float(f"{found.p_value:.{DIGITS}g}"),

@@ -162,8 +162,8 @@ class Cluster(_Model):
 
 
 class ShardTest(_Model):
-    """Whether shards of one split and domain hold the categories' values in the same shares: Pearson's chi-squared
-    test of independence, summed over splits and domains.
+    """Whether the shards of each split and domain, and the splits of each domain, hold the values of a category in the
+    same shares: Pearson's chi-squared test of independence, summed over these.
 
     category: a name of `categories`, or "length" (of texts, in bins). p_value: how often chance alone gives a statistic
     as large: from 0.01 on, nothing speaks against shards that are alike. documents: that were tested. Values that would

@@ -208,8 +208,9 @@ class WriteReport(beam.PTransform):
         super().__init__("report")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        added = dict(self.facts), dict(self.mergers)
-        publish = partial(_publish, location=self.location, name=self.name, facts=added[0], mergers=added[1])
+        publish = partial(
+            _publish, location=self.location, name=self.name, facts=dict(self.facts), mergers=dict(self.mergers)
+        )
         start = begin | "start" >> beam.Impulse()
         job = start | "job" >> beam.Map(_job).with_output_types(bytes)  # a job without documents reports, too
         return (

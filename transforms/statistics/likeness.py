@@ -1,7 +1,8 @@
 """Are shards alike? Pearson's chi-squared test of independence between shards and a category of their documents.
 
-Shards of one split and domain are cut from one order by a hash, so each should hold every value in the same share up to
-chance. Tests of several splits and domains are added up: sums of independent chi-squared variables are one again.
+Shards of one split and domain are cut from one order by a hash, and splits by another, so each should hold every value
+in the same share up to chance. Tests between the shards of a split, and between the sums of the splits, are added up:
+sums of independent chi-squared variables are one again.
 """
 
 import math
@@ -14,10 +15,9 @@ PRECISION = 1e-15
 
 
 class Likeness(NamedTuple):
-    """statistic: chi-squared. p_value: the chance of one at least as large if the shards are alike; 1 where there is
-    nothing to compare (freedom 0)."""
+    """statistic: chi-squared. freedom: its degrees. p_value: the chance of one at least as large if the shards are
+    alike; 1 where there is nothing to compare (freedom 0)."""
 
-    documents: int
     statistic: float
     freedom: int
     p_value: float
@@ -27,14 +27,12 @@ Table = Sequence[Mapping[str, int]]  # a row a shard: value -> documents
 
 
 def compare(tables: Iterable[Table]) -> Likeness:
-    """The test over several tables, one a split and domain. Rows without documents are left out."""
-    documents, statistic, freedom = 0, 0.0, 0
+    """The test over several tables, whose rows should be alike. Rows without documents are left out."""
+    statistic, freedom = 0.0, 0
     for table in tables:
-        rows = [row for row in table if sum(row.values())]
-        found = chi_squared(pool(rows))
-        documents += sum(sum(row.values()) for row in rows)
+        found = chi_squared(pool([row for row in table if sum(row.values())]))
         statistic, freedom = statistic + found[0], freedom + found[1]
-    return Likeness(documents, statistic, freedom, upper_tail(statistic, freedom))
+    return Likeness(statistic, freedom, upper_tail(statistic, freedom))
 
 
 def pool(rows: Table) -> list[list[int]]:

@@ -51,6 +51,7 @@ STEPS = {
         *EVERY,
         *(f"ReadSources/{step}" for step in (*LIST, "tasks", "read/records/each")),
         *(f"{stage}/judge/each" for stage in ("extract", "secrets", "url", "language", "heuristics")),
+        *(f"measure-{point}/tally/each" for point in ("extracted", "cleaned")),
         "write-documents/parts/each",
     },
     "dedup": {
@@ -78,6 +79,7 @@ STEPS = {
         *EVERY,
         *(f"kept-documents/{step}" for step in (*LIST, "read")),
         *(f"{stage}/judge/each" for stage in ("substrings", "lines", "quality", "toxicity", "pii", "encode")),
+        *(f"measure-{point}/tally/each" for point in ("deduplicated", "final")),
         *(f"shuffle/{step}" for step in ("start", "every shard", "batch", "merge", "by shard")),
         "write-shards/write",
         *(f"write-removals/{step}" for step in (*LIST, "batch", "start", "every file", "merge", "by file", "write")),

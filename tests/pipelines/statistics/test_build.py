@@ -9,7 +9,15 @@ from refinery.loader.errors import FormatError
 from refinery.pipelines.lanes import code, web
 from refinery.pipelines.recipe.load_recipe import parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.statistics.build import HOSTS, SOURCES, VALUES, build_statistics, distribution, places
+from refinery.pipelines.statistics.build import (
+    HOSTS,
+    SOURCES,
+    VALUES,
+    build_statistics,
+    describe_test,
+    distribution,
+    places,
+)
 from refinery.pipelines.statistics.published import Statistics, dump_statistics, parse_statistics
 from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.statistics.bins import Bins
@@ -140,6 +148,23 @@ def test_numbers_at_the_ends_are_in_bins() -> None:
     assert found.bins[0][0] == -3.0 and found.bins[0][2] == 2
     assert found.quantiles[0] == -3.0
     assert distribution(Bins(), STEPS).bins == ()
+
+
+def held(german: int, english: int) -> dict[str, Any]:
+    """What a shard holds."""
+    return {"documents": german + english, "tokens": 9, "values": {"language": {"de": german, "en": english}}}
+
+
+def test_shards_are_compared_inside_splits_and_splits_inside_domains() -> None:
+    alike = {"train/a/0": held(50, 50), "train/a/1": held(52, 48), "validation/a/0": held(25, 25)}
+    alike["train/b/0"] = held(90, 10)
+    found = describe_test("language", list(alike.items()))
+    assert (found.documents, found.degrees_of_freedom) == (350, 2) and found.p_value > 0.9
+    inside = {**alike, "train/a/1": held(5, 95)}
+    assert describe_test("language", list(inside.items())).p_value < 1e-6
+    outside = {"train/a/0": held(50, 50), "validation/a/0": held(5, 95)}
+    assert describe_test("language", list(outside.items())).p_value < 1e-6
+    assert describe_test("language", [("train/a/0", held(50, 50))]).degrees_of_freedom == 0
 
 
 CLUSTER = {"scope": "s", "documents": 2, "components": 1, "largest": 2}

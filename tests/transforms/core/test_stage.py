@@ -87,6 +87,13 @@ def test_notes_have_a_name_and_a_scalar_type(arguments: tuple[Any, ...], message
         Note(*arguments)
 
 
+@pytest.mark.parametrize("mistake", [("score", float), ("source", str), ("length", str)])
+def test_categories_are_texts_of_their_own(mistake: tuple[str, type]) -> None:
+    assert Note("kind", str, "of text", category=True).category
+    with pytest.raises(ValueError, match="category given, of texts other than source and length only"):
+        Note(*mistake, "what it is", category=True)
+
+
 def test_sections_follow_from_the_name() -> None:
     assert (DIGITS.key, DIGITS.sections) == ("many_digits", ("many_digits",))
     other = replace(DIGITS, section="digits", uses=("limits",))

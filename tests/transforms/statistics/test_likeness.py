@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from refinery.transforms.statistics.likeness import LEAST_EXPECTED, Likeness, chi_squared, compare, pool, upper_tail
 
+NOTHING = Likeness(0.0, 0, 1.0)  # to compare
+
 # Degrees of freedom, critical value, chance: NIST/SEMATECH e-Handbook, table 1.3.6.7.4.
 CRITICAL = [
     (1, 2.706, 0.1),
@@ -44,8 +46,8 @@ def test_the_tail_of_much_freedom_is_nearly_normal(freedom: int, deviations: flo
 
 
 def test_nothing_to_compare_is_no_suspicion() -> None:
-    assert compare([]) == compare([[{}, {}]]) == Likeness(0, 0.0, 0, 1.0)
-    assert compare([[{"a": 9}]]) == compare([[{"a": 4}, {"a": 5}]]) == Likeness(9, 0.0, 0, 1.0)
+    assert compare([]) == compare([[{}, {}]]) == NOTHING
+    assert compare([[{"a": 9}]]) == compare([[{"a": 4}, {"a": 5}]]) == NOTHING
 
 
 def test_a_table_by_hand() -> None:
@@ -73,7 +75,7 @@ def shards(draw: random.Random, weights: list[float]) -> list[dict[str, int]]:
 def test_shards_that_are_alike_pass_and_others_do_not() -> None:
     draw = random.Random(3)
     alike = [compare([shards(draw, [0.5]), shards(draw, [0.8])]) for _ in range(200)]
-    assert all(found.freedom == 2 * 19 * 2 and found.documents == 20_000 for found in alike)
+    assert all(found.freedom == 2 * 19 * 2 for found in alike)
     assert 0.4 < mean(found.p_value for found in alike) < 0.6  # uniform, if the test is right
     assert 1 <= sum(found.p_value < 0.05 for found in alike) <= 25
     assert compare([shards(draw, [0.5, 0.7])]).p_value < 1e-6
