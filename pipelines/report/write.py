@@ -17,7 +17,7 @@ def leave_report(
     try:
         if store.size(REPORT) is not None:
             return
-        store.replace(REPORT, report_page(read_facts(store, seconds, own=own)).encode())
+        store.create(REPORT, report_page(read_facts(store, seconds, own=own)).encode())
     except Exception as error:  # noqa: BLE001 - the corpus is complete, whatever is wrong with its picture
         first = (str(error).splitlines() or [""])[0]
         say(f"warning: no {REPORT} was written ({type(error).__name__}: {first:.200}); `refinery report` tries again")
