@@ -170,6 +170,14 @@ def test_every_counter_and_stage_is_documented() -> None:
     assert set(table("stage")) == set(TRACKS)
 
 
+def test_every_example_of_a_framework_is_in_the_table_and_tested() -> None:
+    named = set(re.findall(r"`(\w+)\.py[ `]", page("frameworks.md")))
+    examples = {path.stem for path in (ROOT / "examples" / "frameworks").glob("*.py")} - {"common"}
+    assert named == examples
+    tested = (ROOT / "tests" / "frameworks" / "test_examples.py").read_text()
+    assert [name for name in examples if f'"{name}"' not in tested and f"{name}.py" not in tested] == []
+
+
 # --- errors ---------------------------------------------------------------------------------------------------------
 
 

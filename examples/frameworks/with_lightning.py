@@ -9,6 +9,7 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
 
 from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
 from refinery.loader.torch.adapter import TokenLoader, build_dataloader
@@ -69,11 +70,11 @@ def main() -> None:
     trainer = pl.Trainer(
         accelerator="cpu", strategy="ddp", devices=devices, use_distributed_sampler=False,
         max_epochs=args.epochs, max_steps=args.stop_at or -1,
-        default_root_dir=args.output, logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        callbacks=[ModelCheckpoint(args.output, "last", every_n_train_steps=args.stop_at)] if args.stop_at else [],
+        default_root_dir=args.output, logger=False, enable_checkpointing=bool(args.stop_at), enable_progress_bar=False,
     )  # fmt: skip
     model = LitTiny(vocabulary(args.corpus), args)
     trainer.fit(model, datamodule=CorpusModule(args), ckpt_path=path if path.exists() else None)
-    trainer.save_checkpoint(path)
     print("validated batches:", len(model.validations))
 
 

@@ -128,10 +128,10 @@ class _FastForwarded(DataLoader[Any]):
         super().__init__(_Upcoming(loader), batch_size=None, collate_fn=_unchanged)
 
     def __len__(self) -> int:
-        return len(self.dataset)  # type: ignore[arg-type]
+        return len(self.dataset)
 
 
-class LoaderPosition(TrainerCallback, ExportableState):  # type: ignore[misc]
+class LoaderPosition(TrainerCallback, ExportableState):
     """Puts the loader's state into checkpoints, and loads it when training resumes."""
 
     def __init__(self) -> None:
