@@ -14,7 +14,8 @@ from refinery.pipelines.commands.command_line import build_parser
 from refinery.pipelines.shell.help_text import all_commands
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = ("benchmarks", "examples", "examples/frameworks", "recipes", "loader/stream")  # folders of programs with arguments of their own
+# Folders of programs with arguments of their own.
+PROGRAMS = ("benchmarks", "examples", "examples/frameworks", "recipes", "loader/stream")
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 
 # Flags of other programs, by program.
