@@ -5,9 +5,10 @@ accelerate launch --num-processes 2 examples/frameworks/with_accelerate.py out/d
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import send_to_device
 
 from common import SeenLog, Tiny, arguments, shape_of, summed_loss, vocabulary
-from refinery.loader.torch.adapter import build_dataloader, device_prefetch
+from refinery.loader.torch.adapter import build_dataloader
 
 
 def main() -> None:
@@ -17,12 +18,12 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader = build_dataloader(args.corpus, num_workers=args.workers, **shape_of(args))
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-    steps = device_prefetch(loader, accelerator.device)
-    accelerator.register_for_checkpointing(steps)  # save_state and load_state include its position
+    accelerator.register_for_checkpointing(loader)  # save_state and load_state include its position
     seen, path = SeenLog(args.output, accelerator.process_index), args.output / "checkpoint"
     if path.exists():
         accelerator.load_state(str(path))
-    for step, batch in enumerate(steps, 1):
+    for step, batch in enumerate(loader, 1):
+        batch = send_to_device(batch, accelerator.device, non_blocking=True)
         with accelerator.accumulate(model):  # the last batch of the loop ends an accumulation, too
             total, count = summed_loss(model(batch["input_ids"]), batch["labels"])
             seen.add(batch, total.item())

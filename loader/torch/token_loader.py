@@ -19,8 +19,7 @@ class TokenLoader(DataLoader[Batch]):
     Loops, lengths, `skip` and `restart` are the stream's, with any number of workers, inside a loop, too. `telemetry`
     is the stream's; with workers it is the loader's own, which has only waiting times and tokens.
 
-    Accelerate's `prepare` returns it unchanged: it reads its own rank's rows already. Move batches to the device with
-    `device_prefetch`.
+    Accelerate's `prepare` returns it unchanged: it reads its own rank's rows already. Batches stay where they are.
     """
 
     _is_accelerate_prepared = True  # Accelerate would divide this rank's batches among all ranks again
