@@ -28,8 +28,7 @@ from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import differences
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from refinery.pipelines.run.part_pairs import pair_parts
-from refinery.pipelines.run.phases import Phase, read_phase
+from refinery.pipelines.run.phases import Phase, pair_parts, read_phase
 from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, text_bytes

@@ -63,6 +63,9 @@ class FailureParams(Params):
     """dead letters / documents that a stage may reach before the run fails"""
     grace: Count = 10
     """dead letters of a stage that are always tolerated, so that one damaged record does not fail a small run"""
+    poison_files: Count = 0
+    """input files that may be left out because worker processes died twice while they read them, each as one dead
+    letter `PoisonFile`; on this machine alone"""
     allow_empty: bool | tuple[str, ...] = False
     """whether the run may go on when nothing of a source is kept: on, or the names of such sources"""
 

@@ -15,7 +15,9 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError, Store
 from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
+from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.lane import PHASES
+from refinery.transforms.write.kept_documents import PartPair
 
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
@@ -104,6 +106,19 @@ def reuse_phase(work: str, phase: Phase) -> None:
     open_store(work).create(f"{phase.name}.json", seal(payload))
 
 
+def pair_parts(clean: Phase, dedup: Phase) -> list[PartPair]:
+    """A pair for each row group of every part. Raises RefineError for a part that lacks its verdicts."""
+    verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
+    pairs = [
+        PartPair(clean.root_of(part), part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""), group)
+        for part in clean.parts("documents")
+        for group in range(part["groups"])
+    ]
+    if verdicts and any(not pair.verdicts for pair in pairs):
+        raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
+    return pairs
+
+
 def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
     """Reports of the waves that are done, in order, each with its "number"."""
     names = [path for path in store.list(phase) if WAVE.fullmatch(path.removeprefix(f"{phase}/"))]
@@ -147,9 +162,10 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 # Every name that a run writes into a work location. Nothing else there is ever removed.
 PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
 LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
+DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(
     rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
-    rf"|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}"
+    rf"|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}"
 )
 
 

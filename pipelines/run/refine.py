@@ -31,17 +31,18 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
-from refinery.pipelines.run.part_pairs import pair_parts
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
     Phase,
     finish_phase,
     merge_reports,
+    pair_parts,
     read_phase,
     read_waves,
     remove_orphans,
     remove_work,
 )
+from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus
 from refinery.pipelines.run.reuse import take_over
@@ -222,6 +223,7 @@ class Refinement:
         for report in reports:
             self.jobs.check_report("clean", f"clean/wave-{report['number']:05d}.json", report)
         todo = unread_tasks(self.work, self.tasks, reports)
+        todo = leave_out_poison(self.work_store, todo, self.recipe.failures.poison_files, self.say)
         if reports:
             self.say(f"clean: {len(reports)} waves are done, {len(cut_waves(todo, *limits))} to go")
         while todo:
@@ -230,7 +232,8 @@ class Refinement:
             name = f"clean/wave-{number:05d}.json"
             work = clean_work(self.recipe, self.tasks, waves, number, reports)
             label = f"{work.title}, wave {work.wave} of {work.waves}"
-            report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, work)
+            with remembering_deaths(self.work_store):
+                report = self.jobs.run("clean", name, label, partial(self._build_clean, waves, name), number, work)
             reports.append({**report, "number": number})
             self.jobs.check_budget({"counters": [counter for report in reports for counter in report["counters"]]})
             # As the report tells it: the job may be one that an earlier command launched and cut otherwise.

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     WorkerHandler,
 )
 from apache_beam.transforms import environments
+
+from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
 POOL_URN = "refinery:env:pool:v1"
@@ -52,7 +55,11 @@ def worker_environment() -> dict[str, str]:
 
 
 class WorkerDied(RuntimeError):
-    """A worker process ended while a job ran."""
+    """A worker process ended while a job ran. files: input files that it was reading."""
+
+    def __init__(self, message: str, files: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.files = tuple(files)
 
 
 class WorkerPool:
@@ -71,6 +78,8 @@ class WorkerPool:
         self._stopping = False
         self.died = threading.Event()
         self.death = ""
+        self.read_last: list[str] = []  # files that the process read which died
+        self._reading: list[list[str]] = [[] for _ in range(size)]
         self._processes = [
             subprocess.Popen(
                 [
@@ -119,7 +128,7 @@ class WorkerPool:
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
         command["folders"] = self.folders
         if commands is None or self.died.is_set():
-            raise WorkerDied(self.death)
+            raise WorkerDied(self.death, self.read_last)
         commands.write(json.dumps(command) + "\n")
         commands.flush()
 
@@ -139,13 +148,18 @@ class WorkerPool:
     def _listen(self, index: int) -> None:
         process = self._processes[index]
         for line in process.stdout or ():
-            self._reports[index] = json.loads(line)
+            said = json.loads(line)
+            if "reading" in said:
+                self._reading[index] = said["reading"]
+            else:
+                self._reports[index] = said
         code = process.wait()
         if not self._stopping:
             logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-            self.death = (
-                f"worker process {index} ended with {'signal ' + str(-code) if code < 0 else f'exit code {code}'}"
-            )
+            self.read_last = self._reading[index]
+            while_ = f" while it read {', '.join(map(printable, self.read_last))}" if self.read_last else ""
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            self.death = f"worker process {index} ended with {how}{while_}"
             self.died.set()
 
 
@@ -205,7 +219,7 @@ def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: Pipelin
     threading.Thread(target=work, daemon=True).start()
     while not done.wait(0.05):
         if pool.died.is_set():
-            raise WorkerDied(pool.death)
+            raise WorkerDied(pool.death, pool.read_last)
     if outcome[0] is not None:
         raise outcome[0]
     pool.settle()

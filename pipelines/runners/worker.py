@@ -2,10 +2,11 @@
 
 It stays for all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
 ({"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}); totals for the
-progress display go out as JSON lines on the original standard output. It exits when its standard input ends, so a
-killed launcher leaves no workers behind.
+progress display, and the files that are being read, go out as JSON lines on the original standard output. It exits
+when its standard input ends, so a killed launcher leaves no workers behind.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -20,6 +21,7 @@ from apache_beam.runners.worker import sdk_worker
 
 import refinery.pipelines.recipe.graphs  # noqa: F401 - what jobs need is loaded while the launcher still prepares
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
+from refinery.transforms.core import live
 from refinery.transforms.core.live import LIVE, live_totals
 
 REPORT_SECONDS = 0.1
@@ -43,18 +45,33 @@ def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
     LIVE["jobs", "ended"] += 1
 
 
-def report(out: Any) -> None:
-    """Send running totals until the launcher is gone."""
-    last: Counter[str] = Counter()
-    while True:
-        time.sleep(REPORT_SECONDS)
-        totals = live_totals()
-        if totals != last:
-            last = totals
-            try:
-                print(json.dumps(totals), file=out, flush=True)
-            except OSError:
-                return  # the launcher is gone; this process exits with its standard input
+class Reports:
+    """What goes to the launcher, a line each: running totals ten times a second, and the files that are read at once,
+    since what a file does to a process may be over within a tenth of a second."""
+
+    def __init__(self, out: Any) -> None:
+        self.out = out
+        self.lock = threading.Lock()
+
+    def send(self, line: Any) -> None:
+        """Raises OSError when the launcher is gone; this process exits with its standard input."""
+        with self.lock:
+            print(json.dumps(line), file=self.out, flush=True)
+
+    def send_files(self, paths: list[str]) -> None:
+        with contextlib.suppress(OSError):
+            self.send({"reading": paths})
+
+    def send_totals(self) -> None:
+        """Until the launcher is gone."""
+        last: Counter[str] = Counter()
+        with contextlib.suppress(OSError):
+            while True:
+                time.sleep(REPORT_SECONDS)
+                totals = live_totals()
+                if totals != last:
+                    last = totals
+                    self.send(totals)
 
 
 def main() -> None:
@@ -66,7 +83,9 @@ def main() -> None:
     logging.basicConfig(level=logging.CRITICAL)
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=report, args=(out,), daemon=True).start()
+    reports = Reports(out)
+    live.watch_reading = reports.send_files
+    threading.Thread(target=reports.send_totals, daemon=True).start()
     for name in lane_names():  # loaded before the first job, which is of one of them
         find_lane(name)
     for line in sys.stdin:

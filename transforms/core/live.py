@@ -2,6 +2,8 @@
 that need none."""
 
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 # (stage, outcome) -> documents, and (WORK, unit) -> bytes, rows, shards, …
 LIVE: Counter[tuple[str, str]] = Counter()
@@ -11,3 +13,25 @@ WORK = "work"
 def live_totals() -> Counter[str]:
     """Totals of this process, in the form that worker pools report: "stage outcome" -> documents."""
     return Counter({f"{stage} {outcome}": n for (stage, outcome), n in LIVE.copy().items()})
+
+
+# Gets every change of the files that this process reads: whoever watches it can name them if it dies. A worker sets it.
+watch_reading: Callable[[list[str]], None] | None = None
+_reading: list[str] = []
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Inside, this process reads the file at `path`."""
+    _reading.append(path)
+    _tell()
+    try:
+        yield
+    finally:
+        _reading.remove(path)
+        _tell()
+
+
+def _tell() -> None:
+    if watch_reading is not None:
+        watch_reading(sorted(_reading))

@@ -33,7 +33,8 @@ class ReadTask:
     file_index: place of the file in the source's sorted listing. size: bytes of the whole file. cap: most documents
     to take from this file, None for all. version: what a remote file's storage knows it by. own_meta: names that stages
     note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
-    changed: when a local file was last written to, in nanoseconds; 0 if that is not known.
+    changed: when a local file was last written to, in nanoseconds; 0 if that is not known. poison: worker processes
+    died while they read it; it is one dead letter, and not opened.
     """
 
     path: str
@@ -58,6 +59,7 @@ class ReadTask:
     unit: str = "file"
     keep_truncated: bool = False
     changed: int = 0
+    poison: bool = False
 
     @property
     def share_bytes(self) -> int:

@@ -13,6 +13,7 @@ import apache_beam as beam
 
 from refinery.transforms.core.counters import LiveBytes
 from refinery.transforms.core.document import RawDocument
+from refinery.transforms.core.live import reading
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, PerFile, Skipped
 from refinery.transforms.core.rejects import RejectParams
@@ -70,8 +71,11 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
     since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
     been read; OSError when the storage fails otherwise.
     """
+    if task.poison:
+        yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
+        return
     try:
-        with open_source(task.path, task.size, task.version, limits.max_window_bytes) as source:
+        with reading(task.path), open_source(task.path, task.size, task.version, limits.max_window_bytes) as source:
             changed = changed_at(task.path)
             if (size := source.size()) != task.size:
                 raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
