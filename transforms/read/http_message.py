@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import brotli
 import zstandard
 
-from refinery.transforms.read.byte_source import GZIP, Broken, ByteSource, MemberStream
+from refinery.transforms.read.byte_source import ByteSource, MemberStream
+from refinery.transforms.read.members import GZIP, Broken
 
 MAX_HEADER = 1 << 16
 MAX_LAYERS = 3  # content encodings on top of each other

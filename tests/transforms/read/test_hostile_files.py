@@ -17,7 +17,7 @@ import zstandard
 
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
-from refinery.transforms.read import byte_source, jsonl
+from refinery.transforms.read import byte_source, jsonl, members
 from refinery.transforms.read.http_message import MAX_MEMBERS, NoPage, dechunk, decode_content
 from refinery.transforms.read.parquet_pages import BadPages, read_header
 from refinery.transforms.read.sources import LimitParams
@@ -66,11 +66,11 @@ def test_tries_after_damage_decode_little_each_and_are_bounded(tmp_path: Path, d
     data = zstandard.compress(page(0)) + b"\x28\xb5\x2f\xfdjunk" + bomb * 200
     with at_most(8 * MIB):
         assert summary(read(tmp_path / "a.warc.zst", data))[0] == "html"
-    assert decoded and max(decoded) <= byte_source.PROBE_BYTES
+    assert decoded and max(decoded) <= members.PROBE_BYTES
     magic = zstandard.compress(page(0)) + b"\x28\xb5\x2f\xfd" * 400_000
     decoded.clear()
     assert summary(read(tmp_path / "a.warc.zst", magic)) == ["html", "!BadZstd"]
-    most = (byte_source.PROBED + 2 * len(magic)) // byte_source.PROBE_COST[byte_source.ZSTD] + 1
+    most = (byte_source.PROBED + 2 * len(magic)) // byte_source.PROBE_COST[members.ZSTD] + 1
     assert len(decoded) <= most
 
 
@@ -84,7 +84,7 @@ def test_an_lz4_frame_is_looked_at_no_further_than_it_is_read(tmp_path: Path, mo
         return plain(source, offset, size)
 
     monkeypatch.setattr(byte_source.ByteSource, "head", counted)
-    frame = byte_source.LZ4 + b"\x40\x40\xc0" + b"\x01\x00\x00\x80x" * 20
+    frame = members.LZ4 + b"\x40\x40\xc0" + b"\x01\x00\x00\x80x" * 20
     for count in (100, 400):
         sizes.clear()
         read(tmp_path / "a.warc.lz4", lz4(page(0)) + b"\x04\x22\x4d\x18\xff" + frame * count)
