@@ -50,7 +50,7 @@ def test_of_a_stream(tmp_path: Path, options: dict[str, Any], message: str) -> N
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: OrderParams(block=1.5), r"block: 1\.5 given, a whole number, 1 to 16777216, is allowed"),
+        (lambda: OrderParams(block=1.5), r"block: 1\.5 given, a whole number, 0 to 16777216, is allowed"),
         (lambda: OrderParams(lanes=True), r"lanes: True given, a whole number"),
         (lambda: OrderParams(window=None), r"window: None given, a whole number"),
         (lambda: MixStage({"a": 1}, 1e9), r"tokens: 1000000000\.0 given, a whole number"),

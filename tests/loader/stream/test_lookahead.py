@@ -99,7 +99,9 @@ def server(corpus: Path) -> Iterator[RangeServer]:
 def test_a_remote_stream_equals_the_local_one(
     corpus: Path, server: RangeServer, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    shape: dict[str, Any] = {"sequence_length": 16, "batch_size": 4, "epochs": 2, "doc_ids": True, **options}
+    order = OrderParams(block=1)  # whose default differs between the two
+    shape: dict[str, Any] = {"sequence_length": 16, "batch_size": 4, "epochs": 2, "doc_ids": True, "order": order}
+    shape |= options
     params = RemoteParams(cache=tmp_path, fetch=FetchParams(deadline=20, first_delay=0.01, max_delay=0.05))
     with TokenStream(str(corpus), **shape) as local, TokenStream(server.url, remote=params, **shape) as remote:
         for here, there in zip(local, remote, strict=True):
