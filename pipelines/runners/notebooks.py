@@ -5,6 +5,7 @@ and puts the cell's number into the names of steps.
 """
 
 import contextlib
+import threading
 from collections.abc import Iterator
 
 import apache_beam.pipeline
@@ -13,14 +14,26 @@ import apache_beam.utils.interactive_utils
 ASKING = (apache_beam.pipeline, apache_beam.utils.interactive_utils)  # modules that ask whether they are in IPython
 
 
+_lock = threading.Lock()
+_inside = 0  # runs that are going on, in any thread
+_before = [module.is_in_ipython for module in ASKING]
+
+
 @contextlib.contextmanager
 def as_outside_notebooks() -> Iterator[None]:
     """While pipelines are built and run here, Beam takes this process for one without IPython."""
-    before = [module.is_in_ipython for module in ASKING]
-    for module in ASKING:
-        module.is_in_ipython = bool
+    global _inside, _before
+    with _lock:
+        if not _inside:
+            _before = [module.is_in_ipython for module in ASKING]
+        _inside += 1
+        for module in ASKING:
+            module.is_in_ipython = bool
     try:
         yield
     finally:
-        for module, function in zip(ASKING, before, strict=True):
-            module.is_in_ipython = function
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                for module, function in zip(ASKING, _before, strict=True):
+                    module.is_in_ipython = function

@@ -144,7 +144,7 @@ def dataflow(
 
 @pytest.fixture
 def run(dataflow: FakeDataflow, recipe: Path) -> Callable[..., int]:
-    return lambda *more: execute(arguments(recipe, dataflow, "--quiet", *more))
+    return lambda *more: execute(arguments(recipe, dataflow, *more))
 
 
 def check(finished: tuple[Files, FakeDataflow], gcs: FakeGcs, server: FakeDataflow, jobs: int = 3) -> None:

@@ -7,6 +7,7 @@ import apache_beam as beam
 import pytest
 from apache_beam.utils import interactive_utils
 
+from refinery.pipelines.runners.notebooks import as_outside_notebooks
 from refinery.pipelines.runners.runner import Runner
 
 
@@ -28,4 +29,15 @@ def test_a_pipeline_runs_as_outside_of_ipython(name: str, monkeypatch: pytest.Mo
         labels == ["numbers/Map(decode)"]
         and "apache_beam.runners.interactive.interactive_environment" not in sys.modules
     )
+    assert interactive_utils.is_in_ipython is before
+
+
+def test_runs_in_several_threads_leave_nothing_behind() -> None:
+    before = interactive_utils.is_in_ipython
+    first, second = as_outside_notebooks(), as_outside_notebooks()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert interactive_utils.is_in_ipython is bool
+    second.__exit__(None, None, None)
     assert interactive_utils.is_in_ipython is before

@@ -64,7 +64,7 @@ class Servers:
         settings += [f"sources.redpajama.path_lists=['{self.web.url}/v1/urls.txt']"]
         environment = {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, "AWS_ENDPOINT_URL": self.s3.url}
         arguments = [part for setting in settings for part in ("--set", setting)]
-        done = run("refine", ROOT / "recipes" / "mix.yaml", "--output", output, *arguments, "--quiet", *more,
+        done = run("refine", ROOT / "recipes" / "mix.yaml", "--output", output, *arguments, *more,
                    environment=environment, check=check)  # fmt: skip
         assert (done.returncode == 0) == check, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -35,6 +35,7 @@ from refinery.transforms.tokenize.byte_level_bpe import (
     recognise,
 )
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
+from tests.native.kernel_calls import CLASSES
 from tests.sampling import every_other_commit, examples, scaled
 from tests.transforms.tokenizer_files import BYTE_LEVEL, END, added, all_pairs, byte_level_spec, split_by
 
@@ -268,11 +269,11 @@ def test_names_of_added_tokens_in_text_are_text(text: str, whole: bool) -> None:
     ],
 )
 def test_the_kernel_checks_what_it_is_given(changes: dict[str, Any], message: str) -> None:
-    values = {"pattern": "gpt2", "byte_ids": b"\0" * 1024, "merges": b"", "classes": b"\0" * CODE_POINTS, **changes}
+    values = {"pattern": "gpt2", "byte_ids": b"\0" * 1024, "merges": b"", "classes": CLASSES, **changes}
     with pytest.raises(ValueError, match=message):
         bpe.Encoder(**values)
     with pytest.raises(TypeError):
-        bpe.Encoder("gpt2", b"\0" * 1024, b"", b"\0" * CODE_POINTS, [])  # type: ignore[arg-type]
+        bpe.Encoder("gpt2", b"\0" * 1024, b"", CLASSES, [])  # type: ignore[arg-type]
 
 
 def resident() -> int:
