@@ -76,7 +76,12 @@ def delivered(one: TokenStream, states: list[Any], interrupt: Interrupt) -> list
 def test_an_interrupt_anywhere(corpus: Path, prefetch: int, worker: tuple[int, int]) -> None:
     """In a process of its own: in one that has run thousands of tests, CPython 3.11 was seen to go round in its opcode
     for tracing (DO_TRACING, ceval.c) for ever, at the first call with a profile function."""
-    code = f"from {__name__} import interrupt_anywhere; interrupt_anywhere({str(corpus)!r}, {prefetch}, {worker})"
+    alone(f"interrupt_anywhere({str(corpus)!r}, {prefetch}, {worker})")
+
+
+def alone(call: str) -> None:
+    """Call a function of this file in a new interpreter."""
+    code = f"import {__name__} as tests; tests.{call}"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
 
@@ -99,6 +104,10 @@ def interrupt_anywhere(corpus: str, prefetch: int, worker: tuple[int, int]) -> N
 
 
 def test_an_interrupt_inside_the_start_of_the_thread() -> None:
+    alone("interrupt_starts()")
+
+
+def interrupt_starts() -> None:
     """Whether it comes before the thread runs or after, the prefetcher can be closed, and no thread is left."""
     for at in range(1000):
         ahead = Prefetcher(iter(range(3)))
