@@ -120,6 +120,14 @@ def test_hostile_names_and_texts_do_nothing(open_page: Any) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_chart_not_yet_redrawn_widens_nothing(open_page: Any) -> None:
+    """A canvas keeps its width until the library has seen that the window is smaller."""
+    page = open_page(whole())
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.eval_on_selector_all("canvas", "all => all.forEach(e => { e.style.width = '1183px'; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
 def test_no_other_script_can_run(open_page: Any) -> None:
     """The policy holds even if markup got in."""
     html = whole().replace("<main>", "<main><b id=b onclick=\"document.title='run'\">x</b>")
