@@ -19,7 +19,7 @@ from refinery.loader.storage.store import StorageConflict, Store
 
 # Names of the records in a work location.
 JOB = re.compile(
-    r"jobs/(?P<key>(?:clean|export)-[0-9]{5}|dedup|shards)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json"
+    r"jobs/(?P<key>(?:clean|export)-[0-9]{5}|dedup|shards|records)\.(?P<id>[A-Za-z0-9_-]{1,128})(?P<end>\.end)?\.json"
 )
 
 NAME_CHARS = 63  # Dataflow: [a-z]([-a-z0-9]{0,61}[a-z0-9])?
@@ -34,8 +34,8 @@ _PLAIN = {"project": re.compile(r"[a-z0-9][a-z0-9.:-]{0,127}"), "region": re.com
 class JobSpec:
     """Identifies a job of a run: another attempt at the same job has the same name.
 
-    recipe: the recipe's name, of any characters. phase: clean, dedup, shards or export; wave: number of a wave of
-    clean, or of a job of an export.
+    recipe: the recipe's name, of any characters. phase: clean, dedup, shards, records or export; wave: number of a
+    wave of clean, or of a job of an export.
     identity: what distinguishes it from the jobs of other runs: the phase's fingerprint, prefix and work location.
     work: the work location, which holds the records. report: the file there that the job writes last.
     """
@@ -49,7 +49,7 @@ class JobSpec:
 
     @property
     def key(self) -> str:
-        """The key in names of records: clean-00003, dedup, shards."""
+        """The key in names of records: clean-00003, dedup, shards, records."""
         return self.phase if self.wave is None else f"{self.phase}-{self.wave:05d}"
 
     @property

@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,8 @@ from refinery.transforms.statistics.points import Point, points_of
 from refinery.transforms.statistics.tally import measured_notes
 from refinery.transforms.write.documents import WriteDocuments
 from refinery.transforms.write.kept_documents import ReadKeptDocuments
+from refinery.transforms.write.records import KIND as RECORDS
+from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
 from refinery.transforms.write.shards import ShardsJob
 
@@ -108,3 +110,18 @@ def shards(
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
     pipeline | WriteReport(work, report, facts, MERGERS)
+
+
+def records(
+    pipeline: beam.Pipeline,
+    folders: Mapping[str, tuple[TaskList, int]],
+    prefix: str,
+    work: str,
+    report: str,
+    facts: Any,
+) -> None:
+    """The rejects and dead letters that the phases left in parts -> their files under the prefix. folders: parts and
+    number of files of each."""
+    for folder, (parts, files) in sorted(folders.items()):
+        pipeline | WriteRecords(folder, parts, files, prefix)
+    pipeline | WriteReport(work, report, facts, {RECORDS: PublishedFiles})

@@ -19,6 +19,7 @@ from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.write.kept_documents import PartPair
 
+RECORDS = "records"  # the job that publishes many rejects and dead letters
 WAVE = re.compile(r"wave-[0-9]{5}\.json")
 
 
@@ -161,10 +162,10 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 # Every name that a run writes into a work location. Nothing else there is ever removed.
 PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
-LIST = re.compile(r"(clean|dedup|shards)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
+LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(
-    rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards)/report\.json"
+    rf"{PART.pattern}|{RUN}|(clean|dedup|shards)\.json|clean/{WAVE.pattern}|(dedup|shards|records)/report\.json"
     rf"|{LIST.pattern}|{JOB.pattern}|{LEASE.pattern}|{DEATH.pattern}"
 )
 

@@ -1,10 +1,9 @@
 """The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import apache_beam as beam
 
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.manifest import (
@@ -22,21 +21,30 @@ from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
-from refinery.loader.storage.full_disk import scratch_folder
-from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.pipelines.run.phases import Phase
+from refinery.pipelines.run.phase_jobs import PhaseJobs
+from refinery.pipelines.run.phases import RECORDS, Phase
 from refinery.pipelines.statistics.build import build_statistics
 from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
-from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.resources import read_resource
 from refinery.transforms.tokenize.encode import TokenizerInfo
 from refinery.transforms.tokenize.published import published_files
+from refinery.transforms.write.records import (
+    FOLDERS,
+    REJECTS,
+    count_record_files,
+    publish_file,
+    read_records,
+    write_record_tasks,
+)
+from refinery.transforms.write.records import KIND as PUBLISHED
 from refinery.transforms.write.shards import provenance_columns
+from refinery.transforms.write.table_batches import sort_rows
 
-ROWS_PER_FILE = 1_000_000  # rejects or dead letters in one published file
+FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
 
 
 class CountsDisagree(RuntimeError):
@@ -51,8 +59,10 @@ def publish_corpus(
     fingerprint: str,
     funnel: list[dict[str, Any]],
     versions: Mapping[str, str],
+    publish_records: Callable[[], list[dict[str, Any]]],
 ) -> Manifest:
-    """Write the manifest, last of all, and return it. Raises CountsDisagree, naming every disagreement."""
+    """Write the manifest, last of all, and return it. publish_records: publishes rejects and dead letters, and returns
+    their files. Raises CountsDisagree, naming every disagreement."""
     shards, removals = phases[-1].report["shards"], phases[-1].report["removals"]
     problems = (
         check_funnel(funnel) + check_shards(funnel, shards, recipe.LANE.funnel[-1]) + check_removals(funnel, removals)
@@ -72,9 +82,7 @@ def publish_corpus(
             "shards/report.json from the work location, and run the command again"
         )
     own = publish_tokenizer(store, recipe, tokenizer)
-    files = [describe(store, RUN), *own, *removals]
-    for folder, schema in RECORD_SCHEMAS.values():
-        files += publish_records(store, phases, folder, schema)
+    files = [describe(store, RUN), *own, *removals, *publish_records()]
     measured = build_statistics({phase.name: phase.report for phase in phases}, recipe)
     store.create(STATISTICS, dump_statistics(measured))
     files.append(describe(store, STATISTICS))
@@ -146,34 +154,29 @@ def publish_tokenizer(store: Store, recipe: Recipe, tokenizer: TokenizerInfo) ->
     return [describe(store, f"tokenizer/{name}") for name in files]
 
 
-def publish_records(store: Store, phases: Sequence[Phase], folder: str, schema: pa.Schema) -> list[dict[str, Any]]:
-    """Gather the phases' parts of rejects/ or dead_letters/ in PREFIX/folder; returns the files for the manifest.
+def publish_records(recipe: Recipe, phases: Sequence[Phase], jobs: PhaseJobs) -> list[dict[str, Any]]:
+    """Write rejects/ and dead_letters/ of the rows that the phases left in parts; returns the files for the manifest.
 
-    Up to ROWS_PER_FILE rows become one sorted file, the same for every layout of parts. Beyond that every part stays a
-    file of its own, so that memory stays that of one part.
+    The same files whoever writes them: the launcher what is one file of few parts, a job of its own the rest.
     """
-    parts = [(phase.root_of(part), part) for phase in phases for part in phase.parts(folder)]
-    if not parts:
-        return []
-    few = sum(part["rows"] for _, part in parts) <= ROWS_PER_FILE
-    groups = [parts] if few else [[part] for part in parts]
-    files = []
-    with scratch_folder(folder) as scratch:
-        for index, group in enumerate(groups):
-            tables = [read_part(root, part["path"], schema) for root, part in group]
-            table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in schema.names])
-            local = scratch / "records.parquet"
-            pq.write_table(table, local, compression="zstd")
-            name = f"{folder}/part-{index:05d}.parquet"
-            store.create(name, local)
-            files.append(describe(store, name))
+    many: dict[str, tuple[list[tuple[str, str]], int]] = {}
+    files: list[dict[str, Any]] = []
+    for folder, schema in FOLDERS.items():
+        parts = [(phase.root_of(part), part) for phase in phases for part in phase.parts(folder)]
+        rows = sum(part["rows"] for _, part in parts)
+        count = count_record_files(rows, recipe.rejects.excerpt_chars if folder == REJECTS else 0)
+        places = [(root, part["path"]) for root, part in parts]
+        if count > 1 or len(parts) > FEW_PARTS:
+            many[folder] = places, count
+        elif parts:
+            table = sort_rows(read_records(*place, schema) for place in places)
+            files.append(publish_file(folder, 0, table, jobs.prefix))
+    if many:
+        name = f"{RECORDS}/report.json"
+
+        def build(pipeline: beam.Pipeline) -> None:
+            folders = {folder: (write_record_tasks(jobs.work, places), n) for folder, (places, n) in many.items()}
+            graphs.records(pipeline, folders, jobs.prefix, jobs.work, name, jobs.facts(RECORDS))
+
+        files += jobs.run(RECORDS, name, ", ".join(sorted(many)), build)[PUBLISHED]
     return files
-
-
-def read_part(root: str, path: str, schema: pa.Schema) -> pa.Table:
-    """One Parquet part of a work location."""
-    with open_store(root).open(path) as stream:
-        return pq.read_table(stream, schema=schema, page_checksum_verification=True)
-
-
-__all__ = ["CountsDisagree", "publish_corpus"]

@@ -33,6 +33,7 @@ from refinery.pipelines.run.funnel import build_funnel, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
+    RECORDS,
     Phase,
     finish_phase,
     merge_reports,
@@ -44,7 +45,7 @@ from refinery.pipelines.run.phases import (
 )
 from refinery.pipelines.run.poison_files import leave_out_poison, remembering_deaths
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
-from refinery.pipelines.run.publish import publish_corpus
+from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
@@ -138,7 +139,7 @@ class Refinement:
             prefix=self.prefix,
             work=self.work,
             runner=self.runner,
-            fingerprints=self.fingerprints,
+            fingerprints={**self.fingerprints, RECORDS: self.fingerprints[PHASES[-1]]},
             failures=self.recipe.failures,
             say=self.say,
         )
@@ -339,6 +340,7 @@ class Refinement:
             self.fingerprints["shards"],
             funnel,
             {"refinery": version(DISTRIBUTION), "beam": version("apache-beam"), "signatures": SIGNATURE_SCHEME},
+            partial(publish_records, self.recipe, phases, self.jobs),
         )
         leave_report(self.store, merged["seconds"], self.recipe.LANE.stages, self.say)
         self._tidy(merged)

@@ -9,13 +9,11 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
 from refinery.loader.storage.full_disk import scratch_folder
@@ -24,17 +22,14 @@ from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
-from refinery.transforms.dedup.record_batch import places_by_key
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
-from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
+from refinery.transforms.write.shuffle import serialize_batch
+from refinery.transforms.write.table_batches import BatchByFile, gather
 
 ROWS_PER_FILE = 1_000_000
-BATCH_BYTES = 1 << 20  # of the rows of one batch, before compression
-HELD_BYTES = 64 << 20  # of all open batches of a worker
 
 DOCUMENT_COLUMNS = ["id", "url", "source", "origin"]
 VERDICT_COLUMNS = ["removed", "kept_id", "similarity", "reason", "scope"]
-ORDER = [(name, "ascending") for name in REMOVALS_SCHEMA.names]
 
 
 def count_files(removed: int) -> int:
@@ -73,52 +68,23 @@ def read_removals(pair: PartPair) -> Iterator[pa.Table]:
                 yield pa.table(columns, schema=REMOVALS_SCHEMA)
 
 
-def split_by_file(table: pa.Table, files: int) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each file, by its number, as tables of their own."""
-    for file, places in places_by_key(removals_file(column_ids(table["id"]), files)):
-        yield file, table.take(places)
-
-
-class _BatchRemovals(beam.DoFn):
+class _BatchRemovals(BatchByFile):
     def __init__(self, files: int) -> None:
         self.files = files
-
-    def start_bundle(self) -> None:
-        self.batches: dict[int, list[pa.Table]] = {}
-        self.sizes: dict[int, int] = {}
 
     def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
         pair = parse_pair(line)
         if pair.group or not pair.verdicts:  # a part is read once, for its first row group
             return
         for table in read_removals(pair):
-            for file, rows in split_by_file(table, self.files):
-                self.batches.setdefault(file, []).append(rows)
-                self.sizes[file] = self.sizes.get(file, 0) + rows.nbytes
-                if self.sizes[file] >= BATCH_BYTES:
-                    yield from self._take(file)
-            while sum(self.sizes.values()) >= HELD_BYTES:
-                yield from self._take(max(self.sizes, key=lambda file: (self.sizes[file], file)))
-
-    def finish_bundle(self) -> Iterator[Any]:
-        for file in sorted(self.batches):
-            for element in self._take(file):
-                yield GlobalWindows.windowed_value_at_end_of_window(element)
-
-    def _take(self, file: int) -> Iterator[tuple[int, bytes]]:
-        """The rows held for a file as one batch, or as several where a row group had many for it."""
-        table = pa.concat_tables(self.batches.pop(file))
-        pieces = -(-self.sizes.pop(file) // (2 * BATCH_BYTES))
-        step = -(-table.num_rows // pieces)
-        for start in range(0, table.num_rows, step):
-            yield file, serialize_batch(table.slice(start, step))
+            yield from self.hold(table, removals_file(column_ids(table["id"]), self.files))
 
 
 def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
     """Sort, write and publish one file; returns its "removals" side-output record. Memory: about three times its
     rows.
     """
-    table = pa.concat_tables([deserialize_batch(batch) for batch in batches]).sort_by(ORDER)
+    table = gather(batches)
     name = removals_name(file, files)
     with scratch_folder(name) as scratch:
         local = scratch / "removals.parquet"

@@ -19,9 +19,10 @@ from refinery.transforms.core.task_list import read_task_list
 from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
 from refinery.transforms.write import removals as module
+from refinery.transforms.write import table_batches
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
-from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals, split_by_file
+from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals
 from refinery.transforms.write.shuffle import deserialize_batch
 from tests.beam import run_and_collect
 
@@ -142,8 +143,8 @@ def test_verdicts_of_another_length_are_an_error(tmp_path: Path) -> None:
 def test_batches_are_small_and_lose_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = make_rows(400, 6)
     pairs = write_parts(tmp_path / "work", [rows], 50)
-    monkeypatch.setattr(module, "BATCH_BYTES", 2_000)
-    monkeypatch.setattr(module, "HELD_BYTES", 5_000)
+    monkeypatch.setattr(table_batches, "BATCH_BYTES", 2_000)
+    monkeypatch.setattr(table_batches, "HELD_BYTES", 5_000)
     dofn = module._BatchRemovals(4)
     dofn.start_bundle()
     (line, *_) = read_task_list(write_pairs(str(tmp_path), pairs))
@@ -162,9 +163,6 @@ def test_files_are_equal_ranges_of_ids() -> None:
     assert removals_file(raw, 3).tolist() == [0, 0, 1, 2, 2]
     assert removals_file(raw, 1).tolist() == [0] * 5
     assert removals_file(raw[:0], 3).tolist() == []
-    table = pa.table({"id": pa.array(ids[::-1], pa.binary(16))})
-    split = {file: part["id"].to_pylist() for file, part in split_by_file(table, 3)}
-    assert split == {0: ids[1::-1], 1: [ids[2]], 2: ids[:2:-1]}
 
 
 @pytest.mark.parametrize(("removed", "files"), [(0, 0), (1, 1), (1_000_000, 1), (1_000_001, 2), (2_500_000, 3)])
