@@ -48,7 +48,8 @@ def examine_run(asked: Asked) -> Iterator[Finding]:
     """What needs the pipeline's libraries: the recipe, its sources, room for them, Google, Dataflow."""
     from refinery.pipelines.doctor import recipe_inputs, room
     from refinery.pipelines.doctor.dataflow_launch import launch
-    from refinery.pipelines.runners.runner import DATAFLOW, runner_name
+    from refinery.pipelines.runners.capacity import DATAFLOW
+    from refinery.pipelines.runners.runner import runner_name
 
     recipes: list[Recipe] = []
     tasks: list[ReadTask] = []

@@ -74,10 +74,10 @@ class RunParams(Params):
     """How the work is cut; never what comes out, so not part of the fingerprint."""
 
     wave_bytes: Positive = 8 << 30
-    """input bytes (as stored) of one wave of phase 1: a failure costs a wave; on Dataflow, where both limits of a wave
-    have their defaults, 1 TiB"""
+    """input bytes (as stored) of one wave of phase 1: a failure costs a wave; on other machines, where both limits of a
+    wave have their defaults, two hours of work for the vCPUs asked for"""
     wave_files: Positive = 1024
-    """input files of one wave of phase 1; on Dataflow likewise 100,000"""
+    """input files of one wave of phase 1; on other machines likewise 100,000"""
     part_bytes: Positive = 256 << 20
     """text in one part of `documents/`"""
     components: Literal["auto", "forest", "stars"] = "auto"

@@ -18,13 +18,13 @@ from refinery.transforms.read.sources import ReadTask
 
 @dataclass(frozen=True)
 class DryRun:
-    """A run before it begins. remote: whether its jobs run elsewhere. identity: what its `_run.json` says."""
+    """A run before it begins. vcpus: of its jobs, 0 on this machine. identity: what its `_run.json` says."""
 
     recipe: Recipe
     prefix: str
     work: str
     reuse: str
-    remote: bool
+    vcpus: int
     tasks: Sequence[ReadTask]
     identity: Mapping[str, Any]
 
@@ -86,6 +86,6 @@ def _clean_lines(run: DryRun) -> Iterator[str]:
         yield f"clean: {describe_waves(run.reuse, waves, left)}"
         taken = {task_key(task) for wave in waves for task in wave.tasks}
         left = [task for task in left if task_key(task) not in taken]
-    todo = cut_waves(left, *wave_limits(run.recipe.run, run.remote))
+    todo = cut_waves(left, *wave_limits(run.recipe.run, run.vcpus))
     size = human_bytes(sum(task.share_bytes for task in left))
     yield f"clean: {len(todo):,} wave{'s' * (len(todo) != 1)} to run, {size} to read"

@@ -114,8 +114,8 @@ class Refinement:
         self.prepare(probe=True)
         for store, advice in self._places():
             owned(store, self.identity, advice)
-        remote = self.runner.remote
-        run = DryRun(self.recipe, self.prefix, self.work, self.reuse, remote, self.tasks, self.identity)
+        vcpus = self.runner.vcpus
+        run = DryRun(self.recipe, self.prefix, self.work, self.reuse, vcpus, self.tasks, self.identity)
         for line in dry_run_lines(run):
             self.say(line)
 
@@ -219,7 +219,7 @@ class Refinement:
     # --- the phases ---------------------------------------------------------------------------------------------
 
     def _clean(self) -> Mapping[str, Any]:
-        limits = wave_limits(self.recipe.run, self.runner.remote)
+        limits = wave_limits(self.recipe.run, self.runner.vcpus)
         reports = read_waves(self.work_store, "clean")
         for report in reports:
             self.jobs.check_report("clean", f"clean/wave-{report['number']:05d}.json", report)

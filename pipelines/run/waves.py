@@ -4,19 +4,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import RunParams
+from refinery.pipelines.runners.capacity import BYTES_PER_VCPU_HOUR, WAVE_HOURS
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.read.sources import ReadTask, read_tasks
 
-# Bytes and files of a wave on Dataflow, where the recipe leaves them at their defaults: each wave is a job there, with
-# minutes of starting and stopping of all its workers.
-REMOTE_WAVE = 1 << 40, 100_000
+# Where jobs run on other machines, each takes minutes to start and stop all its workers: a wave is this much work for
+# them (WAVE_HOURS), where the recipe leaves its limits at their defaults.
+REMOTE_FILES = 100_000
 DEFAULT = RunParams()
 
 
-def wave_limits(params: RunParams, remote: bool) -> tuple[int, int]:
-    """Most bytes and files of a wave."""
+def wave_limits(params: RunParams, vcpus: int) -> tuple[int, int]:
+    """Most bytes and files of a wave. vcpus: of a job on other machines (`vcpus_asked_for`); 0 on this one."""
     limits = params.wave_bytes, params.wave_files
-    return REMOTE_WAVE if remote and limits == (DEFAULT.wave_bytes, DEFAULT.wave_files) else limits
+    if vcpus and limits == (DEFAULT.wave_bytes, DEFAULT.wave_files):
+        return max(DEFAULT.wave_bytes, vcpus * BYTES_PER_VCPU_HOUR * WAVE_HOURS), REMOTE_FILES
+    return limits
 
 
 def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> list[list[ReadTask]]:

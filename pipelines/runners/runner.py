@@ -16,6 +16,7 @@ from refinery.pipelines.dataflow.jobs import JobFailed, JobRunner, JobState, Pol
 from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
+from refinery.pipelines.runners.capacity import DATAFLOW, least_workers, vcpus_asked_for
 from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
 from refinery.transforms.core.live import live_totals
@@ -23,8 +24,9 @@ from refinery.transforms.core.live import live_totals
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
 # is requested by its own name.
 BEAM_NAMES = {"DirectRunner": "BundleBasedDirectRunner"}
-DATAFLOW = "DataflowRunner"
 REMOTE_LINE_SECONDS = 60.0  # between progress lines of a job that may run for a day
+
+MIN_WORKERS = "min_num_workers"  # a service option of Dataflow
 
 # Beam flags that cannot apply to a run of several jobs.
 REFUSED = {
@@ -113,6 +115,11 @@ class Runner:
         """Whether jobs continue without this process."""
         return self.name == DATAFLOW
 
+    @property
+    def vcpus(self) -> int:
+        """vCPUs of a job on other machines; 0 where jobs run on this one."""
+        return vcpus_asked_for(self.name, self.flags)
+
     @contextlib.contextmanager
     def open(self) -> Iterator["Runner"]:
         """Keep the worker processes for this context. They start at once, while the launcher still prepares."""
@@ -169,6 +176,9 @@ class Runner:
 
         def submit(name: str, labels: Mapping[str, str]) -> str:
             own = [f"--job_name={name}", *(f"--labels={key}={value}" for key, value in labels.items())]
+            if work and work.bytes and MIN_WORKERS not in " ".join(self.flags):
+                workers = least_workers(work.bytes, self.flags)
+                own.append(f"--dataflow_service_options={MIN_WORKERS}={workers}")
             with _no_logs(), translated(launch=True):
                 return str(self._start(build_and_check, (*self.flags, *own)).job_id())
 

@@ -305,13 +305,15 @@ def test_flags_that_have_no_place_in_a_run(inputs: Path, capsys: pytest.CaptureF
     assert output.startswith(f"refinery: {flag.partition('=')[0]}: ") and output.count("\n") == 1
 
 
-def test_waves_are_large_on_dataflow_unless_the_recipe_says_otherwise(inputs: Path) -> None:
+def test_waves_are_hours_of_work_elsewhere_unless_the_recipe_says_otherwise(inputs: Path) -> None:
     tasks = [ReadTask(path=str(i), format="jsonl", source="s", file_index=i, size=1 << 30) for i in range(1500)]
-    for settings, local, remote in (
-        ([], 188, 2),
-        (["run.wave_files=500"], 188, 188),
-        (["run.wave_bytes=1"], 1500, 1500),
+    flink = Runner("FlinkRunner", flags=("--parallelism=8",)).vcpus  # 200 GB a wave
+    dataflow = Runner("DataflowRunner", flags=("--max_num_workers=10", "--machine_type=n2-standard-4")).vcpus
+    for settings, waves in (
+        ([], (188, 9, 2)),
+        (["run.wave_files=500"], (188, 188, 188)),
+        (["run.wave_bytes=1"], (1500, 1500, 1500)),
     ):
         recipe = load_recipe(str(inputs / "recipe.yaml"), ["run={}", *settings])
-        for runner, waves in (("local", local), ("DataflowRunner", remote)):
-            assert len(cut_waves(tasks, *wave_limits(recipe.run, Runner(runner).remote))) == waves
+        places = (Runner("local").vcpus, flink, dataflow)
+        assert tuple(len(cut_waves(tasks, *wave_limits(recipe.run, vcpus))) for vcpus in places) == waves
