@@ -296,7 +296,8 @@ def writer_outputs(lane: Lane, folder: Path) -> Iterator[Answer]:
     """Every published byte of a small corpus."""
     params = ShardParams(target_bytes=100_000, validation=0.1)
     counts = shard_counts({"web": {"documents": 150, "bytes": 400_000}}, params)
-    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", provenance_columns(lane), str(folder))
+    columns = provenance_columns((*lane.fields, *(note for note in lane.notes if note.column)))
+    job = ShardsJob(params, counts, dict.fromkeys(SOURCES, "web"), "uint16", columns, str(folder))
     docs = [
         EncodedDocument(
             id=doc.id,

@@ -86,7 +86,7 @@ def sources(recipe: Recipe, cut_off: bool, tasks: list[ReadTask]) -> Iterator[Fi
 
 def look_into(recipe: Recipe, source: SourceParams) -> tuple[list[ReadTask], dict[str, str]]:
     """What a source is to be read by, and what is wrong with its first files."""
-    planned = plan_sources([source], notes=recipe.LANE.notes)
+    planned = plan_sources([source], notes=recipe.notes())
     return planned, probe_sources(planned, recipe.limits)
 
 

@@ -45,7 +45,7 @@ def measure_here(docs: beam.PCollection, recipe: Recipe, points: Iterable[tuple[
     """Measure `docs` for the points behind a stage."""
     for name, point in points:
         if name == behind:
-            docs | MeasureTexts(point, measured_notes(recipe.LANE))
+            docs | MeasureTexts(point, measured_notes(recipe.notes()))
 
 
 def clean_documents(

@@ -6,6 +6,7 @@
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -14,10 +15,12 @@ from pydantic import Field, create_model, model_validator
 
 import refinery.pipelines.lanes as lanes
 from refinery.loader.format.manifest import MANIFEST
+from refinery.loader.format.provenance import provenance_schema
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
-from refinery.transforms.core.params import Count, Params, Positive, Share
+from refinery.transforms.core.params import Count, Params, Positive, Share, nearest
 from refinery.transforms.core.rejects import RejectParams
+from refinery.transforms.core.stage import Note
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
@@ -98,6 +101,7 @@ class UsedStage(Params):
 class Recipe(Params):
     """One corpus. An optional section set to null (or off) leaves its stage out."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("columns",)
     LANE: ClassVar[Lane]
     CODE: ClassVar[UserCode] = NO_CODE
 
@@ -135,6 +139,9 @@ class Recipe(Params):
     """cut lines out that too many documents share"""
     substring_dup: SubstringParams | None = None
     """cut text out that another document has word for word"""
+    columns: tuple[str, ...] = ()
+    """notes of stages that become columns of the provenance, beside those that always are: `perplexity`, `toxicity`,
+    `pii` and others that are in its column `meta` otherwise: [labels.md](labels.md)"""
     shards: ShardParams = ShardParams()
     """how the corpus is cut and ordered"""
     packed: PackedParams | None = None
@@ -178,7 +185,7 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
-        own = {note.name for note in lane.notes}
+        own = self._check_notes()
         for index, source in enumerate(self.sources):
             if source.format != "auto" and source.format not in lane.readers:
                 raise ValueError(
@@ -205,6 +212,40 @@ class Recipe(Params):
                 params = stage.complete(params, {name: getattr(self, name) for name in stage.uses})
             if params is not None or not stage.key:
                 yield stage, params
+
+    def _check_notes(self) -> set[str]:
+        """The names of all notes, once they are known to go together."""
+        own = {note.name for note in self.LANE.notes}
+        taken = own | {*provenance_schema(()).names, *(note.name for note in self.LANE.fields)}
+        for stage, note in self._asked_notes():
+            if note.name in taken:
+                raise ValueError(f"{stage.key}: the name {note.name!r} given, which a column or another note has")
+            taken.add(note.name)
+            own.add(note.name)
+        dedup = {note.name for stage in self.LANE.phase("dedup") for note in stage.notes}  # columns of other names
+        noted = (*self.LANE.notes, *(note for _, note in self._asked_notes()))
+        known = sorted(note.name for note in noted if not note.column and note.name not in dedup)
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(f"columns: {name[:60]!r} given, {nearest(name, known)}")
+        return own
+
+    def _asked_notes(self) -> Iterator[tuple[AnyStage, Note]]:
+        """What the parameters of stages that are on ask for."""
+        for stage in self.LANE.stages:
+            params = getattr(self, stage.key) if stage.key else None
+            if params is not None:
+                yield from ((stage, note) for note in stage.asked_notes(params))
+
+    def notes(self) -> tuple[Note, ...]:
+        """What the lane's stages note, whether they are on or not, then what parameters ask for. Those that the recipe
+        wants as columns are columns."""
+        noted = (*self.LANE.notes, *(note for _, note in self._asked_notes()))
+        return tuple(replace(note, column=note.column or note.name in self.columns) for note in noted)
+
+    def provenance(self) -> tuple[Note, ...]:
+        """What are columns of the provenance files, in their order: fields of records, and notes."""
+        return (*self.LANE.fields, *(note for note in self.notes() if note.column))
 
     def chunk_copies(self) -> ChunkCopyParams | None:
         """How copied constructs of source files are cut; None where they are not, or the lane has no such stage."""

@@ -62,7 +62,7 @@ def describe_stages(recipe: Recipe, phase: str, digest: Callable[[str], str] | N
 def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | None = None) -> dict[str, Any]:
     """Everything but the phases before it that decides a phase's result, as plain data. digest: as of the stages."""
     plain = recipe.told()
-    sections = {name: plain[name] for name in recipe.LANE.sections(phase)}
+    sections = {name: plain[name] for name in recipe.LANE.sections(phase) if name in plain}
     if "sources" in sections:  # how much of them the corpus holds is decided in phase 3
         sections["sources"] = [{k: v for k, v in source.items() if k != "target"} for source in sections["sources"]]
     if recipe.LANE.module:  # a lane of the user's own: which stages there are is said by its code, too

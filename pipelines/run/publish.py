@@ -94,7 +94,7 @@ def publish_corpus(
         "name": recipe.name,
         "lane": lane.name,
         "stages": [{"name": s.name, "phase": lane.phase_of(s), "version": s.version} for s in lane.stages],
-        "columns": [{"name": column.name, "type": column.type} for column in provenance_columns(lane)],
+        "columns": [{"name": column.name, "type": column.type} for column in provenance_columns(recipe.provenance())],
         "writer": lane.writer.name,
         "fingerprint": fingerprint,
         "dtype": dtype.name,

@@ -176,7 +176,7 @@ class Refinement:
 
     def _plan(self, probe: bool) -> None:
         """What there is to read. probe: see that the first files of each source hold documents."""
-        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.LANE.notes, readers=self.recipe.LANE.readers)
+        self.tasks = plan_sources(self.recipe.sources, notes=self.recipe.notes(), readers=self.recipe.LANE.readers)
         if probe:
             self._probe()
         self.inputs = describe_inputs(self.tasks)
@@ -307,11 +307,11 @@ class Refinement:
             counts=counts,
             domains={name: facts.domain for name, facts in self.recipe.source_facts().items()},
             dtype=dtype_for(self.tokenizer.vocab_size).name,
-            columns=provenance_columns(self.recipe.LANE),
+            columns=provenance_columns(self.recipe.provenance()),
             prefix=self.prefix,
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
-            notes=measured_notes(self.recipe.LANE),
+            notes=measured_notes(self.recipe.notes()),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)

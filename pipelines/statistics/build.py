@@ -23,7 +23,6 @@ from refinery.pipelines.statistics.published import (
 )
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.histogram import STEPS, lower_edge, quantile
-from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Note
 from refinery.transforms.statistics import measure
@@ -46,12 +45,13 @@ DIGITS = 6  # of a test's numbers, so that no machine's mathematics shows
 
 def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> Statistics:
     """All that was measured. reports: of the phases, by name; those of a run that did not measure lack the key."""
-    lane = recipe.LANE
+    notes = recipe.notes()
     tallies = {point.name: find_tally(reports[point.phase], point) for point in POINTS}
     published = tallies[PUBLISHED.name]
     return Statistics(
         points=tuple(
-            describe_point(point, after, tallies[point.name], lane) for point, after in places(recipe, reports["dedup"])
+            describe_point(point, after, tallies[point.name], notes)
+            for point, after in places(recipe, reports["dedup"])
         ),
         clusters=tuple(
             Cluster(**{name: entry[name] for name in Cluster.model_fields})
@@ -85,14 +85,14 @@ def places(recipe: Recipe, dedup: Mapping[str, Any]) -> Iterator[tuple[Place, st
     yield PUBLISHED, recipe.LANE.funnel[-1]
 
 
-def describe_point(point: Place, after: str, tally: Tally | None, lane: Lane) -> Point:
+def describe_point(point: Place, after: str, tally: Tally | None, notes: Sequence[Note]) -> Point:
     """A point of the funnel."""
     told: dict[str, Any] = {"name": point.name, "meaning": point.meaning, "phase": point.phase, "after": after}
     if tally is None:
         nothing: dict[str, Any] = dict.fromkeys(("categories", "series", "artefacts"), ())
         return Point(**told, collected=False, total=None, hosts=None, **nothing)
     encoded = not point.text
-    meanings = {SOURCE: "source of the recipe"} | {note.name: note.meaning for note in lane.notes}
+    meanings = {SOURCE: "source of the recipe"} | {note.name: note.meaning for note in notes}
     categories = tuple(
         describe_category(name, meanings[name], tally.categories[name], encoded)
         for name in meanings
@@ -104,7 +104,7 @@ def describe_point(point: Place, after: str, tally: Tally | None, lane: Lane) ->
         collected=True,
         total=total(tally.total, encoded),
         categories=categories,
-        series=tuple(describe_series(tally, sources, lane.notes)),
+        series=tuple(describe_series(tally, sources, notes)),
         hosts=describe_hosts(tally.hosts) if point.hosts else None,
         artefacts=tuple(
             Artefact(name=row.name, meaning=row.meaning, **describe_artefact(tally.artefacts.get(row.name)))

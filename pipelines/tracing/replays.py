@@ -99,7 +99,7 @@ def _look(run: RecordedRun, entry: Mapping[str, Any], urls: frozenset[str]) -> l
     if params is None:
         return f"{Path(str(entry['path'])).name}: the recipe has no such source"
     try:
-        task = whole_file(params, unchanged(entry), notes=run.recipe.LANE.notes)
+        task = whole_file(params, unchanged(entry), notes=run.recipe.notes())
         return [
             (url, Doc("", url, task.source, record.origin))
             for record in read_task(task, run.recipe.limits)

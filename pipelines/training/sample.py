@@ -142,7 +142,7 @@ def sample_texts(
     if shares:
         recipe = recipe.model_copy(update={"sources": tuple(s for s in recipe.sources if s.name in shares)})
     budgets = {name: math.ceil(budget * share) for name, share in shares.items()} or {ALL: budget}
-    tasks = plan_sources(recipe.sources, notes=recipe.LANE.notes, readers=recipe.LANE.readers)
+    tasks = plan_sources(recipe.sources, notes=recipe.notes(), readers=recipe.LANE.readers)
     with TemporaryDirectory(prefix="refinery-sample-") as scratch:
         listed = write_tasks(scratch, tasks)
 

@@ -40,7 +40,7 @@ def from_sources(recipe: Recipe, url: str, origin: str) -> RawDocument:
 
 def search(recipe: Recipe, url: str) -> RawDocument | Skipped | Damaged:
     """The first record with this URL. Raises ValueError where there is none."""
-    tasks = plan_sources(recipe.sources, notes=recipe.LANE.notes)
+    tasks = plan_sources(recipe.sources, notes=recipe.notes())
     for task in tasks:
         for record in read_task(task, recipe.limits):
             if getattr(record, "url", "") == url:

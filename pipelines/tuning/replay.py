@@ -110,7 +110,7 @@ class Replayer:
 
     def _task(self, path: str, source: str) -> ReadTask:
         if self.inputs is None:
-            planned = plan_sources(self.recipe.sources, LARGEST, self.recipe.LANE.notes)
+            planned = plan_sources(self.recipe.sources, LARGEST, self.recipe.notes())
             for task in planned:
                 if task.path == path and source in ("", task.source):
                     return replace(task, cap=None)
@@ -124,7 +124,7 @@ class Replayer:
         params = {each.name: each for each in self.recipe.sources}.get(str(listed[0]["source"]))
         if params is None:
             raise NoReplay(f"{path!r:.300}: the recipe has no source {listed[0]['source']!r:.80}; give the run's own")
-        return whole_file(params, unchanged(listed[0]), notes=self.recipe.LANE.notes)
+        return whole_file(params, unchanged(listed[0]), notes=self.recipe.notes())
 
 
 def without_quotes(decision: Decision) -> Decision:

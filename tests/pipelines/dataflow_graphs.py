@@ -77,7 +77,8 @@ def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable
             counts = {"train/web": files, "validation/web": 1 + files // 100}
             listed = write_pairs(str(lists), pairs)
             domains = {name: facts.domain for name, facts in recipe.source_facts().items()}
-            job = ShardsJob(recipe.shards, counts, domains, "uint16", provenance_columns(recipe.LANE), OUTPUT)
+            columns = provenance_columns(recipe.provenance())
+            job = ShardsJob(recipe.shards, counts, domains, "uint16", columns, OUTPUT)
             graphs.shards(pipeline, recipe, moved(listed), job, 7, WORK, report, {})
         pipeline | CheckWorkers()
 

@@ -154,7 +154,7 @@ def test_a_run_from_end_to_end(recipe: Path, tmp_path: Path) -> None:
 def test_what_follows_from_it(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loaded = load_recipe(str(recipe))
     assert [name for name, _ in loaded.active("shards")][1].name == "stamp"
-    assert [column.name for column in provenance_columns(loaded.LANE)] == ["day", "stamp"]
+    assert [column.name for column in provenance_columns(loaded.provenance())] == ["day", "stamp"]
     assert list(loaded.CODE.files) == ["letters.py"]
     properties = recipe_schema(type(loaded))["properties"]
     assert {"open", "stamp", "exact_dup", "packed"} <= properties.keys()

@@ -65,11 +65,6 @@ class Lane:
         """What the stages note in meta, in their order."""
         return tuple(chain.from_iterable(stage.notes for stage in self.stages))
 
-    @property
-    def columns(self) -> tuple[Note, ...]:
-        """What are columns of the provenance files: fields of records, and notes."""
-        return (*self.fields, *(note for note in self.notes if note.column))
-
     def phase(self, name: str) -> tuple[AnyStage, ...]:
         """The stages of "clean", "dedup" or "shards"."""
         return {"clean": self.clean, "dedup": self.dedup, "shards": self.shards}[name]

@@ -86,6 +86,11 @@ def no_files(params: Any) -> tuple[str, ...]:
     return ()
 
 
+def no_notes(params: Any) -> tuple[Note, ...]:
+    """For stages that note the same whatever their parameters."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Stage(Generic[P]):
     """A step of the funnel, declared. Frozen; compared by identity of its parts.
@@ -104,6 +109,8 @@ class Stage(Generic[P]):
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
     complete: called with the parameters and the sections of `uses` by name; returns the parameters with what other
     sections say filled in, so that a recipe says it once.
+    notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
+    of a list of classifiers.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
     it emits.
@@ -120,6 +127,7 @@ class Stage(Generic[P]):
     libraries: tuple[str, ...] = ()
     schemes: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    asked_notes: Callable[[P], Iterable[Note]] = no_notes
     reasons: tuple[Reason, ...] = ()
     section: str = ""
     uses: tuple[str, ...] = ()

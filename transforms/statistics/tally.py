@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import orjson
 
 from refinery.transforms.core.document import Document, Scalar, text_bytes
-from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.core.stage import Note
 from refinery.transforms.statistics.artefacts import find_artefacts, window
 from refinery.transforms.statistics.bins import Bins, merge_bins, read_bins
 from refinery.transforms.statistics.hosts import HostCounts, read_hosts
@@ -47,7 +47,7 @@ BUILT_IN = (BYTES, CHARACTERS, LINES, TOKENS, RATIO)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Names of a lane's notes that are measured. categories: of texts. numbers: of numbers."""
+    """Names of a recipe's notes that are measured. categories: of texts. numbers: of numbers."""
 
     categories: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
@@ -56,10 +56,10 @@ class Measured:
 NO_NOTES = Measured()
 
 
-def measured_notes(lane: Lane) -> Measured:
-    """Those that the stages declare: numbers, and texts that are categories."""
-    categories = (note.name for note in lane.notes if note.category)
-    return Measured(tuple(categories), tuple(note.name for note in lane.notes if note.type is not str))
+def measured_notes(notes: Sequence[Note]) -> Measured:
+    """Of what stages note: numbers, and texts that are categories."""
+    categories = (note.name for note in notes if note.category)
+    return Measured(tuple(categories), tuple(note.name for note in notes if note.type is not str))
 
 
 @dataclass(frozen=True, slots=True)

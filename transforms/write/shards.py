@@ -23,10 +23,9 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.memory import with_memory
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
-from refinery.transforms.core.stage import Writer
+from refinery.transforms.core.stage import Note, Writer
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import packed_memory, publish_packed
@@ -180,9 +179,9 @@ class WriteShards(beam.PTransform):
 TYPES = {str: "string", float: "float", int: "integer"}
 
 
-def provenance_columns(lane: Lane) -> tuple[Column, ...]:
-    """Columns of the provenance files that the lane's stages fill."""
-    return tuple(Column(note.name, TYPES[note.type]) for note in lane.columns)
+def provenance_columns(notes: Iterable[Note]) -> tuple[Column, ...]:
+    """Columns of the provenance files for the notes that are columns, and for fields of records."""
+    return tuple(Column(note.name, TYPES[note.type]) for note in notes)
 
 
 @dataclass(frozen=True)
@@ -218,7 +217,7 @@ MEGATRON = Writer(
     name=WRITER,
     version=1,
     summary="Shuffle the documents and write them as Megatron's indexed data sets, with provenance.",
-    uses=("name", "shards", "packed"),
+    uses=("name", "shards", "packed", "columns"),
     libraries=("pyarrow",),
     transform=write_megatron,
     kinds=("bin", "idx", "provenance"),

@@ -164,3 +164,14 @@ def test_inputs_in_a_bucket_are_told_apart_by_a_listing(monkeypatch: pytest.Monk
         assert {entry["digest"] for entry in inputs if entry["path"] in (paths[3], paths[20])} == {f"{crc32c:08x}"}
         assert {call.kind for call in server.calls} == {"list"}
         assert listed_digests(["gs://other/gone", "elsewhere/file"]) == {}
+
+
+def test_columns_are_decided_by_phase_3_and_need_a_note(recipe: Recipe) -> None:
+    assert "columns" not in recipe.told()
+    more = recipe.replace(columns=("toxicity", "pii"))
+    assert changed(recipe, more) == ["shards"]
+    assert [note.name for note in more.provenance() if note not in recipe.provenance()] == ["toxicity", "pii"]
+    with pytest.raises(ValueError, match="columns: 'toxicty' given, did you mean toxicity"):
+        recipe.replace(columns=("toxicty",))
+    with pytest.raises(ValueError, match="columns: 'language' given"):  # is one already
+        recipe.replace(columns=("language",))

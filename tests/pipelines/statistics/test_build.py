@@ -43,7 +43,7 @@ def reports(tally: Tally) -> dict[str, Any]:
 
 def crowded() -> Tally:
     """More of everything than is told apart."""
-    tally, notes = Tally(), measured_notes(web.LANE)
+    tally, notes = Tally(), measured_notes(web.LANE.notes)
     for number in range(12_000):
         meta: dict[str, Any] = dict.fromkeys(notes.numbers, number / 97)
         meta |= dict.fromkeys(notes.categories, f"{number % 700:03}{'ü' * 90}")
@@ -136,7 +136,7 @@ def test_places_follow_from_the_stages_that_are_on() -> None:
     bare = found(recipe(**off))
     assert bare == dict.fromkeys(("extracted", "cleaned", "deduplicated", "final"), "extract") | {"published": "encode"}
     assert found(recipe(lane="code"))["extracted"] == "source-text"
-    assert measured_notes(code.LANE).categories == ("license_class", "code_language", "chunk_kind")
+    assert measured_notes(code.LANE.notes).categories == ("license_class", "code_language", "chunk_kind")
 
 
 def test_numbers_at_the_ends_are_in_bins() -> None:

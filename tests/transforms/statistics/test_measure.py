@@ -26,7 +26,7 @@ STEEP: Stage[Params] = Stage(
     judge=lambda doc, params: doc,
     notes=(Note("steepness", float, "how steep"), Note("slope", str, "of which kind", category=True)),
 )
-NOTES = measured_notes(LANE.insert(STEEP, after="heuristics"))
+NOTES = measured_notes(LANE.insert(STEEP, after="heuristics").notes)
 DOCS = [
     replace(
         make_document(f"<p>text {number}</p>" + "x" * number, f"f@{number}"),

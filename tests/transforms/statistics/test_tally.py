@@ -162,14 +162,14 @@ def test_no_document_stops_a_run(url: str) -> None:
     found = Tally()
     doc = replace(make_document(""), text="t\ud800ext\r\0" + url)
     found.add(Passing("s", url, "o\ud800", odd, 3, 0, {"text-bytes": 3}), NOTES, hosts=True)
-    found.add(passing_text(doc, find=True), measured_notes(LANE), hosts=True)
+    found.add(passing_text(doc, find=True), measured_notes(LANE.notes), hosts=True)
     found.merge(unpack(found.pack()))
     assert found.total[0] == 4
     assert not {"score", "level"} & set(found.series)
 
 
 def test_what_is_measured_follows_from_the_lane() -> None:
-    notes = measured_notes(LANE)
+    notes = measured_notes(LANE.notes)
     assert notes.categories == ("language", "perplexity_bucket")
     assert {"language_score", "quality", "copies", "perplexity"} <= set(notes.numbers)
     assert not {"copy_sources", "pii_types"} & set(notes.numbers)
