@@ -16,7 +16,7 @@ from refinery.transforms.dedup.signatures import SignatureParams, signature_tabl
 
 SIGNATURE = SignatureParams()
 PERMUTATIONS = SIGNATURE.permutations
-PARAMS = NearParams()
+PARAMS = NearParams(verify="signature")  # there are no texts
 PART_DOCUMENTS, GROUP_DOCUMENTS = 50_000, 5_000
 COPY_SIMILARITY = 0.9
 SOURCE = "web"

@@ -269,7 +269,7 @@ def substrings_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 
 def dedup_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     """Verdicts of the whole of phase 2, as far as they are this stage's."""
-    near = NearParams()
+    near = NearParams(verify="exact" if stage.name.startswith("near-") else "signature")
     docs = [doc for doc in documents() if doc.text]
     params = DedupParams(True, near, {"*": near})
     if stage is URL_DUPLICATES:

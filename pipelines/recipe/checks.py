@@ -7,6 +7,7 @@ from refinery.loader.format.packed import PackedFormat
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.core.lane import PHASES, AnyStage
+from refinery.transforms.dedup.signatures import word_key
 from refinery.transforms.pack.write_packed import packed_format
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import TokenizerInfo, check_tokenizer
@@ -20,9 +21,18 @@ def check_files(recipe: Recipe) -> TokenizerInfo:
     active = [found for phase in PHASES for found in recipe.active(phase)]
     for stage, params in sorted(active, key=lambda found: bool(found[0].uses)):  # what others use is checked first
         check_stage(stage, params)
+    check_signature(recipe)
     tokenizer = check_tokenizer(recipe.tokenizer)
     packed_rows(recipe, tokenizer)
     return tokenizer
+
+
+def check_signature(recipe: Recipe) -> None:
+    """Raise RecipeError where the secret of signatures is missing, short, or not the one that the recipe says."""
+    try:
+        word_key(recipe.signature)
+    except (ValueError, OSError) as error:
+        raise RecipeError(f"signature.{error}") from error
 
 
 def packed_rows(recipe: Recipe, tokenizer: TokenizerInfo) -> PackedFormat | None:

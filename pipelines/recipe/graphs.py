@@ -73,9 +73,10 @@ def dedup(
     work: str,
     report: str,
     facts: Any,
+    salt: str = "",
 ) -> None:
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
-    section asks for it."""
+    section asks for it. salt: of `Deduplicate`."""
     params = DedupParams(
         recipe.exact_dup,
         recipe.near_dup,
@@ -88,7 +89,7 @@ def dedup(
     finders = () if chunks is None else (partial(FindChunkCopies, chunks),)
     sources = tuple(source.name for source in recipe.sources)
     method = None if recipe.run.components == "auto" else recipe.run.components
-    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, finders)
+    decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, finders, salt)
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
     pipeline | WriteReport(work, report, facts)

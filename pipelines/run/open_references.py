@@ -9,7 +9,9 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phases import Phase, read_phase
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus, ReferenceCorpusParams
-from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME
+from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams
+
+PLACES = SignatureParams.PLACES
 
 
 def load_reference_corpora(recipe: Recipe) -> tuple[ReferenceCorpus, ...]:
@@ -31,12 +33,13 @@ def _load(corpus: ReferenceCorpusParams, recipe: Recipe) -> ReferenceCorpus:
     store = open_store(corpus.prefix)
     manifest: Manifest = read_manifest(store)
     payload: dict[str, Any] = unseal(store.read(RUN), store.url(RUN))
-    theirs, ours = payload["recipe"]["signature"], recipe.signature.plain()
+    recorded = {name: value for name, value in payload["recipe"]["signature"].items() if name not in PLACES}
+    theirs, ours = {"key_id": "", **recorded}, recipe.signature.plain()
     scheme = manifest.versions.get("signatures", "")
-    if (scheme, theirs) != (SIGNATURE_SCHEME, ours):
+    if (scheme, theirs) != (SIGNATURE_SCHEME, {name: ours[name] for name in ours if name not in PLACES}):
         raise ValueError(
             f"{corpus.prefix}: signatures of {scheme} {theirs} found, {SIGNATURE_SCHEME} {ours} expected: "
-            "give this recipe the same signature section"
+            "give this recipe the same signature section (of `key`, the place may differ, the secret may not)"
         )
     work = corpus.work or store.url("work")
     clean: Phase | None = read_phase(work, "clean", payload["phases"]["clean"])

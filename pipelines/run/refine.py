@@ -264,7 +264,8 @@ class Refinement:
 
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, reference_corpora)
-            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, self.jobs.facts("dedup"))
+            facts, salt = self.jobs.facts("dedup"), self.fingerprints["clean"]
+            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, facts, salt)
             work.steps.append(dedup_step(pipeline, lists))
 
         report = self.jobs.run("dedup", name, work.title, build, work=work)

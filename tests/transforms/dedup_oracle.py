@@ -4,7 +4,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +66,12 @@ def publish(folder: Path, docs: Sequence[Document], unpublished: Sequence[Docume
     return ReferenceCorpus(folder.name, tuple(parts), ((str(provenance), len(docs), size_and_crc32c(provenance)[1]),))
 
 
+def by_estimate(params: DedupParams) -> DedupParams:
+    """The same, decided by signatures alone: the parts here have no texts."""
+    own = {name: near and near.replace(verify="signature") for name, near in params.in_source.items()}
+    return replace(params, near=params.near and params.near.replace(verify="signature"), in_source=own)
+
+
 def deduplicate(
     folder: Path,
     layout: Sequence[Sequence[Document]],
@@ -76,9 +82,10 @@ def deduplicate(
 ) -> Outcome:
     parts = write_parts(folder, layout)
     lists = list_parts(str(folder), parts, reference_corpora)
+    params = by_estimate(params or DedupParams())
 
     def build(pipeline):
-        packed = pipeline | Deduplicate(params or DedupParams(), SIGNATURE, SOURCES, lists, partitions)
+        packed = pipeline | Deduplicate(params, SIGNATURE, SOURCES, lists, partitions)
         packed | WriteVerdicts(str(folder), SOURCES)
         return [packed, *take_side_outputs(pipeline)]
 

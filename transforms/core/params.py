@@ -53,6 +53,8 @@ class Params(BaseModel):
 
     # Fields that runs have been made without: where they have their defaults, such runs are the same as new ones.
     LATER: ClassVar[tuple[str, ...]] = ()
+    # Fields that say where something is found whose content another field stands for: they decide nothing.
+    PLACES: ClassVar[tuple[str, ...]] = ()
 
     if not TYPE_CHECKING:  # type checkers see the fields as keyword arguments
 
@@ -93,12 +95,13 @@ class Params(BaseModel):
         return self.model_dump(mode="json")
 
     def told(self) -> dict[str, Any]:
-        """`plain` without the fields in LATER that have their defaults, at any depth: what fingerprints are made of."""
+        """`plain` without PLACES and the fields in LATER that have their defaults, at any depth: what fingerprints are
+        made of."""
         fields = type(self).model_fields
         return {
             name: _told(getattr(self, name), data)
             for name, data in self.plain().items()
-            if name not in self.LATER or getattr(self, name) != fields[name].default
+            if name not in self.PLACES and (name not in self.LATER or getattr(self, name) != fields[name].default)
         }
 
 

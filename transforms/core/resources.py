@@ -4,6 +4,9 @@ Every stage reads its resources here, so that all of them know the same kinds of
 """
 
 import gzip
+import hashlib
+import hmac
+import os
 import re
 import tempfile
 import zlib
@@ -15,6 +18,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.hub_file import HUB, read_hub_file
 
 REMOTE = ("gs://", "https://", "http://")
+MIN_KEY_BYTES = 16
+ID_DIGITS = 8
 
 
 def read_resource(path: str) -> bytes:
@@ -42,6 +47,26 @@ def read_list_file(path: str) -> bytes:
         return gzip.decompress(data)
     except (EOFError, zlib.error) as error:
         raise OSError(f"{path}: {error}") from error
+
+
+def read_key(place: str, given_id: str, field: str, purpose: str) -> bytes:
+    """A secret key from "env:NAME" or a file, local or remote; white space around it is left out.
+
+    given_id: its `key_id` for that purpose, as the recipe has it. field: of the parameters that name the place. Raises
+    ValueError "field: …" where there is none or a short one, or one with another id, OSError for a missing file. Errors
+    never quote it.
+    """
+    key = (os.environ.get(place[4:], "").encode() if place.startswith("env:") else read_resource(place)).strip()
+    if len(key) < MIN_KEY_BYTES:
+        raise ValueError(f"{field}: {len(key)} bytes in {place!r} given, {MIN_KEY_BYTES} or more are needed")
+    if given_id != (found := key_id(key, purpose)):
+        raise ValueError(f"{field}_id: {repr(given_id) if given_id else 'none'} given, the secret's is {found!r}")
+    return key
+
+
+def key_id(key: bytes, purpose: str) -> str:
+    """Eight hexadecimal digits that tell keys apart and nothing else about them."""
+    return hmac.new(key, f"refinery {purpose} key id".encode(), hashlib.sha256).hexdigest()[:ID_DIGITS]
 
 
 @contextmanager

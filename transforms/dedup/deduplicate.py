@@ -166,6 +166,7 @@ class Deduplicate(beam.PTransform):
     partitions: int = 1
     components: Method | None = None
     finders: tuple[Finder, ...] = ()
+    salt: str = ""
 
     def __post_init__(self) -> None:
         super().__init__("deduplicate")
@@ -204,7 +205,10 @@ class Deduplicate(beam.PTransform):
                 partitions=max(1, self.partitions // 4),  # a link is small: one key per million documents
                 documents=documents,
             )
-            remove = RemoveNear(step, near, scope, find, self.signature, sources, numbered, self.partitions)
+            settled = near.settled(self.signature)
+            remove = RemoveNear(
+                step, settled, scope, find, self.signature, sources, numbered, self.partitions, self.salt
+            )
             decided.append(tuple(decided) | remove)
         before = tuple(decided)
         if self.params.lines is not None:
@@ -276,6 +280,7 @@ class RemoveNear(beam.PTransform):
     sources: tuple[str, ...]
     parts: Parts
     partitions: int
+    salt: str
 
     def __post_init__(self) -> None:
         super().__init__(self.step)
@@ -311,7 +316,7 @@ class RemoveNear(beam.PTransform):
         )  # (range of components, members and copies)
         grouped = members | "by component" >> beam.GroupByKey()
         if near.verify == "exact":
-            exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature)
+            exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature, self.salt)
             return (*decided, grouped) | exactly  # (part, removals and copies)
         return grouped | MapRecordBatches(stage, "verify", verify)  # (part, removals and copies)
 

@@ -6,7 +6,9 @@ documents/:
     members -> proposals (chunks of documents to compare) -> sets of shingle hashes -> removals
 
 Beside it only substring_duplicates.py reads text in deduplication. The similarity is the Jaccard index of the sets of
-32-bit shingle hashes that the signatures were made of. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of
+32-bit shingle hashes, made of the same shingles as signatures, under the signatures' secret key. Without one they are
+made under a key that comes of what the run reads: nobody who wrote one of the pages knew it, where the hashes of public
+signatures can be forged shingle by shingle. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of
 text is one chunk: every pair in it is compared, whatever its estimate. A larger one is divided by greedy clustering on
 signatures, with a minimum three standard errors below the threshold: a representative and the documents assigned to it
 make a chunk, or several with the representative in each. Chunks depend on the documents alone. Inside a chunk documents
@@ -54,7 +56,15 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, fixed_width, read_signature_part, shingle_hashes
+from refinery.transforms.dedup.signatures import (
+    PUBLIC,
+    SignatureParams,
+    fixed_width,
+    read_signature_part,
+    run_key,
+    shingle_hashes,
+    word_key,
+)
 from refinery.transforms.dedup.verify_similarity import (
     assign_representatives,
     group_bounds,
@@ -180,7 +190,9 @@ def split(members: Rows, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]
         begin += count
 
 
-def shingle_batches(part: int, batches: list[bytes], signature: SignatureParams) -> Iterator[KeyedBatch]:
+def shingle_batches(
+    part: int, batches: list[bytes], signature: SignatureParams, salt: str = ""
+) -> Iterator[KeyedBatch]:
     """A part's header, PROPOSAL and COPY rows -> by key, its proposed documents' sets, and their COPY rows.
 
     Reads id and text of the row groups of documents/ with proposed documents. Up to 4 bytes per shingle cross the
@@ -196,6 +208,7 @@ def shingle_batches(part: int, batches: list[bytes], signature: SignatureParams)
     held: defaultdict[int, list[Piece]] = defaultdict(list)
     filled: Counter[int] = Counter()
     total = 0
+    hash_key = word_key(signature) or run_key(salt)
     for first, table in read_signature_part(url, rows, ("id", "text"), wanted):
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         check_ids(url, table, wanted[begin:end] - first, proposals[begin:end])
@@ -203,7 +216,7 @@ def shingle_batches(part: int, batches: list[bytes], signature: SignatureParams)
         for row in range(begin, end):
             if wanted[row] != previous:
                 previous = int(wanted[row])
-                values = shingle_set(table["text"][previous - first].as_py(), signature)
+                values = shingle_set(table["text"][previous - first].as_py(), signature, hash_key)
             key = int(proposals["key"][row])
             for piece in pieces_of(proposals[row : row + 1], values):
                 size = piece[0].nbytes + piece[1].nbytes
@@ -236,9 +249,9 @@ def check_ids(url: str, table: pa.Table, local: NDArray[np.int64], proposals: Ro
         raise ValueError(f"{url}: its ids are not those of the signatures/ part of the same name")
 
 
-def shingle_set(text: str, params: SignatureParams) -> NDArray[np.uint32]:
-    """The distinct shingle hashes of a text, ascending."""
-    values = np.sort(shingle_hashes(text, params))
+def shingle_set(text: str, params: SignatureParams, key: bytes = PUBLIC) -> NDArray[np.uint32]:
+    """The distinct shingle hashes of a text under that key, ascending."""
+    values = np.sort(shingle_hashes(text, params, key))
     return values[starts_of(values)]
 
 
@@ -339,6 +352,7 @@ class VerifyExactly(beam.PTransform):
     scope: Scope
     parts: Parts
     signature: SignatureParams
+    salt: str = ""
 
     def __post_init__(self) -> None:
         super().__init__("verify-exactly")
@@ -347,7 +361,7 @@ class VerifyExactly(beam.PTransform):
         *decided, members = inputs
         common: dict[str, Any] = {"params": self.params, "scope": self.scope, "parts": self.parts}
         propose = partial(propose_batches, permutations=self.params.compared(self.signature.permutations), **common)
-        make_sets = partial(shingle_batches, signature=self.signature)
+        make_sets = partial(shingle_batches, signature=self.signature, salt=self.salt)
         settle = partial(settle_batches, **common)
         proposed = members | MapRecordBatches(
             self.stage, "propose", propose

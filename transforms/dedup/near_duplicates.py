@@ -40,7 +40,13 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
+from refinery.transforms.dedup.signatures import (
+    SignatureParams,
+    fixed_width,
+    name_codes,
+    read_signature_part,
+    signature_values,
+)
 from refinery.transforms.native import clusters
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
@@ -66,9 +72,14 @@ class NearParams(Params):
     """values in a band; null likewise. `bands` × `rows` is at most the number of permutations"""
     permutations: Positive | None = None
     """how many of the values of a signature are compared, the first ones; null: all of `signature.permutations`"""
-    verify: Literal["signature", "exact"] = "signature"
+    verify: Literal["auto", "signature", "exact"] = "auto"
     """what decides a removal: the estimate of the `signature`, or the `exact` similarity of the two texts, which are
-    then read again"""
+    then read again; `auto`: the estimate where signatures have a secret key (`signature.key`), else the texts, since
+    anybody can forge an estimate"""
+
+    def settled(self, signature: SignatureParams) -> "NearParams":
+        """These parameters with what `auto` means for signatures of that kind."""
+        return self.replace(verify="signature" if signature.key else "exact") if self.verify == "auto" else self
 
     def compared(self, permutations: int) -> int:
         """How many values of signatures of that many are compared; raises ValueError when there are too few."""

@@ -16,30 +16,40 @@ From text to signature (SIGNATURE_SCHEME names this recipe in the manifest; any 
    collide by chance once in 2^64, not once in 2^32.
 4. Signature: for each permutation k the minimum over shingles of a[k] * fmix32(hash) + b[k] mod 2^32, the `affine32`
    scheme of datasketch 2, with its a and b for the seed. The empty text, and no other, has 2^32 - 1 everywhere.
+
+With a secret key (`SignatureParams.key`), in step 2: three numbers of 64 bits, little-endian, are the first 24 bytes of
+HMAC-SHA-256 of "refinery signature words" under it: s mod P, 2 + m mod (P - 2), and x, where P = 2^61 - 1. Then h = s;
+per character h = (h + code point + 1) * m mod P; then fmix64(h ^ x).
 """
 
+import hashlib
+import hmac
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import chain
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.address.normalise import ADDRESS_BYTES
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
+from refinery.transforms.core.resources import read_key
 from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.native import minhash, scripts
 
 SIGNATURE_SCHEME = "affine32/words-2"
+
+WORD_KEY_BYTES = 24  # of a key as the kernel takes it
+PUBLIC = b""  # no key: the fixed hashes
 
 SPACELESS = scripts.unspaced()
 BORDER, LETTER, SOLITARY, MARK = range(4)
@@ -51,6 +61,9 @@ ASSIGNED = (range(0x40000), range(0xE0000, 0xE1000))
 class SignatureParams(Params):
     """How documents are sketched."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("key_id",)
+    PLACES: ClassVar[tuple[str, ...]] = ("key",)
+
     permutations: Annotated[int, Field(ge=1, le=4096)] = 112  # 14 bands of 8 rows: FineWeb, Penedo et al. 2024, 3.4
     """values in a signature; the error of a similarity estimate is about 0.5 / sqrt(permutations)"""
     ngram: Annotated[int, Field(ge=1, le=256)] = 5
@@ -59,6 +72,17 @@ class SignatureParams(Params):
     """what a shingle is made of; `code`: identifiers, numbers and every sign, as source code has them"""
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 1
     """chooses the permutations, as in datasketch"""
+    key: str = ""
+    """where the secret of the hashes is, never the secret: `env:NAME` (the worker's environment) or a file, local or
+    remote; 16 bytes or more. Without one anybody can write a page that has the signature of another"""
+    key_id: str = ""
+    """eight hexadecimal digits that tell this secret from others; the error without it says them"""
+
+    @model_validator(mode="after")
+    def _check_key_id(self) -> "SignatureParams":
+        if self.key_id and not self.key:
+            raise ValueError(f"key_id: {self.key_id!r} given, only with key is it allowed")
+        return self
 
 
 def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray[np.uint32]:
@@ -69,14 +93,33 @@ def compute_signatures(texts: Sequence[str], params: SignatureParams) -> NDArray
     a, b = permutation_parameters(params.permutations, params.seed)
     out = np.empty((len(texts), params.permutations), np.uint32)
     if len(texts):
-        minhash.signatures(texts, character_table(), params.ngram, UNITS.index(params.unit), a, b, out)
+        unit = UNITS.index(params.unit)
+        minhash.signatures(texts, character_table(), params.ngram, unit, a, b, out, word_key(params))
     return out
 
 
-def shingle_hashes(text: str, params: SignatureParams) -> NDArray[np.uint32]:
-    """The 32-bit shingle hashes that the signature is the minimum over, in text order, repeats included."""
-    found = minhash.shingles(text, character_table(), params.ngram, UNITS.index(params.unit))
+def shingle_hashes(text: str, params: SignatureParams, key: bytes = PUBLIC) -> NDArray[np.uint32]:
+    """The 32-bit shingle hashes of a text, in text order, repeats included, under a key that `word_key` or `run_key`
+    gave. The signature is the minimum over them, under the key of `params`."""
+    found = minhash.shingles(text, character_table(), params.ngram, UNITS.index(params.unit), key)
     return np.frombuffer(found, np.uint32)
+
+
+@cache
+def word_key(params: SignatureParams) -> bytes:
+    """What the kernel takes of the secret that `params` name, once per process; PUBLIC without one.
+
+    Raises ValueError for a short or missing secret and for one with another id, OSError for a missing file.
+    """
+    if not params.key:
+        return PUBLIC
+    secret = read_key(params.key, params.key_id, "key", "signature")
+    return hmac.digest(secret, b"refinery signature words", "sha256")[:WORD_KEY_BYTES]
+
+
+def run_key(salt: str) -> bytes:
+    """A key that is no secret, but cannot be foreseen by who does not know `salt`; PUBLIC without one."""
+    return hashlib.blake2b(salt.encode(), digest_size=WORD_KEY_BYTES).digest() if salt else PUBLIC
 
 
 @cache

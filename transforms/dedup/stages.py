@@ -54,7 +54,7 @@ EXACT_DUPLICATES: Stage[Params] = Stage(
 )
 NEAR_DUPLICATES_IN_SOURCE: Stage[Params] = Stage(
     name="near-duplicates-in-source",
-    version=1,
+    version=2,
     summary="Within each source, remove documents that are nearly equal to one that is kept.",
     uses=("near_dup_in_source",),
     reasons=(
@@ -67,7 +67,7 @@ NEAR_DUPLICATES_IN_SOURCE: Stage[Params] = Stage(
 )
 NEAR_DUPLICATES: Stage[Params] = Stage(
     name="near-duplicates",
-    version=1,
+    version=2,
     summary="Across sources and reference corpora, remove documents that are nearly equal to one that is kept.",
     uses=("near_dup", "reference_corpora", "line_dup", "substring_dup"),
     reasons=(

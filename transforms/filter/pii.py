@@ -18,9 +18,10 @@ from pydantic import model_validator
 
 from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Params
+from refinery.transforms.core.resources import read_key
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places, source_code
-from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, read_key
+from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
 from refinery.transforms.filter.pii_types.scan import RUN_HINT, Hints, number_runs
 
 Kind = Literal["email", "ip", "mac", "iban", "card", "imei", "ssn", "national_id", "phone", "user_path", "address"]
@@ -245,11 +246,7 @@ def load_pseudonyms(params: PiiParams) -> Pseudonyms | None:
     """
     if not params.pseudonym_key:
         return None
-    pseudonyms = Pseudonyms(read_key(params.pseudonym_key))
-    if params.pseudonym_key_id != pseudonyms.key_id:
-        given = repr(params.pseudonym_key_id) if params.pseudonym_key_id else "none"
-        raise ValueError(f"pseudonym_key_id: {given} given, the secret's is {pseudonyms.key_id!r}")
-    return pseudonyms
+    return Pseudonyms(read_key(params.pseudonym_key, params.pseudonym_key_id, "pseudonym_key", "pii"))
 
 
 def redact_pii(doc: Document, params: PiiParams) -> Document | Drop:

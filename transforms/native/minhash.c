@@ -6,11 +6,12 @@
  *
  * Cost: linear in characters and permutations whatever the text is (there is no table of words); constant memory but
  * for shingles(), which returns 4 bytes per word. Safety: arguments are checked at entry; entries of `table` may be any
- * numbers. The GIL is released. The hashes are fixed, since signatures are stored and compared between runs. */
+ * numbers. The GIL is released. The hashes are fixed, since signatures are stored and compared between runs; whoever
+ * knows them can write a text whose signature is that of another one. With a key nobody without it can. */
 
 #include <stdlib.h>
 
-#include "words.h"
+#include "word_key.h"
 
 #define BLOCK 512                      /* shingles between two folds into the signature: 2 KB, stays in L1 */
 #define STEP 8                         /* shingles per pass over the permutations */
@@ -22,6 +23,7 @@ enum { UNIT_WORD = 0, UNIT_CHARACTER = 1, UNIT_CODE = 2, UNITS = 3 }; /* what a 
 typedef struct {
     const uint32_t *table; /* code point -> kind << 24 | lower-case code point */
     int ngram, unit;
+    WordKey key;
     uint64_t leave; /* ROLL^ngram: weight of the word that leaves the window */
     const uint32_t *a, *b;
     uint32_t *minima; /* NULL: collect the shingle hashes instead */
@@ -119,7 +121,7 @@ static void drain(State *s)
 
 INLINE void put(State *s, uint64_t hash)
 {
-    s->words[(size_t)s->ngram + s->filled++] = fmix64(hash);
+    s->words[(size_t)s->ngram + s->filled++] = fmix64(hash ^ s->key.mask);
     if (s->filled == BLOCK)
         drain(s);
 }
@@ -127,23 +129,23 @@ INLINE void put(State *s, uint64_t hash)
 INLINE void scan_words(State *s, int kind, const void *data, Py_ssize_t length)
 {
     const uint32_t *table = s->table;
-    uint64_t hash = WORD_SEED;
+    uint64_t hash = s->key.seed;
     int inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
     for (Py_ssize_t i = 0; i < length; i++) {
         uint32_t entry = table[code_point(kind, data, i)], lower = entry & 0xFFFFFF, type = entry >> 24;
         if (type == LETTER && inside != SOLITARY) {
-            hash = (hash ^ lower) * WORD_PRIME;
+            hash = step(&s->key, hash, lower);
             inside = LETTER;
             continue;
         }
         if (type == MARK) {
             if (inside)
-                hash = (hash ^ lower) * WORD_PRIME;
+                hash = step(&s->key, hash, lower);
             continue;
         }
         if (inside)
             put(s, hash);
-        hash = type == BORDER ? WORD_SEED : (WORD_SEED ^ lower) * WORD_PRIME;
+        hash = type == BORDER ? s->key.seed : step(&s->key, s->key.seed, lower);
         inside = (int)type;
     }
     if (inside)
@@ -160,8 +162,8 @@ INLINE void scan_characters(State *s, int kind, const void *data, Py_ssize_t len
             continue;
         }
         if (gap)
-            put(s, (WORD_SEED ^ ' ') * WORD_PRIME);
-        put(s, (WORD_SEED ^ (entry & 0xFFFFFF)) * WORD_PRIME);
+            put(s, step(&s->key, s->key.seed, ' '));
+        put(s, step(&s->key, s->key.seed, entry & 0xFFFFFF));
         gap = 0;
         begun = 1;
     }
@@ -197,18 +199,18 @@ INLINE Py_ssize_t end_of_head(int kind, const void *data, Py_ssize_t length)
  * open quotation mark changes nothing of what follows. */
 INLINE void scan_code(State *s, int kind, const void *data, Py_ssize_t begin, Py_ssize_t length)
 {
-    uint64_t hash = WORD_SEED;
+    uint64_t hash = s->key.seed;
     int inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
     for (Py_ssize_t i = begin; i < length; i++) {
         const uint32_t point = code_point(kind, data, i), entry = point == '_' ? LETTER << 24 : s->table[point];
         const uint32_t type = entry >> 24;
         if ((type == LETTER && inside == LETTER) || (type == MARK && inside)) {
-            hash = (hash ^ point) * WORD_PRIME;
+            hash = step(&s->key, hash, point);
             continue;
         }
         if (inside)
             put(s, hash);
-        hash = (WORD_SEED ^ point) * WORD_PRIME;
+        hash = step(&s->key, s->key.seed, point);
         inside = type == LETTER || type == SOLITARY ? (int)type : 0;
         if (type == BORDER && point > ' ' && point < 0x7F)
             put(s, hash);
@@ -228,9 +230,9 @@ INLINE void scan(State *s, int kind, const void *data, Py_ssize_t length)
     if (s->unit == UNIT_CODE && s->seen == 0 && s->filled == 0) /* comments alone */
         scan_code(s, kind, data, 0, length);
     if (s->seen == 0 && s->filled == 0) { /* no word at all: the whole text stands as one */
-        uint64_t hash = WORD_SEED;
+        uint64_t hash = s->key.seed;
         for (Py_ssize_t i = 0; i < length; i++)
-            hash = (hash ^ code_point(kind, data, i)) * WORD_PRIME;
+            hash = step(&s->key, hash, code_point(kind, data, i));
         put(s, hash);
     }
 }
@@ -266,11 +268,11 @@ static void digest(State *s, PyObject *text)
     }
 }
 
-static int prepare(State *s, const Py_buffer *table, PyObject *size, PyObject *made_of)
+static int prepare(State *s, const Py_buffer *table, PyObject *size, PyObject *made_of, const KeyBytes *key)
 {
     int64_t ngram, unit;
     if (check_table(table) < 0 || read_integer(size, "ngram", 1, MAX_NGRAM, &ngram) < 0
-        || read_integer(made_of, "unit", 0, UNITS - 1, &unit) < 0)
+        || read_integer(made_of, "unit", 0, UNITS - 1, &unit) < 0 || read_word_key(key, &s->key) < 0)
         return -1;
     s->table = table->buf;
     s->ngram = (int)ngram;
@@ -281,7 +283,7 @@ static int prepare(State *s, const Py_buffer *table, PyObject *size, PyObject *m
     return 0;
 }
 
-/* signatures(texts, table, ngram, unit, a, b, out): fills out, uint32 of shape (len(texts), len(a)). */
+/* signatures(texts, table, ngram, unit, a, b, out, key=b""): fills out, uint32 of shape (len(texts), len(a)). */
 static PyObject *signatures(PyObject *module, PyObject *args)
 {
     enum { TABLE, A, B, OUT, BUFFERS };
@@ -290,9 +292,10 @@ static PyObject *signatures(PyObject *module, PyObject *args)
     Py_buffer views[BUFFERS];
     uint32_t *lanes = NULL;
     State *s = NULL;
+    KeyBytes key = {"", 0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOOOO", &given, &buffers[TABLE], &size, &unit, &buffers[A], &buffers[B],
-                          &buffers[OUT])
+    if (!PyArg_ParseTuple(args, "OOOOOOO|y#", &given, &buffers[TABLE], &size, &unit, &buffers[A], &buffers[B],
+                          &buffers[OUT], &key.bytes, &key.size)
         || take_arrays(arrays, buffers, views, BUFFERS) < 0)
         return NULL;
     const Py_buffer *a = &views[A], *b = &views[B], *out = &views[OUT];
@@ -300,7 +303,7 @@ static PyObject *signatures(PyObject *module, PyObject *args)
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &views[TABLE], size, unit) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
+    if (prepare(s, &views[TABLE], size, unit, &key) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
         goto done;
     const Py_ssize_t count = PyTuple_GET_SIZE(texts);
     const size_t permutations = (size_t)a->len / sizeof(uint32_t);
@@ -336,22 +339,23 @@ done:
     return result;
 }
 
-/* shingles(text, table, ngram, unit) -> bytes: the uint32 shingle hashes in text order, repeats included. */
+/* shingles(text, table, ngram, unit, key=b"") -> bytes: the uint32 shingle hashes in text order, repeats included. */
 static PyObject *shingles(PyObject *module, PyObject *args)
 {
     static const Array arrays[] = {{"table", UINT32, 0}};
     PyObject *text, *buffer, *size, *unit, *result = NULL;
     Py_buffer table;
     State *s = NULL;
+    KeyBytes key = {"", 0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "UOOO", &text, &buffer, &size, &unit)
+    if (!PyArg_ParseTuple(args, "UOOO|y#", &text, &buffer, &size, &unit, &key.bytes, &key.size)
         || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
     if (!(s = calloc(1, sizeof(State)))) {
         PyErr_NoMemory();
         goto done;
     }
-    if (prepare(s, &table, size, unit) < 0 || PyUnicode_READY(text) < 0)
+    if (prepare(s, &table, size, unit, &key) < 0 || PyUnicode_READY(text) < 0)
         goto done;
     Py_BEGIN_ALLOW_THREADS
     digest(s, text);
@@ -370,8 +374,8 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"signatures", signatures, METH_VARARGS, "signatures(texts, table, ngram, unit, a, b, out) -> None"},
-    {"shingles", shingles, METH_VARARGS, "shingles(text, table, ngram, unit) -> bytes of uint32"},
+    {"signatures", signatures, METH_VARARGS, "signatures(texts, table, ngram, unit, a, b, out, key=b\"\") -> None"},
+    {"shingles", shingles, METH_VARARGS, "shingles(text, table, ngram, unit, key=b\"\") -> bytes of uint32"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -166,7 +166,7 @@ def test_batches_travel_by_explicit_coders(tmp_path):
     components = pipeline.to_runner_api().components
     grouped = [t for t in components.transforms.values() if t.spec.urn == "beam:transform:group_by_key:v1"]
     grouped = [t for t in grouped if "/list/deal/" not in t.unique_name]  # that shuffle is Beam's own
-    assert len(grouped) == 11
+    assert len(grouped) == 13
     for transform in grouped:
         (name,) = transform.inputs.values()
         coder = components.coders[components.pcollections[name].coder_id]

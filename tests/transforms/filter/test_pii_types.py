@@ -3,6 +3,7 @@
 import pytest
 
 from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.core.resources import key_id
 from refinery.transforms.filter.pii import (
     PII,
     REMAINS,
@@ -15,7 +16,7 @@ from refinery.transforms.filter.pii import (
     redact_pii,
 )
 from refinery.transforms.filter.pii_types import checks
-from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms, canonical
+from refinery.transforms.filter.pii_types.pseudonyms import canonical
 from tests.beam import make_document
 
 FOUND: list[tuple[Kind, str, str]] = [
@@ -137,7 +138,7 @@ def test_verhoeff() -> None:
 # --- pseudonyms -----------------------------------------------------------------------------------------------------
 
 KEY = "0123456789abcdef0123456789abcdef"
-KEY_ID = Pseudonyms(KEY.encode()).key_id
+KEY_ID = key_id(KEY.encode(), "pii")
 
 
 def params(monkeypatch: pytest.MonkeyPatch, key: str = KEY, key_id: str = KEY_ID) -> PiiParams:
@@ -170,7 +171,7 @@ def test_spellings_of_a_number_are_one() -> None:
 def test_another_key_gives_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = pseudonymized("a@b.example", params(monkeypatch))
     other = "fedcba9876543210"
-    theirs = pseudonymized("a@b.example", params(monkeypatch, other, Pseudonyms(other.encode()).key_id))
+    theirs = pseudonymized("a@b.example", params(monkeypatch, other, key_id(other.encode(), "pii")))
     assert ours != theirs
 
 

@@ -9,13 +9,8 @@ key ends before its first document.
 import base64
 import hashlib
 import hmac
-import os
 
-from refinery.transforms.core.resources import read_resource
-
-MIN_KEY_BYTES = 16
 TOKEN_CHARACTERS = 12  # 60 bits: a collision among 10 million values has odds of 1 in 23,000
-ID_DIGITS = 8
 
 
 class Pseudonyms:
@@ -24,28 +19,10 @@ class Pseudonyms:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    @property
-    def key_id(self) -> str:
-        """Eight hexadecimal digits that tell keys apart and nothing else about them."""
-        return hmac.new(self._key, b"refinery pii key id", hashlib.sha256).hexdigest()[:ID_DIGITS]
-
     def token(self, kind: str, value: str) -> str:
         """Twelve characters for a value of a type."""
         digest = hmac.new(self._key, f"{kind}\0{canonical(kind, value)}".encode(), hashlib.sha256).digest()
         return base64.b32encode(digest)[:TOKEN_CHARACTERS].decode().lower()
-
-
-def read_key(place: str) -> bytes:
-    """The key from "env:NAME" or a file, local or remote; white space around it is left out.
-
-    Raises ValueError "pseudonym_key: …" where there is none or a short one, OSError for a missing file. Errors never
-    quote it.
-    """
-    named = place.startswith("env:")
-    key = (os.environ.get(place[4:], "").encode() if named else read_resource(place)).strip()
-    if len(key) < MIN_KEY_BYTES:
-        raise ValueError(f"pseudonym_key: {len(key)} bytes in {place!r} given, {MIN_KEY_BYTES} or more are needed")
-    return key
 
 
 def canonical(kind: str, value: str) -> str:
