@@ -18,8 +18,10 @@ from typing import Any, cast
 from refinery.loader.arguments import whole
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
-from refinery.loader.remote.cache import BlockCache, CachedBlock, DamagedBlock, Key, default_folder, file_id
-from refinery.loader.storage.fetch import Fetcher, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
+from refinery.loader.remote.block_file import CachedBlock, DamagedBlock, Key
+from refinery.loader.remote.cache import BlockCache, default_folder, file_id
+from refinery.loader.storage.fetch import FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
+from refinery.loader.storage.fetcher import Fetcher
 
 SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
 
@@ -109,8 +111,7 @@ class BlockReader:
         self._params = params
         self._counters = counters
         self.cache = BlockCache(params.folder, params.cache_bytes, counters)
-        # A request and its hedge for each thread that may wait for one.
-        self._fetcher = Fetcher(store, params.fetch, counters, 4 * params.threads)
+        self._fetcher = Fetcher(store, params.fetch, counters, params.threads)
         self._pool = ThreadPoolExecutor(params.threads, "refinery-demand")
         self._lock = threading.Lock()
         self._in_flight: dict[Key, Future[Data]] = {}

@@ -5,9 +5,10 @@ FOLDER/locks/<stripe>          which group of blocks is being fetched
 FOLDER/usage                   bytes in use; locked by whoever changes them
 
 <file> is a digest of corpus, path, size and checksum, so that corpora cannot collide. A block is written under a
-temporary name, synced, then renamed, so a block file is never partial. Every read from disk is verified page by page in
-memory, so bit rot, torn writes and outside modification are detected before a token is delivered. All locks are flock
-locks: the kernel releases them when their holder dies, also by SIGKILL.
+temporary name, then renamed, so that a process that dies leaves no partial one. It is not synced, which would take more
+time than fetching it: what a power failure leaves is found by its checksums, as any damage. Every read from disk is
+verified page by page in memory, so bit rot, torn writes and outside modification are detected before a token is
+delivered. All locks are flock locks: the kernel releases them when their holder dies, also by SIGKILL.
 """
 
 import contextlib
@@ -16,34 +17,34 @@ import hashlib
 import logging
 import os
 import secrets
-import struct
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-import google_crc32c
-
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.remote.block_file import (
+    CachedBlock,
+    DamagedBlock,
+    Key,
+    check_size,
+    footer_of,
+    read_footer,
+    unlock,
+)
 from refinery.loader.storage.fetch import ReadCounters
 
-PAGE = 1 << 14
 STRIPES = 1024
-_MAGIC = b"RFBLOCK1"
-_FOOTER = struct.Struct("<8s16sII")  # magic, digest of the key, length of the block, CRC-32C of table and footer before
 _TEMPORARY = ".tmp-"
 LOW = 0.9  # share of the bound that eviction leaves, so that one pass frees room for many blocks
 _USAGE_LOCK_SECONDS = 10.0  # longest wait for the lock on `usage`: its holder may be suspended
 _FULL_SECONDS = 1.0  # for which a cache full of blocks in use is not searched again
 _FAILED_SECONDS = 30.0  # without attempts to write after one failed
 _ABANDONED_SECONDS = 60.0  # after which an unlocked temporary file counts as abandoned
+_MOST_TABLES = 1 << 14  # blocks whose page checksums are remembered: 8 MiB
 
 _log = logging.getLogger("refinery.loader")
-
-
-class DamagedBlock(Exception):
-    """A cached block is not what was stored."""
 
 
 def default_folder() -> Path:
@@ -60,60 +61,9 @@ def bytes_in_use(folder: Path) -> int:
         return 0
 
 
-class Key(NamedTuple):
-    """Block number `block` of a file. file: what `file_id` returns."""
-
-    file: str
-    block: int
-
-    @property
-    def digest(self) -> bytes:
-        return hashlib.blake2b(f"{self.file}/{self.block}".encode(), digest_size=16).digest()
-
-
 def file_id(corpus: str, path: str, size: int, crc32c: str) -> str:
     """The name of a file's folder: 32 hexadecimal digits."""
     return hashlib.blake2b(f"{corpus}\0{path}\0{size}\0{crc32c}\0{CHECKSUM_BLOCK}".encode(), digest_size=16).hexdigest()
-
-
-class CachedBlock:
-    """An open block, which no process evicts until it is closed. Safe to share between threads."""
-
-    def __init__(self, descriptor: int, length: int, table: tuple[int, ...]) -> None:
-        self._descriptor = descriptor
-        self.length = length
-        self._table = table
-        self._lock = threading.Lock()  # a closed descriptor's number may already belong to another file
-
-    @property
-    def crc32c(self) -> int:
-        return combine_blocks(self._table, self.length, PAGE)
-
-    def read(self, start: int, stop: int) -> memoryview:
-        """Bytes [start, stop), verified. Raises DamagedBlock, and OSError also if the block was closed.
-
-        Cost: reading and hashing the pages of 16 KiB that they touch.
-        """
-        first = start // PAGE
-        begin = first * PAGE
-        with self._lock:
-            size = min(-(-stop // PAGE) * PAGE, self.length) - begin
-            data = os.pread(self._descriptor, size, begin)
-        for page in range(first, -(-stop // PAGE)):
-            piece = data[(page - first) * PAGE : (page - first + 1) * PAGE]
-            if google_crc32c.value(piece) != self._table[page]:  # also after a short read
-                raise DamagedBlock(f"page {page}")
-        return memoryview(data)[start - begin : stop - begin]
-
-    def close(self) -> None:
-        with self._lock:
-            if self._descriptor >= 0:
-                _unlock(self._descriptor)
-                self._descriptor = -1
-
-    def abandon(self) -> None:
-        """In a forked child: close the inherited descriptor without releasing the parent's lock."""
-        os.close(self._descriptor)
 
 
 class BlockCache:
@@ -131,6 +81,7 @@ class BlockCache:
         self.max_bytes = max_bytes
         self._counters = counters
         self._lock = threading.Lock()
+        self._tables: OrderedDict[Key, tuple[int, tuple[int, ...]]] = OrderedDict()  # verified: length, page checksums
         self._warned = False
         self._not_before = 0.0  # time.monotonic() at which storing may be tried again
         with self._tolerate_errors():
@@ -152,7 +103,8 @@ class BlockCache:
     def open(self, key: Key, expected: int | None) -> CachedBlock | None:
         """The block; None if it is not cached. expected: its CRC-32C if known.
 
-        A damaged block is removed, counted in `repairs`, and None is returned.
+        A damaged block is removed, counted in `repairs`, and None is returned. Its table of checksums is compared with
+        `expected` the first time only: whatever becomes of the file, its pages must match that one.
         """
         path = self._path(key)
         try:
@@ -161,22 +113,26 @@ class BlockCache:
             return None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            block = CachedBlock(descriptor, *_read_footer(descriptor, key))
-            if expected is not None and block.crc32c != expected:
-                raise DamagedBlock("checksum")
+            length, table = self._tables.get(key) or read_footer(descriptor, key)
+            check_size(descriptor, length)
+            block = CachedBlock(descriptor, length, table)
+            if expected is not None and key not in self._tables:
+                if block.crc32c != expected:
+                    raise DamagedBlock("checksum")
+                self._remember(key, length, table)
         except DamagedBlock:
-            _unlock(descriptor)
+            unlock(descriptor)
             self.repair(key)
             return None
         except OSError:  # being evicted, or a failing disk
-            _unlock(descriptor)
+            unlock(descriptor)
             return None
         with contextlib.suppress(OSError):  # a read-only folder
             os.utime(descriptor)
         return block
 
     def has(self, key: Key) -> bool:
-        return self._path(key).exists()
+        return os.path.exists(self._path(key))
 
     def may_store(self) -> bool:
         """False while nothing can be stored: the folder failed or was full of blocks in use a moment ago."""
@@ -189,28 +145,24 @@ class BlockCache:
         if len(data) > self.max_bytes or not self.may_store():
             return False
         view = memoryview(data)
-        pages = (bytes(view[i : i + PAGE]) for i in range(0, len(view), PAGE))
-        table = b"".join(google_crc32c.value(page).to_bytes(4, "little") for page in pages)
-        footer = _FOOTER.pack(_MAGIC, key.digest, len(view), 0)[:-4]
-        tail = table + footer + struct.pack("<I", google_crc32c.value(table + footer))
+        tail = footer_of(key, view)
         with self._tolerate_errors():
             path = self._path(key)
-            temporary = path.parent / f"{_TEMPORARY}{secrets.token_hex(8)}"
+            temporary = f"{os.path.dirname(path)}/{_TEMPORARY}{secrets.token_hex(8)}"
             try:
                 descriptor = self._reserve(temporary, len(view) + len(tail))
                 if descriptor is None:
                     self._not_before = time.monotonic() + _FULL_SECONDS
                     return False
                 try:
-                    with open(descriptor, "wb", closefd=False) as stream:
-                        stream.write(view)
-                        stream.write(tail)
-                    os.fsync(descriptor)
-                    temporary.rename(path)
+                    _write(descriptor, view)
+                    _write(descriptor, memoryview(tail))
+                    os.rename(temporary, path)
                 finally:
-                    _unlock(descriptor)
+                    unlock(descriptor)
             except BaseException:
-                temporary.unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(temporary)
                 raise
             return True
         return False
@@ -223,8 +175,10 @@ class BlockCache:
     def repair(self, key: Key) -> None:
         """Remove a damaged block."""
         self._counters.add(repairs=1)
+        with self._lock:
+            self._tables.pop(key, None)
         with contextlib.suppress(OSError):
-            self._path(key).unlink(missing_ok=True)
+            os.unlink(self._path(key))
 
     @contextlib.contextmanager
     def fetching(self, file: str, group: int) -> Iterator[bool]:
@@ -247,12 +201,18 @@ class BlockCache:
             else:
                 yield True
         finally:
-            _unlock(descriptor)
+            unlock(descriptor)
 
-    def _path(self, key: Key) -> Path:
-        return self.folder / "blocks" / key.file / f"{key.block:08x}"
+    def _path(self, key: Key) -> str:
+        return f"{self.folder}/blocks/{key.file}/{key.block:08x}"
 
-    def _reserve(self, temporary: Path, size: int) -> int | None:
+    def _remember(self, key: Key, length: int, table: tuple[int, ...]) -> None:
+        with self._lock:
+            self._tables[key] = length, table
+            if len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+
+    def _reserve(self, temporary: str, size: int) -> int | None:
         """A locked temporary file of `size` bytes within the bound, evicting as needed; None if there is no room.
 
         It has its size before the lock on `usage` is released, so a process that counts the folder includes it.
@@ -266,13 +226,17 @@ class BlockCache:
                 used = self._evict(max(0, int(self.max_bytes * LOW) - size))
             descriptor = None
             if used + size <= self.max_bytes:
-                temporary.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                try:
+                    descriptor = os.open(temporary, flags, 0o600)
+                except FileNotFoundError:
+                    os.makedirs(os.path.dirname(temporary), 0o700, exist_ok=True)
+                    descriptor = os.open(temporary, flags, 0o600)
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                     os.truncate(descriptor, size)
                 except BaseException:
-                    _unlock(descriptor)
+                    unlock(descriptor)
                     raise
                 used += size
             os.pwrite(usage, used.to_bytes(8, "little"), 0)
@@ -294,7 +258,7 @@ class BlockCache:
                     time.sleep(0.002)
             yield descriptor
         finally:
-            _unlock(descriptor)
+            unlock(descriptor)
 
     def _evict(self, target: int) -> int:
         """Remove blocks until `target` bytes are left: those marked done first, then by last use; never an open one.
@@ -340,28 +304,9 @@ class BlockCache:
                 _log.warning("cache %s: %s; continuing without it", self.folder, error)
 
 
-def _read_footer(descriptor: int, key: Key) -> tuple[int, tuple[int, ...]]:
-    """Length and page checksums of the block in an open file. Raises DamagedBlock."""
-    size = os.fstat(descriptor).st_size
-    rest = min(size, _FOOTER.size + 4 * (CHECKSUM_BLOCK // PAGE))
-    tail = os.pread(descriptor, rest, size - rest)
-    if len(tail) != rest or rest < _FOOTER.size:
-        raise DamagedBlock("too short")
-    magic, digest, length, crc32c = _FOOTER.unpack(tail[-_FOOTER.size :])
-    pages = -(-length // PAGE)
-    table = tail[-_FOOTER.size - 4 * pages :]
-    if magic != _MAGIC or digest != key.digest or size != length + 4 * pages + _FOOTER.size or length > CHECKSUM_BLOCK:
-        raise DamagedBlock("footer")
-    if google_crc32c.value(table[:-4]) != crc32c:
-        raise DamagedBlock("footer checksum")
-    return length, struct.unpack(f"<{pages}I", table[: 4 * pages])
-
-
-def _unlock(descriptor: int) -> None:
-    """Unlock, then close: otherwise a forked child's copy of the descriptor would keep the lock."""
-    with contextlib.suppress(OSError):
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    os.close(descriptor)
+def _write(descriptor: int, data: memoryview) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
 
 
 def _remove_unused(path: str) -> bool:
@@ -376,5 +321,5 @@ def _remove_unused(path: str) -> bool:
     except OSError:
         return False
     finally:
-        _unlock(descriptor)
+        unlock(descriptor)
     return True

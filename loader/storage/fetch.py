@@ -1,11 +1,9 @@
-"""Range reads over a network: each with a deadline, jittered backoff, and a second request if the first is slow.
+"""Range reads over a network: each with a deadline and jittered backoff.
 
 A store makes one attempt (`RangeStore.get`) and reports how it failed: `Transient` errors may be retried, `Permanent`
-ones not. Deadlines, retries and hedging are implemented here.
+ones not. Deadlines and retries are implemented here, concurrency and hedging in refinery.loader.storage.fetcher.
 
 Backoff is "full jitter": a uniform share of a delay that doubles (Brooker, "Exponential backoff and jitter", AWS 2015).
-Hedging: when a response takes longer than the 95th percentile for its size, a second request is sent; the first good
-response wins and the other request is cancelled (Dean and Barroso, "The tail at scale", CACM 2013).
 """
 
 import contextlib
@@ -14,18 +12,13 @@ import random
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, fields
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 
 _log = logging.getLogger("refinery.loader")
-
-_HISTORY = 128  # durations kept for each size class
-_ENOUGH = 16  # of them before their 95th percentile is used
 
 
 class FetchError(OSError):
@@ -46,11 +39,12 @@ def _describe(cause: object) -> str:
 
 
 class Transient(Exception):
-    """One attempt failed; another may succeed. retry_after: seconds that the server asked for."""
+    """One attempt failed; another may succeed. retry_after: seconds that the server asked for. refused: it asks for
+    fewer requests (429, 503)."""
 
-    def __init__(self, cause: object, retry_after: float = 0.0) -> None:
+    def __init__(self, cause: object, retry_after: float = 0.0, refused: bool = False) -> None:
         super().__init__(_describe(cause))
-        self.retry_after = retry_after
+        self.retry_after, self.refused = retry_after, refused
 
 
 class WrongBytes(Transient):
@@ -269,131 +263,3 @@ def retrying(
         if attempts == 1:
             _log.warning("%s: %s; retrying for up to %.0f s", what, _describe(cause), params.deadline)
         counters.add(retries=1)
-
-
-class Fetcher:
-    """Reads ranges of one store concurrently. threads: attempts that may be in flight at once."""
-
-    def __init__(self, store: RangeStore, params: FetchParams, counters: ReadCounters, threads: int = 16) -> None:
-        self._store = store
-        self._params = params
-        self._counters = counters
-        self._pool = ThreadPoolExecutor(threads, "refinery-fetch")
-        self._stop = Stop()
-        self._lock = threading.Lock()
-        self._reads = self._hedges = 0
-        self._durations: dict[int, deque[float]] = {}
-        self._versions: dict[str, str] = {}
-
-    def read(
-        self, name: str, start: int, stop: int, verify: Callable[[RangeResponse], None] | None = None
-    ) -> RangeResponse:
-        """Exactly the bytes [start, stop) of `name`. verify: raises Transient or WrongBytes for a bad response; it runs
-        in a thread of the pool.
-
-        Raises FetchError, FileNotFoundError, or the error inside `verify`'s WrongBytes.
-        """
-
-        def check(response: RangeResponse) -> None:
-            if verify is not None:
-                verify(response)
-            if len(response.data) != stop - start:
-                raise Transient(f"{len(response.data)} bytes found, {stop - start} expected")
-
-        span = (start, stop)
-        response = retrying(
-            lambda until: self._hedged(name, span, check, until),
-            self._store.url(name), span, self._params, self._counters, self._stop.event,
-        )  # fmt: skip
-        self._counters.add(bytes=len(response.data))
-        return response
-
-    def close(self) -> None:
-        """Cancel all attempts and join all threads; waiting reads raise FetchError."""
-        self._stop.set()
-        # Queued attempts end at their first check. Cancelling their futures would not wake the threads that wait.
-        self._pool.shutdown()
-
-    def hedge_delay(self, size: int) -> float:
-        """Seconds after which a second request for `size` bytes is sent: 95th percentile, at least `hedge_after`."""
-        with self._lock:
-            seen = sorted(self._durations.get(size.bit_length(), ()))
-        return max(self._params.hedge_after, seen[int(0.95 * len(seen))] if len(seen) >= _ENOUGH else 0.0)
-
-    def _hedged(
-        self, name: str, span: tuple[int, int], check: Callable[[RangeResponse], None], until: float
-    ) -> RangeResponse:
-        started = time.monotonic()
-        attempts = {self._start(name, span, check, until)}
-        first = next(iter(attempts))[1]
-        self._reads += 1
-        size = span[1] - span[0]
-        delay = self.hedge_delay(size)
-        due = started + delay
-        failure: Exception = Transient("the deadline has passed")
-        try:
-            while attempts:
-                now = time.monotonic()
-                hedging = self._params.hedge_after > 0 and len(attempts) < 2
-                timeout = min(until, due) - now if hedging else until - now
-                done, _ = wait([future for _, future in attempts], max(0.0, timeout), FIRST_COMPLETED)
-                if self._stop.event.is_set():
-                    raise Permanent("closed")
-                for pair in [pair for pair in attempts if pair[1] in done]:
-                    attempts.discard(pair)
-                    error = pair[1].exception()
-                    if error is None:
-                        self._note(size, time.monotonic() - started, pair[1] is not first)
-                        return pair[1].result()
-                    if not isinstance(error, Transient):
-                        raise error
-                    failure = error
-                if not done and time.monotonic() >= until:
-                    break
-                if not done and hedging:
-                    delay *= 2  # for the next hedge, if this one fails while the first request hangs
-                    due = time.monotonic() + delay
-                    if self._may_hedge():
-                        attempts.add(self._start(name, span, check, until))
-            raise failure
-        finally:
-            for attempt, _ in attempts:
-                attempt.cancel()
-
-    def _may_hedge(self) -> bool:
-        """Hedges stay a small share of all reads, so that a slow server does not get twice the load."""
-        with self._lock:
-            allowed = self._hedges < 2 + self._params.hedge_share * self._reads
-            self._hedges += allowed
-        self._counters.add(hedges=int(allowed))
-        return allowed
-
-    def _note(self, size: int, seconds: float, hedge_won: bool) -> None:
-        self._counters.add(hedge_wins=int(hedge_won))
-        with self._lock:
-            self._durations.setdefault(size.bit_length(), deque(maxlen=_HISTORY)).append(seconds)
-
-    def _start(
-        self, name: str, span: tuple[int, int], check: Callable[[RangeResponse], None], until: float
-    ) -> "tuple[Attempt, Future[RangeResponse]]":
-        attempt = Attempt(self._params, min(until, time.monotonic() + self._params.attempt_seconds))
-
-        def run() -> RangeResponse:
-            try:
-                attempt.check()
-                self._counters.add(requests=1)
-                response = self._store.get(name, *span, attempt, self._versions.get(name, ""))
-                check(response)
-                # A fetcher reads one version of an object only: blocks of two versions cannot be combined.
-                if self._versions.setdefault(name, response.version) != response.version:
-                    found, expected = response.version, self._versions[name]
-                    raise Permanent(f"the object has changed: {found} found, {expected} expected")
-                return response
-            finally:
-                self._stop.discard(attempt)
-
-        self._stop.add(attempt)
-        try:
-            return attempt, self._pool.submit(run)
-        except RuntimeError:
-            raise Permanent("closed") from None

@@ -88,7 +88,7 @@ def classified() -> Iterator[None]:
         text = _message(error)
         cause = f"status {code}" + (f": {text}" if text else "")
         if code in _TRANSIENT or code > 504:
-            raise Transient(cause, _retry_after(error)) from error
+            raise Transient(cause, _retry_after(error), code in (429, 503)) from error
         if code == 400 and re.search(r"(?i)crc32c|checksum", text):
             raise Transient(f"the bytes were corrupted in transit: {cause}") from error
         if code == 404:

@@ -183,7 +183,7 @@ class HttpStore(RemoteStore):
             return RangeResponse(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
         if status not in (200, 206):
             if status in (408, 429) or status >= 500:
-                raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")))
+                raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")), status in (429, 503))
             raise Permanent(f"status {status}")
         if (response.getheader("Content-Encoding") or "identity").lower() != "identity":
             raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity requested")

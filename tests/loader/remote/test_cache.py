@@ -7,7 +7,8 @@ import google_crc32c
 import pytest
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
-from refinery.loader.remote.cache import PAGE, BlockCache, DamagedBlock, default_folder, file_id
+from refinery.loader.remote.block_file import PAGE, DamagedBlock
+from refinery.loader.remote.cache import BlockCache, default_folder, file_id
 from refinery.loader.storage.fetch import ReadCounters
 from tests.loader.cached_blocks import FILE, OVERHEAD, SIZE, bytes_on_disk, content, key, path_of, small, stored, take
 

@@ -81,11 +81,11 @@ def test_no_folder(unwritable: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_a_full_disk(cache: BlockCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    def full(descriptor: int) -> None:
+    def full(descriptor: int, data: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
+        patch.setattr(os, "write", full)
         assert not cache.store(key(0), content(0))
         assert not cache.store(key(1), content(1))
     assert list((cache.folder / "blocks").glob("*/.tmp-*")) == []
@@ -98,7 +98,8 @@ def test_a_full_disk(cache: BlockCache, monkeypatch: pytest.MonkeyPatch, caplog:
 HAMMER = """
 import random, sys
 from pathlib import Path
-from refinery.loader.remote.cache import BlockCache, DamagedBlock, Key
+from refinery.loader.remote.block_file import DamagedBlock, Key
+from refinery.loader.remote.cache import BlockCache
 from refinery.loader.storage.fetch import ReadCounters
 folder, seed, file, bound, size = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
 rng = random.Random(seed)

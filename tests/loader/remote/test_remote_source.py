@@ -16,8 +16,9 @@ from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry, read_manifest
 from refinery.loader.format.shard_files import read_file
+from refinery.loader.remote.block_file import Key
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.cache import BlockCache, Key, file_id
+from refinery.loader.remote.cache import BlockCache, file_id
 from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.http_store import HttpStore

@@ -12,7 +12,6 @@ import pytest
 
 from refinery.loader.storage.fetch import (
     Attempt,
-    Fetcher,
     FetchError,
     FetchParams,
     Permanent,
@@ -23,6 +22,7 @@ from refinery.loader.storage.fetch import (
     retrying,
     without_secrets,
 )
+from refinery.loader.storage.fetcher import Fetcher
 
 FAST = FetchParams(deadline=5, first_delay=0.001, max_delay=0.004, hedge_after=0)
 DATA = bytes(range(256)) * 4
@@ -64,7 +64,7 @@ def hang(attempt: Attempt) -> None:
 
 def read(store: Scripted, params: FetchParams = FAST, verify: Any = None) -> tuple[bytes, ReadCounters]:
     counters = ReadCounters()
-    fetcher = Fetcher(store, params, counters, threads=4)
+    fetcher = Fetcher(store, params, counters, most=1)
     try:
         return bytes(fetcher.read("x", 10, 100, verify).data), counters
     finally:
@@ -296,7 +296,7 @@ def test_hedge_params() -> None:
 
 
 def test_close_wakes_readers_with_queued_attempts() -> None:
-    """One thread for three reads: two are queued. The deadline is longer than the test's time limit."""
+    """One slot for three reads: two wait for it. The deadline is longer than the test's time limit."""
     started = threading.Event()
 
     def slow_to_notice(attempt: Attempt) -> None:
@@ -304,15 +304,15 @@ def test_close_wakes_readers_with_queued_attempts() -> None:
         with attempt.abortable(cancelled.set):
             started.set()
             assert cancelled.wait(30)
-            time.sleep(0.2)  # the others are still queued when the pool shuts down
+            time.sleep(0.2)  # the others still wait when the pool shuts down
             attempt.check()
 
-    fetcher = Fetcher(Scripted(slow_to_notice), FetchParams(deadline=900, hedge_after=0), ReadCounters(), threads=1)
+    fetcher = Fetcher(Scripted(slow_to_notice), FetchParams(deadline=900, hedge_after=0), ReadCounters(), most=1)
     with ThreadPoolExecutor(3) as pool:
         reads = [pool.submit(fetcher.read, "x", i, i + 1) for i in range(3)]
         assert started.wait(30)
         until = time.monotonic() + 30
-        while fetcher._pool._work_queue.qsize() < 2:
+        while len(fetcher.pace._changed._waiters) < 2:  # type: ignore[attr-defined]
             assert time.monotonic() < until
             time.sleep(0.002)
         fetcher.close()
