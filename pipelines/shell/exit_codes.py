@@ -31,6 +31,7 @@ ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
         ExitCode.USAGE: "the command is wrong, or one of them is no complete corpus",
     },
     "plan": {ExitCode.DONE: "computed", ExitCode.USAGE: "an input is impossible, or there is no corpus to measure"},
+    "card": {ExitCode.DONE: "the cards are there", ExitCode.USAGE: "there is no finished corpus, or a file is there"},
     "report": {ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
     "try": {ExitCode.DONE: "it came through all stages", ExitCode.FAILED: "a stage dropped it or failed"},
     "doctor": {ExitCode.DONE: "no problem (warnings may be)", ExitCode.FAILED: "a problem, each with what to do"},

@@ -42,6 +42,7 @@ LICENSE = Stage(
     name="license",
     version=2,
     summary="Keep source files under licences that are allowed, by SPDX tag, header, or nearest licence file.",
+    concerns=("rights",),
     params=LicenseParams,
     judge=judge_license,
     notes=(

@@ -32,6 +32,14 @@ from refinery.transforms.core.rejects import RejectParams
 P = TypeVar("P", bound=Params)
 
 NO_CATEGORIES = ("source", "length")  # statistics.json has these without a note
+# What a stage takes care of, for the cards of a corpus; the rest of the stages is about quality and copies.
+CONCERNS: Mapping[str, str] = {
+    "rights": "licences, and reservations of rights (opt-outs)",
+    "credentials": "keys, tokens and passwords",
+    "personal-data": "personal data",
+    "harmful": "toxic, adult and otherwise unwanted content",
+    "benchmarks": "items of benchmarks (contamination)",
+}
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -112,6 +120,7 @@ class Stage(Generic[P]):
     notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
     of a list of classifiers.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
+    concerns: names of `CONCERNS` that it takes care of, by which cards say what was done.
     optional: whether a recipe may switch it off. on: whether it is on when a recipe says nothing. output: type of what
     it emits.
     """
@@ -136,6 +145,7 @@ class Stage(Generic[P]):
     on: bool = True
     splits: bool = False
     excerpts: bool = True
+    concerns: tuple[str, ...] = ()
     output: type = Document
     hint: str = ""  # behind a "cannot be read": which command makes the file
     module: str = field(default="", compare=False)  # "module:NAME" of a user's own
@@ -145,12 +155,16 @@ class Stage(Generic[P]):
             raise ValueError(f"stage: name {self.name!r} given, kebab-case is allowed")
         if self.version < 1:
             raise ValueError(f"stage {self.name}: version {self.version} given, 1 or more is allowed")
-        for what in ("libraries", "schemes", "notes", "reasons", "uses"):
+        for what in ("libraries", "schemes", "notes", "reasons", "uses", "concerns"):
             if not isinstance(getattr(self, what), tuple):
                 given = type(getattr(self, what)).__name__
                 raise ValueError(f"stage {self.name}: {what} of type {given} given, a tuple is allowed")
         if self.params is not None and not (isinstance(self.params, type) and issubclass(self.params, Params)):
             raise ValueError(f"stage {self.name}: params {self.params!r} given, a subclass of Params is needed")
+        if unknown := sorted(set(self.concerns) - set(CONCERNS)):
+            raise ValueError(
+                f"stage {self.name}: concern {unknown[0]!r} given, some of {', '.join(CONCERNS)} is allowed"
+            )
         names = [reason.name for reason in self.reasons]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"stage {self.name}: reason {twice[0]!r} given twice")

@@ -128,6 +128,7 @@ DECONTAMINATE = Stage(
     name="decontaminate",
     version=1,
     summary="Drop documents that hold items of benchmarks, or cut these out.",
+    concerns=("benchmarks",),
     params=DecontaminateParams,
     on=False,
     judge=judge_contamination,

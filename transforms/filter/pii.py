@@ -317,6 +317,7 @@ PII = Stage(
     name="pii",
     version=2,
     summary="Replace personal data in every document, or drop the documents that have any.",
+    concerns=("personal-data",),
     params=PiiParams,
     judge=judge_pii,
     prepare=load_pseudonyms,

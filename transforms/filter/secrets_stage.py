@@ -171,6 +171,7 @@ SECRETS = Stage(
     name="secrets",
     version=1,
     summary="Replace credentials in every document, or drop the documents that have any.",
+    concerns=("credentials",),
     params=SecretsParams,
     judge=redact_secrets,
     excerpts=False,

@@ -144,6 +144,7 @@ TOXICITY = Stage(
     name="toxicity",
     version=2,
     summary="Drop documents that are dense with listed words, or, with a classifier, with toxic sentences.",
+    concerns=("harmful",),
     params=ToxicityParams,
     judge=judge_toxicity,
     prepare=load_lexicon,

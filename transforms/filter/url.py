@@ -192,6 +192,7 @@ URL = Stage(
     name="url",
     version=1,
     summary="Drop documents whose address is on a block list or consists of unwanted words.",
+    concerns=("harmful",),
     params=UrlParams,
     judge=judge_url,
     prepare=load_rules,

@@ -47,6 +47,7 @@ NOT_THERE = {
     "compare": ("no other", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
     "report": ("no", ExitCode.USAGE),
+    "card": ("no", ExitCode.USAGE),
     "try": ("no.yaml --text no", ExitCode.USAGE),
 }
 
