@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from refinery.loader.order.arrays import I64, Batch
 from refinery.loader.order.mixing import RepetitionLimit
@@ -186,6 +187,7 @@ class TokenAssembler(Assembler):
         for d, domain in enumerate(self._schedule.domains):
             mine = domains == d
             located[0][mine], located[1][mine], located[2][mine], whole[mine] = domain.locate(samples[mine])
+        pieces = self._pieces_of(domains, samples, whole, steps)
         lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
         shards, starts, simple = lists  # Python numbers, which are faster to access one by one
         documents: list[tuple[I64, I64]] = []
@@ -208,7 +210,7 @@ class TokenAssembler(Assembler):
                 valid = self._full
             else:
                 valid = located[2][i]
-                self._read_pieces(tokens, domains[i].tolist(), samples[i].tolist(), valid.tolist())
+                self._read_pieces(tokens, pieces, i, valid.tolist())
                 arrived = time.perf_counter_ns()
             if needs_documents and not documents:
                 several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
@@ -216,11 +218,33 @@ class TokenAssembler(Assembler):
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i)
             yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
 
-    def _read_pieces(self, tokens: I64, domains: list[int], samples: list[int], valid: list[int]) -> None:
+    def _pieces_of(self, domains: I64, samples: I64, whole: npt.NDArray[np.bool_], steps: range) -> I64:
+        """int64 [5, pieces]: what Domain.pieces says of each row of those of `steps` with a row that is not whole.
+
+        Rows are counted over all steps of the plan, ascending.
+        """
+        some: I64 = np.array(steps, np.int64)
+        asked = np.zeros(whole.shape, np.bool_)
+        asked[some[np.flatnonzero((~whole[some]).any(axis=1))]] = True
+        asked = asked.ravel() & (samples.ravel() >= 0)
+        parts = [np.empty((5, 0), np.int64)]
+        for d, domain in enumerate(self._schedule.domains):
+            mine = np.flatnonzero(asked & (domains.ravel() == d))
+            if len(mine):
+                rows, *rest = domain.pieces(samples.ravel()[mine])
+                parts.append(np.stack([mine[rows], *rest]))
+        found = np.concatenate(parts, axis=1)
+        return found[:, np.argsort(found[0], kind="stable")]
+
+    def _read_pieces(self, tokens: I64, pieces: I64, step: int, valid: list[int]) -> None:
         """Fill rows that cross shards, end with the domain, or are empty."""
-        for out, d, sample, count in zip(tokens, domains, samples, valid, strict=True):
-            if sample >= 0:
-                self._schedule.domains[d].read(self._source, sample, out)
+        size, width = tokens.shape
+        first, stop = np.searchsorted(pieces[0], [step * size, (step + 1) * size])
+        flat = tokens.reshape(-1)
+        for row, shard, start, count, place in pieces[:, first:stop].T.tolist():
+            at = (row - step * size) * width + place
+            self._source.read_into(shard, start, flat[at : at + count])
+        for out, count in zip(tokens, valid, strict=True):
             out[count:] = self._params.pad_id
 
     def _document_starts(self, domains: I64, samples: I64) -> list[tuple[I64, I64]]:

@@ -47,7 +47,7 @@ def _pieces(schedule: Schedule, d: int, epoch: int, start: int, stop: int) -> li
     domain = schedule.domains[d]
     found: list[TokenRange] = []
     for begin, end in schedule.order(d, epoch).pieces(start, stop).tolist():
-        found += domain.ranges(begin * domain.length, end * domain.length)
+        found += domain.spans(begin * domain.length, end * domain.length)
     return found
 
 

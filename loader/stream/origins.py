@@ -1,6 +1,6 @@
 """Where rows come from: their domain and number, and for a number its shards, documents and addresses."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,14 +41,14 @@ class Origin:
 class RowIds:
     """Numbers of rows. A sample's number counts those of all domains of the stream, in manifest order.
 
-    domain_ids, sample_ids: which arrays are added to batches.
+    names: those of the corpus' domains, of which Domain.labels are places. domain_ids, sample_ids: which arrays
+    are added to batches.
     """
 
-    def __init__(self, domains: Sequence[Domain], shards: Sequence[Any], domain_ids: bool, sample_ids: bool) -> None:
-        self.names = tuple(dict.fromkeys(shard.domain for shard in shards))
+    def __init__(self, domains: Sequence[Domain], names: Iterable[str], domain_ids: bool, sample_ids: bool) -> None:
+        self.names = tuple(names)
         self._domains, self._asked = list(domains), (domain_ids, sample_ids)
         self._first: I64 = np.cumsum([0, *(domain.samples for domain in domains)])
-        self._of_shard = np.array([self.names.index(shard.domain) for shard in shards], np.int32)
 
     @property
     def finish(self) -> Callable[[PreparedBatch], PreparedBatch] | None:
@@ -72,7 +72,7 @@ class RowIds:
             for d, domain in enumerate(self._domains):
                 mine = (which == d) & (samples >= 0)
                 if mine.any():
-                    found[mine] = self._of_shard[domain.locate(samples[mine])[0]]
+                    found[mine] = domain.labels[domain.first_shards(samples[mine])]
             more["domain_ids"] = found
         if self._asked[1]:
             more["sample_ids"] = np.where(samples < 0, EMPTY, samples + self._first[which])

@@ -7,7 +7,6 @@ every token is an input exactly once. The last sample may be shorter; the last t
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +14,6 @@ import numpy.typing as npt
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
 from refinery.loader.order.arrays import I64
-from refinery.loader.stream.token_source import TokenSource
 
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 
@@ -23,14 +21,18 @@ MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 class Domain:
     """Maps samples of a domain to shards and tokens. Needs only the manifest.
 
-    shards: (number in the source, tokens) of each shard. Memory: 16 bytes per shard.
+    shards: (number in the source, tokens) of each shard. labels: of each shard, which of the stream's domain names it
+    has, by default the first. Memory: 24 bytes per shard.
     """
 
-    def __init__(self, name: str, shards: Iterable[tuple[int, int]], sequence_length: int) -> None:
+    def __init__(
+        self, name: str, shards: Iterable[tuple[int, int]], sequence_length: int, labels: Sequence[int] | None = None
+    ) -> None:
         pairs = list(shards)
         self.name = name
         self.length = sequence_length
         self.numbers: I64 = np.array([number for number, _ in pairs], np.int64)
+        self.labels: I64 = np.zeros(len(pairs), np.int64) if labels is None else np.array(labels, np.int64)
         self.starts: I64 = np.cumsum([0, *(tokens for _, tokens in pairs)], dtype=np.int64)
         self.tokens = int(self.starts[-1])
         self.samples = -(-self.tokens // sequence_length)
@@ -45,10 +47,33 @@ class Domain:
         first = samples * self.length
         valid = np.clip(self.tokens - first, 0, self.length + 1)
         valid[samples < 0] = 0
-        index = np.searchsorted(self.starts, np.maximum(first, 0), "right") - 1
-        index = np.minimum(index, len(self.numbers) - 1)  # an empty row of a domain without tokens
+        index = self.first_shards(samples)
         whole = (self.starts[index + 1] - first > self.length) & (samples >= 0)
         return self.numbers[index], first - self.starts[index], valid, whole
+
+    def first_shards(self, samples: I64) -> I64:
+        """int64 [n]: which shard of this domain, counted from 0, has each sample's first token; any for empty rows."""
+        index = np.searchsorted(self.starts, np.maximum(samples * self.length, 0), "right") - 1
+        return np.minimum(index, len(self.numbers) - 1)  # an empty row of a domain without tokens
+
+    def pieces(self, samples: I64) -> tuple[I64, I64, I64, I64, I64]:
+        """(row, shard, first token in it, tokens, offset in the row) of each piece of a sample in one shard, in order.
+
+        Empty rows have no pieces, or one without tokens. Cost: a loop over the samples that cross into another shard.
+        """
+        shard, start, valid, whole = self.locate(samples)
+        rows = np.arange(len(samples))
+        found = np.stack([rows, shard, start, valid, np.zeros(len(samples), np.int64)])
+        if not whole.all():
+            parts: list[tuple[int, int, int, int, int]] = []
+            for row in np.flatnonzero(~whole & (samples >= 0)).tolist():
+                place = 0
+                for number, begin, stop in self.sample_ranges(int(samples[row]), int(samples[row]) + 1):
+                    parts.append((row, number, begin, stop - begin, place))
+                    place += stop - begin
+            found = np.concatenate([found[:, whole], np.array(parts, np.int64).reshape(-1, 5).T], axis=1)
+            found = found[:, np.argsort(found[0], kind="stable")]
+        return found[0], found[1], found[2], found[3], found[4]
 
     def ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         """(shard, start, stop) of tokens [first, stop) of the domain, clipped to its end; without empty shards."""
@@ -63,16 +88,13 @@ class Domain:
             index += 1
         return ranges
 
+    def spans(self, first: int, stop: int) -> list[tuple[int, int, int]]:
+        """What is fetched, and later released, for tokens [first, stop): (shard, start, stop), as `ranges`."""
+        return self.ranges(first, stop)
+
     def sample_ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         """(shard, start, stop) of all tokens that samples [first, stop) read, including the last label."""
         return self.ranges(first * self.length, stop * self.length + 1)
-
-    def read(self, source: TokenSource, sample: int, out: npt.NDArray[Any]) -> None:
-        """Copy a sample's tokens, from however many shards, to the front of `out`."""
-        position = 0
-        for shard, start, stop in self.sample_ranges(sample, sample + 1):
-            source.read_into(shard, start, out[position : position + stop - start])
-            position += stop - start
 
     def inputs_per_shard(self, samples: I64) -> I64:
         """int64 [shards of this domain]: how many tokens of each are inputs of these samples (-1 counts as none).
@@ -112,7 +134,7 @@ class DocumentStarts:
 
         Cost: 0.4 us for a binary search per sample and shard, and 50 us per call.
         """
-        rows, shards, begins, sizes, places = self._pieces(domain, np.asarray(samples, np.int64))
+        rows, shards, begins, sizes, places = domain.pieces(np.asarray(samples, np.int64))
         parts: list[tuple[I64, I64, I64]] = []
         for shard in np.unique(shards).tolist():
             mine = np.flatnonzero(shards == shard)
@@ -121,22 +143,6 @@ class DocumentStarts:
             parts.append((mine, np.frombuffer(found, np.int64), np.frombuffer(counted, np.int64)))
         starts, counts = interleave(parts, len(rows))
         return starts, np.bincount(rows, weights=counts, minlength=len(samples)).astype(np.int64)
-
-    def _pieces(self, domain: Domain, samples: I64) -> tuple[I64, I64, I64, I64, I64]:
-        """(row, shard, first token in it, tokens, offset in the row) of each piece of a sample in one shard."""
-        shard, start, valid, whole = domain.locate(samples)
-        rows = np.arange(len(samples))
-        pieces = np.stack([rows, shard, start, valid, np.zeros(len(samples), np.int64)])
-        if not whole.all():
-            parts: list[tuple[int, int, int, int, int]] = []
-            for row in np.flatnonzero(~whole & (samples >= 0)).tolist():
-                place = 0
-                for number, begin, stop in domain.sample_ranges(int(samples[row]), int(samples[row]) + 1):
-                    parts.append((row, number, begin, stop - begin, place))
-                    place += stop - begin
-            pieces = np.concatenate([pieces[:, whole], np.array(parts, np.int64).reshape(-1, 5).T], axis=1)
-            pieces = pieces[:, np.argsort(pieces[0], kind="stable")]
-        return pieces[0], pieces[1], pieces[2], pieces[3], pieces[4]
 
     def _of(self, shard: int) -> I64:
         offsets = self._offsets.get(shard)
@@ -178,7 +184,18 @@ def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str
 
 def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) -> list[Domain]:
     """The domains of a split in manifest order; if not mixed, a single one with an empty name that has all shards."""
-    members: dict[str, list[tuple[int, int]]] = {}
+    members: dict[str, list[int]] = {}
     for number, entry in enumerate(shards):
-        members.setdefault(entry.domain if mixed else "", []).append((number, entry.tokens))
-    return [Domain(name, pairs, sequence_length) for name, pairs in (members or {"": []}).items()]
+        members.setdefault(entry.domain if mixed else "", []).append(number)
+    names = domain_names(shards)
+    return [
+        Domain(
+            name, [(n, shards[n].tokens) for n in numbers], sequence_length, [names[shards[n].domain] for n in numbers]
+        )
+        for name, numbers in (members or {"": []}).items()
+    ]
+
+
+def domain_names(shards: Sequence[ShardEntry]) -> dict[str, int]:
+    """The names of the shards' domains in manifest order, and their places in it, which are Domain's labels."""
+    return {name: place for place, name in enumerate(dict.fromkeys(entry.domain for entry in shards))}

@@ -39,7 +39,7 @@ from refinery.loader.stream.loops import Loop, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.origins import EMPTY, Origin, RowIds, origins
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards, domains_of
+from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards, domain_names, domains_of
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import (
     STATE_VERSION,
@@ -173,7 +173,7 @@ class TokenStream(LoopedBatches):
         )  # fmt: skip
         looped = Loop(loop, epochs, schedule.length, schedule.step, mixed=self._mixture is not None)
         super().__init__(schedule, worker, loop=looped, workers=workers)
-        self._ids = RowIds(domains, self._shards, **ids)
+        self._ids = RowIds(domains, domain_names(self._shards), **ids)
         eos = self.manifest.tokenizer.eos_id
         if fill_in_middle is not None:
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
@@ -309,10 +309,10 @@ class TokenStream(LoopedBatches):
         with self._lock:
             self._count()
             counts = self._usage.all_tokens(self._schedule.order)
-        found = dict.fromkeys(self.domain_names, 0)
-        for number, count in counts.items():
-            found[self._shards[number].domain] += count
-        return found
+        found = np.zeros(len(self.domain_names), np.int64)
+        for domain, tokens in counts:
+            np.add.at(found, domain.labels, tokens)
+        return dict(zip(self.domain_names, found.tolist(), strict=True))
 
     def locate(self, sample_id: int) -> list[Origin]:
         """The documents of a row, by its entry of sample_ids, with their addresses: Origin has the fields.
@@ -330,7 +330,12 @@ class TokenStream(LoopedBatches):
         """
         with self._lock:
             self._count()
-        return {self._shards[number].bin.path: count for number, count in self._usage.tokens().items()}
+            found = self._usage.tokens()
+        counts = np.zeros(len(self._shards), np.int64)
+        for domain, tokens in found:
+            np.add.at(counts, domain.numbers, tokens)
+        known = np.unique(np.concatenate([domain.numbers for domain, _ in found] or [np.empty(0, np.int64)]))
+        return {self._shards[number].bin.path: int(counts[number]) for number in known.tolist()}
 
     def receipt(self) -> dict[str, Any]:
         """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""

@@ -127,17 +127,13 @@ class Usage:
         if known not in (None, digest_of_all(domain.samples)):
             raise UsageError(f"{where}: {domain.samples} samples delivered, but some twice and some never")
 
-    def tokens(self) -> dict[int, int]:
-        """Input tokens delivered in the current epoch, by shard number; without domains resumed inside an epoch."""
-        return {
-            number: count
-            for domain, tokens in zip(self._domains, self._now.tokens, strict=True)
-            if tokens is not None
-            for number, count in zip(domain.numbers.tolist(), tokens.tolist(), strict=True)
-        }
+    def tokens(self) -> list[tuple[Domain, I64]]:
+        """Input tokens of each domain delivered in the current epoch, by its shards; without domains resumed inside an
+        epoch."""
+        return [(d, tokens) for d, tokens in zip(self._domains, self._now.tokens, strict=True) if tokens is not None]
 
-    def all_tokens(self, order: Callable[[int, int], Order]) -> dict[int, int]:
-        """Input tokens delivered in all epochs so far, by shard number. order: of a domain's epoch.
+    def all_tokens(self, order: Callable[[int, int], Order]) -> list[tuple[Domain, I64]]:
+        """Input tokens of each domain delivered in all epochs so far, by its shards. order: of a domain's epoch.
 
         Of a domain that was resumed inside an epoch, what that epoch had delivered is counted once, by its order.
         """
@@ -152,13 +148,11 @@ class Usage:
                     tokens += domain.inputs_per_shard(there[some])
             known.append(tokens)
         self._now = now._replace(tokens=tuple(known))
-        found: dict[int, int] = {}
-        for domain, epoch, tokens in zip(self._domains, now.epochs, known, strict=True):
-            if tokens is not None:
-                found |= dict(
-                    zip(domain.numbers.tolist(), (tokens + epoch * np.diff(domain.starts)).tolist(), strict=True)
-                )
-        return found
+        return [
+            (domain, tokens + epoch * np.diff(domain.starts))
+            for domain, epoch, tokens in zip(self._domains, now.epochs, known, strict=True)
+            if tokens is not None
+        ]
 
     def state(self) -> list[str] | None:
         """Digests for a state, one per domain in hexadecimal; None if there are too many or some are unknown."""
