@@ -35,6 +35,7 @@ from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
+from refinery.pipelines.takedown.command import add_remove, remove_command
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
@@ -146,6 +147,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_remove(commands).set_defaults(run=run_remove)
     add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=run_plan)
     add_report(commands).set_defaults(run=run_report)
@@ -316,6 +318,12 @@ def run_report(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     refuse_flags(flags)
     for line in report_command(args):
         say(line)
+    return ExitCode.DONE
+
+
+def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Make a corpus without some of its documents, or say what it would be."""
+    remove_command(args, flags)
     return ExitCode.DONE
 
 
