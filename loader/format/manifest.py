@@ -28,6 +28,7 @@ from refinery.loader.format.indexed import (
 )
 from refinery.loader.format.packed import PackedFormat, parse_format
 from refinery.loader.format.provenance import ADOPTED, COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.takedown import Takedown, parse_takedowns
 from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1
@@ -166,7 +167,7 @@ class Manifest:
     """manifest.json: describes a whole corpus. totals: documents, tokens, and bytes (UTF-8 of the encoded texts).
 
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
-    packed: of its packed rows, if it has them.
+    packed: of its packed rows, if it has them. takedowns: the steps that led from the first version to this one.
     """
 
     name: str
@@ -184,6 +185,7 @@ class Manifest:
     recipe: Mapping[str, Any]
     versions: Mapping[str, Any]
     packed: PackedFormat | None = None
+    takedowns: tuple[Takedown, ...] = ()
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
@@ -210,7 +212,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     top = Fields(payload, what)
     tokenizer = top.inner("tokenizer")
     lane = top.text("lane")
-    shards = tuple(_shard(entry, lane) for entry in top.list("shards"))
+    shards = tuple(parse_shard(entry, lane) for entry in top.list("shards"))
     columns = tuple(_column(entry) for entry in top.list("columns"))
     if twice := sorted({c.name for i, c in enumerate(columns) if c.name in {other.name for other in columns[:i]}}):
         raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
@@ -246,6 +248,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         recipe=top.inner("recipe").value,
         versions=top.inner("versions").value,
         packed=parse_format(top.inner("packed"), special.vocab_size, special.bos_id) if "packed" in payload else None,
+        takedowns=parse_takedowns(top),
     )
 
 
@@ -325,7 +328,8 @@ def _read_in_blocks(entry: Fields) -> FileEntry:
     return replace(file, block_crc32c=entry.block_checksums("block_crc32c", file.size))
 
 
-def _shard(entry: Fields, lane: str) -> ShardEntry:
+def parse_shard(entry: Fields, lane: str) -> ShardEntry:
+    """A shard as a manifest of that lane lists it. Raises FormatError for a field that is missing or wrong."""
     files = entry.inner("files")
     split, domain = entry.text("split"), entry.text("domain")
     if split not in SPLITS:
@@ -374,6 +378,7 @@ __all__ = [
     "dtype_for",
     "load_manifest",
     "parse_manifest",
+    "parse_shard",
     "provenance_schema",
     "read_index",
     "read_manifest",

@@ -24,6 +24,7 @@ from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.origins import EMPTY, Origin
 from refinery.loader.stream.samples import Domain
+from refinery.loader.stream.state import StateError
 from refinery.loader.stream.stream import TokenStream
 
 _log = logging.getLogger("refinery.loader")
@@ -97,6 +98,14 @@ class PackedStream(TokenStream):
         ((number, start, _),) = domain.ranges(sample * domain.length, (sample + 1) * domain.length)
         row = start // domain.length
         return list(packed_origins(self._store, self.manifest.shards, self._shards[number], row))
+
+    def _turn_to(self, version: str) -> Callable[[], object]:
+        if version != self.corpus:
+            raise StateError(
+                "state: of an earlier version of this corpus, from which documents were taken since. Its packed rows "
+                "were packed anew, so nothing can go on in them; begin a stream anew"
+            )
+        return super()._turn_to(version)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
         found = dict.fromkeys([domain.name for domain in domains], 0)

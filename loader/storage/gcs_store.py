@@ -212,6 +212,40 @@ class GcsStore(RemoteStore):
         if found[:2] != given:
             raise conflict(self.url(name), found[:2], given)
 
+    def copy_from(self, source: "GcsStore", name: str, expected: tuple[int, str]) -> None:
+        """Publish `name` of another bucket or prefix under the same name here, exclusively: the service copies it.
+
+        expected: size and crc32c. Raises CorruptObject where `source` has another object, StorageConflict where there
+        is another one here.
+        """
+        from google.api_core import exceptions
+
+        url, token = self.url(name), None
+        info = source._info(name)
+        if info is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", source.url(name))
+        if info[:2] != expected:
+            raise CorruptObject(f"{source.url(name)}: {info[:2]} found, {expected} expected: size and crc32c")
+
+        def once() -> str | None:
+            conditions = {"if_generation_match": 0, "if_source_generation_match": int(info.generation)}
+            timeout = (self.params.read_timeout,) * 2
+            blob = self._blob(name)
+            found, _, _ = blob.rewrite(source._blob(name), token=token, retry=None, timeout=timeout, **conditions)
+            return None if found is None else str(found)
+
+        try:
+            token = self._retried("be copied", url, once)
+            while token is not None:  # large objects between places of storage are copied in several calls
+                token = self._retried("be copied", url, once)
+        except exceptions.PreconditionFailed:  # it exists, perhaps from an attempt of ours whose response was lost
+            pass
+        found = self._info(name)
+        if found is None:
+            raise StorageError(f"{url}: cannot be copied: {source.url(name)} changed meanwhile", 412)
+        if found[:2] != expected:
+            raise conflict(url, found[:2], expected)
+
     def replace(self, name: str, data: bytes) -> None:
         self._upload(name, data, size_and_crc32c(data))  # idempotent: writing the same bytes twice is harmless
 

@@ -2,9 +2,19 @@
 
 from pathlib import Path
 
+from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
+from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import LocalStore, Store
+
+
+def open_with(url: str | Path, fetch: FetchParams | None) -> Store:
+    """`open_store`; a remote one reads with these parameters, if there are any: manifest and indexes, too."""
+    store = open_store(url)
+    if isinstance(store, RemoteStore) and fetch is not None:
+        store.params = fetch
+    return store
 
 
 def open_store(url: str | Path) -> Store:

@@ -243,7 +243,7 @@ class LocalStore(Store):
                 except FileExistsError:
                     pass  # another writer won: compare below
                 else:
-                    _sync_folder(final.parent)
+                    sync_folder(final.parent)
                     return
         with self.open(name) as stream:
             found, given = size_and_crc32c(stream), size_and_crc32c(source)
@@ -254,7 +254,7 @@ class LocalStore(Store):
         final = self.local_path(name)
         with _temporary(final, data) as temporary:
             os.replace(temporary, final)
-        _sync_folder(final.parent)
+        sync_folder(final.parent)
 
     def delete(self, name: str) -> None:
         self.local_path(name).unlink(missing_ok=True)
@@ -326,7 +326,7 @@ def _raise_unless_missing(error: OSError) -> None:
         raise error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Sync a folder, so that a new entry in it is durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:

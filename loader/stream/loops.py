@@ -1,14 +1,19 @@
 """What a `for` loop over a stream delivers, how many batches that is, and how to begin anew or pass over some."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.arguments import whole
 from refinery.loader.order.arrays import Batch
+from refinery.loader.order.mix_params import mix_params
+from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.batch_iterator import BatchIterator
-from refinery.loader.stream.schedule import MAX_ROWS
+from refinery.loader.stream.origins import RowIds
+from refinery.loader.stream.samples import Domain, domain_names, domains_of
+from refinery.loader.stream.schedule import MAX_ROWS, Schedule
 from refinery.loader.stream.usage import Usage
 
 LOOPS = ("continue", "epoch", "restart")
@@ -85,6 +90,38 @@ class Loop:
         return -(-(self.length - position) // self.step) + (limit - epoch - 1) * self.steps_per_epoch
 
 
+@dataclass(frozen=True)
+class Arranger:
+    """Makes what follows from the sizes of shards: schedule, the meaning of a loop, numbers of rows.
+
+    length: of a sample. ranks: rank, world_size, batch_size. ids: which of the arrays of RowIds batches have. The rest
+    as of TokenStream.
+    """
+
+    length: int
+    seed: int
+    order: OrderParams
+    ranks: tuple[int, int, int]
+    weights: Any
+    epochs: int | None
+    loop: str
+    ids: Mapping[str, bool]
+
+    def __call__(
+        self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
+    ) -> tuple[Schedule, Loop, RowIds]:
+        """filled: places of each domain that are tokens."""
+        domains, mixture = domains_of(shards, self.length, mixed=self.weights is not None), None
+        if self.weights is not None:
+            sizes, names = [domain.samples for domain in domains], [domain.name for domain in domains]
+            params = mix_params(self.weights, self.epochs)
+            mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains))
+        names_of_ranks = dict(zip(("rank", "world_size", "batch_size"), self.ranks, strict=True))
+        schedule = Schedule(domains, mixture, order=self.order, seed=self.seed, **names_of_ranks)
+        looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixed=mixture is not None)
+        return schedule, looped, RowIds(domains, domain_names(shards), **self.ids)
+
+
 class LoopedBatches(BatchIterator):
     """A BatchIterator whose `for` loops have one of the meanings of `Loop`."""
 
@@ -158,6 +195,11 @@ class LoopedBatches(BatchIterator):
             self._usage, self._skip, self._over, self._placed = usage, self._workers - 1, False, True
             self._epoch, self._position, passed = found
         return 0 if passed <= before else 1 + (passed - before - 1) // self._workers
+
+    def _replace_schedule(self, schedule: Schedule, loop: Loop) -> None:
+        """Another order, from its beginning. A position is set behind it."""
+        self._schedule, self._loop, self._usage = schedule, loop, Usage(schedule.domains)
+        self._plan, self._passed, self._made = None, (), None
 
     def _before_moving(self) -> None:
         self._after_fork()

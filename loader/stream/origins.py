@@ -86,18 +86,24 @@ class RowIds:
         return self._domains[d], number - int(self._first[d])
 
 
-def origins(store: Store, shards: Sequence[ShardEntry], domain: Domain, sample: int) -> Iterator[Origin]:
+def origins(
+    store: Store, shards: Sequence[ShardEntry], domain: Domain, sample: int, past: Any = None
+) -> Iterator[Origin]:
     """The documents of a sample in order. Reads the index of each of its shards, and the row groups of its provenance.
 
-    Raises FormatError for damaged files. Cost: an index and 65,536 rows of provenance, for each shard.
+    past: of an earlier version of the corpus, whose documents these are; one that went since has no address. Raises
+    FormatError for damaged files. Cost: an index and 65,536 rows of provenance, for each shard.
     """
     first = sample * domain.length
     place = 0
     for number, begin, stop in domain.ranges(first, first + domain.length):
         entry = shards[number]
-        offsets = load_index(store, entry).offsets
+        offsets = (past.index(number) if past else load_index(store, entry)).offsets
         some = range(int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, stop)))
-        known = _provenance(store, entry, some)
+        if past:
+            known = list(_moved(store, entry, (past.document(number, row) for row in some)))
+        else:
+            known = _provenance(store, entry, some)
         for document, more in zip(some, known, strict=True):
             start = int(offsets[document])
             end = int(offsets[document + 1]) if document + 1 < len(offsets) else entry.tokens
@@ -106,6 +112,13 @@ def origins(store: Store, shards: Sequence[ShardEntry], domain: Domain, sample: 
                 at = place + a - begin
                 yield Origin(at, at + b - a, entry.domain, entry.bin.path, document, a - start, **more)
         place += stop - begin
+
+
+def _moved(store: Store, entry: ShardEntry, rows: Iterable[int]) -> Iterator[dict[str, str]]:
+    """`_provenance` of documents by their rows now; nothing is known of one that is there no more: its row is below
+    0."""
+    for row in rows:
+        yield from _provenance(store, entry, range(row, row + 1)) if row >= 0 else [{}]
 
 
 def _provenance(store: Store, entry: ShardEntry, documents: range) -> list[dict[str, str]]:

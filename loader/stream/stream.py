@@ -10,7 +10,7 @@ position, and a stream resumed with another number of ranks, workers or rows del
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,25 +22,23 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.local.local_source import LocalSource
-from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
-from refinery.loader.order.mixing import Mixture
+from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.capacity import fit_cache
 from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import Stop
-from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
-from refinery.loader.stream.loops import Loop, LoopedBatches
+from refinery.loader.stream.loops import Arranger, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
-from refinery.loader.stream.origins import EMPTY, Origin, RowIds, origins
+from refinery.loader.stream.origins import EMPTY, Origin, origins
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards, domain_names, domains_of
-from refinery.loader.stream.schedule import Schedule
+from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards
 from refinery.loader.stream.state import (
     STATE_VERSION,
     StateError,
@@ -53,6 +51,7 @@ from refinery.loader.stream.state import (
     with_block,
 )
 from refinery.loader.stream.token_source import open_token_source
+from refinery.loader.takedown.versions import NotDelivered, Version, Versions
 
 
 class TokenStream(LoopedBatches):
@@ -153,27 +152,19 @@ class TokenStream(LoopedBatches):
         if codec is not None and not (isinstance(codec, Sequence) and len(codec) == 2 and all(map(callable, codec))):
             raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
         self._own_store = not isinstance(prefix, Store)
-        self._store = prefix if isinstance(prefix, Store) else _open_store(prefix, remote)
+        self._store = prefix if isinstance(prefix, Store) else open_with(prefix, remote.fetch if remote else None)
         self.manifest, data = load_manifest(self._store)
         self.corpus = hashlib.sha256(data).hexdigest()
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
         self.rank, self.world_size, self.labels = rank, world_size, labels
         self._shards, self.order_params = self._choose(choose_shards(self.manifest.shards, split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
-        domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
-        self._mixture = None
-        if weights is not None:
-            sizes = [domain.samples for domain in domains]
-            params = mix_params(weights, epochs)
-            names = [domain.name for domain in domains]
-            self._mixture = Mixture(names, sizes, sequence_length, seed, params, self._filled(domains))
-        schedule = Schedule(
-            domains, self._mixture, order=self.order_params, seed=seed, rank=rank, world_size=world_size,
-            batch_size=batch_size,
-        )  # fmt: skip
-        looped = Loop(loop, epochs, schedule.length, schedule.step, mixed=self._mixture is not None)
+        self._versions = Versions(self._store, self.manifest, self.corpus)
+        self._past: Version | None = None
+        ranks = rank, world_size, batch_size
+        self._arrange = Arranger(sequence_length, seed, self.order_params, ranks, weights, epochs, loop, ids)
+        schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
-        self._ids = RowIds(domains, domain_names(self._shards), **ids)
         eos = self.manifest.tokenizer.eos_id
         if fill_in_middle is not None:
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
@@ -220,6 +211,8 @@ class TokenStream(LoopedBatches):
     def _start(self) -> Prefetcher[PreparedBatch]:
         limit = self._loop.limit(self._epoch, self._position)
         how = {"epochs": limit, "skip": self._skip, "workers": self._workers, "finish": self._ids.finish}
+        if self._past is not None:
+            how["finish"] = self._past.hidden(self._schedule.domains, self._batch_params.labels, self._ids.finish)
         assembler = self._assembler(**how)
         return Prefetcher(assembler.batches(self._epoch, self._position), self._prefetch)
 
@@ -229,7 +222,9 @@ class TokenStream(LoopedBatches):
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
-        stop, store, shards = Stop(), self._store, self._shards
+        stop, store, shards, past = Stop(), self._store, self._shards, self._past
+        if past is not None:
+            return stop, DocumentStarts(lambda number: past.index(number, stop))
         return stop, DocumentStarts(lambda number: load_index(store, shards[number], stop))
 
     def state_dict(self) -> dict[str, Any]:
@@ -243,7 +238,7 @@ class TokenStream(LoopedBatches):
             self._count()
             (epoch, position), usage = self._loop.at(self._epoch, self._position), self._usage.state()
         state = self._identity() | {
-            "mix": None if self._mixture is None else self._mixture.history(position),
+            "mix": None if self._schedule.mixture is None else self._schedule.mixture.history(position),
             "epoch": epoch,
             "position": position,
             "usage": usage,
@@ -267,12 +262,42 @@ class TokenStream(LoopedBatches):
         Raises StateError, which names what differs, for a state of another corpus, split, seed, sequence length, order
         or a mixture with another past, for a position beyond this stream's end, and for an invalid state. The stream is
         then unchanged.
+
+        A state of an earlier version of this corpus, from which documents were taken since, is gone on with: every
+        other token keeps its step and place (`not_delivered`).
         """
+        with self._lock:
+            before = self._turn_to(self._versions.of(state, self.corpus))
+            try:
+                self._load(state)
+            except BaseException:
+                before()
+                raise
+
+    def _turn_to(self, version: str) -> Callable[[], object]:
+        """Arrange everything as it is in a version of the corpus; returns what undoes that."""
+        old = dict(self.__dict__)
+        if version != self.corpus:
+            self._halt()
+            self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
+            self.corpus, inner = version, getattr(self._source, "inner", self._source)
+            self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
+            schedule, loop, self._ids = self._arrange(self._shards, self._filled)
+            self._replace_schedule(schedule, loop)
+            self._stop, self._documents = self._new_documents()
+        return lambda: self.__dict__.update(old)
+
+    @property
+    def not_delivered(self) -> NotDelivered | None:
+        """What this stream delivers not, as it goes on in an earlier version of the corpus; None where it does not."""
+        return None if self._past is None else self._past.not_delivered
+
+    def _load(self, state: Mapping[str, Any]) -> None:
         state = with_block(state, self.order_params.block or None, self._schedule.domains)
         check_identity(state, self._identity())
         epoch, position = count_in(state, "epoch"), count_in(state, "position")
         length = self._schedule.length
-        most = 0 if self._mixture is not None else 2**62 // (length or 1)
+        most = 0 if self._schedule.mixture is not None else 2**62 // (length or 1)
         if epoch > most:
             raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
         if length is not None and position > length:
@@ -280,7 +305,7 @@ class TokenStream(LoopedBatches):
         if self._loop.is_beyond(epoch, position):
             last = self._loop.epochs
             raise StateError(f"state: epoch {epoch}, position {position} given: this stream ends after {last} epochs")
-        mix = None if self._mixture is None else self._mixture.history(position)
+        mix = None if self._schedule.mixture is None else self._schedule.mixture.history(position)
         if state.get("mix") != mix:
             raise StateError(
                 f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
@@ -293,7 +318,7 @@ class TokenStream(LoopedBatches):
     @property
     def mix(self) -> dict[str, dict[str, float]]:
         """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
-        return {} if self._mixture is None else self._mixture.achieved(self._position)
+        return {} if self._schedule.mixture is None else self._schedule.mixture.achieved(self._position)
 
     @property
     def domain_names(self) -> tuple[str, ...]:
@@ -320,7 +345,8 @@ class TokenStream(LoopedBatches):
         Raises ValueError for a number that no row has, and what reading raises. Cost: reads an index and 65,536 rows of
         provenance for each shard that the row is of.
         """
-        return list(origins(self._store, self._shards, *self._ids.sample(whole("sample_id", sample_id, EMPTY))))
+        sample = self._ids.sample(whole("sample_id", sample_id, EMPTY))
+        return list(origins(self._store, self._shards, *sample, past=self._past))
 
     @property
     def tokens_per_shard(self) -> dict[str, int]:
@@ -376,10 +402,3 @@ class TokenStream(LoopedBatches):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _open_store(prefix: str | Path, params: RemoteParams | None) -> Store:
-    store = open_store(prefix)
-    if isinstance(store, RemoteStore) and params is not None:
-        store.params = params.fetch  # for manifest and indexes too
-    return store

@@ -36,6 +36,7 @@ from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
+from refinery.pipelines.takedown.command import add_remove, remove_command
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
@@ -147,6 +148,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
+    add_remove(commands).set_defaults(run=run_remove)
     add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=saying(plan_command))
     add_report(commands).set_defaults(run=saying(report_command))
@@ -315,6 +317,12 @@ def saying(command: Callable[[argparse.Namespace], Iterable[str]]) -> Callable[.
         return ExitCode.DONE
 
     return run
+
+
+def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Make a corpus without some of its documents, or say what it would be."""
+    remove_command(args, flags)
+    return ExitCode.DONE
 
 
 def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -41,6 +41,7 @@ from refinery.pipelines.checks.addresses import check_addresses
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
+from refinery.pipelines.checks.takedowns import check_takedowns
 from refinery.pipelines.commands.verify_files import check_others, check_work
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
@@ -163,6 +164,7 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         later = [stage.name for stage in manifest.stages if stage.phase == "shards"]
         yield from collect("removals/", check_removals(store, manifest, damaged, every, later, removals))
         yield from check_others(store, manifest, damaged)
+        yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
         yield from collect("work/", check_work(store, pool))
     report.files = 1 + sum(1 for _ in manifest.all_files)
     report.bytes = sum(entry.size for entry in manifest.all_files)

@@ -34,6 +34,7 @@ NOT_THERE = {
     "completion": ("bash no", ExitCode.USAGE),
     "stages": ("no", ExitCode.USAGE),
     "export": ("no --format jsonl --output out", ExitCode.USAGE),
+    "remove": ("no --source s --output out", ExitCode.USAGE),
     "status": ("no", ExitCode.USAGE),
     "shards": ("no --node n", ExitCode.USAGE),
     "train-tokenizer": ("no.yaml --output out.json", ExitCode.USAGE),

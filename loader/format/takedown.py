@@ -1,0 +1,126 @@
+"""What was taken out of a corpus after it was made: its versions in order, and a row for every document that went.
+
+docs/format.md describes the files, docs/takedown.md what makes them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.fields import Fields
+from refinery.loader.format.provenance import PARQUET, ROW_GROUP
+
+FOLDER = "takedowns"
+STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken
+PROOF_KIND = "refinery-takedown"
+# Why a document went: it was asked for; it has the text of one that was, or stood for one; it was a duplicate whose
+# survivor went, and did not take its place.
+REQUESTED, COPY, UNREPRESENTED = WHY = ("requested", "copy-of-requested", "duplicate-of-removed")
+KEPT = "kept"  # `was` of a document of the shards; of others the reason for which deduplication had removed it
+NOWHERE = -1  # split "", index, row and token_offset of a document that was in no shard
+
+_DOCUMENT = [
+    pa.field("id", pa.binary(16), nullable=False),
+    *(pa.field(name, pa.string(), nullable=False) for name in ("url", "source", "origin")),
+]
+_PLACE = [
+    *(pa.field(name, pa.string(), nullable=False) for name in ("split", "domain")),
+    *(pa.field(name, pa.int64(), nullable=False) for name in ("index", "row", "token_offset", "token_count")),
+    pa.field("text_bytes", pa.int64(), nullable=False),
+]
+# A document that went. Places are those of the version before; request: which line of which list asked for it.
+REMOVED_SCHEMA = pa.schema(
+    [
+        *_DOCUMENT,
+        *(pa.field(name, pa.string(), nullable=False) for name in ("was", "why", "request")),
+        *_PLACE,
+    ]
+)
+# A duplicate that came back. Places are those of the new version; instead_of: the document that had stood for it.
+ADDED_SCHEMA = pa.schema([*_DOCUMENT, *_PLACE, pa.field("instead_of", pa.binary(16), nullable=False)])
+ORDER = ("split", "domain", "index", "row", "id", "source", "origin", "url", "was")  # of the rows of both
+
+
+@dataclass(frozen=True, slots=True)
+class Takedown:
+    """A step from one version of a corpus to the next. previous: sha256 of the manifest before. fingerprint: of what
+    was asked. proof, removed, added: paths below the prefix, added "" where nothing came back. The counts are of the
+    shards' documents."""
+
+    previous: str
+    fingerprint: str
+    proof: str
+    removed: str
+    added: str
+    documents: int
+    tokens: int
+    added_documents: int
+    added_tokens: int
+
+
+def takedown_name(number: int, file: str) -> str:
+    """Path of a file of the takedown with that number, from 1.
+
+    >>> takedown_name(1, "removed.parquet")
+    'takedowns/00001/removed.parquet'
+    """
+    return f"{FOLDER}/{number:05d}/{file}"
+
+
+def parse_takedowns(top: Fields) -> tuple[Takedown, ...]:
+    """The takedowns that a manifest lists, the oldest first. Raises FormatError for a field that is wrong."""
+    if "takedowns" not in top.value:
+        return ()
+    return tuple(
+        Takedown(
+            previous=each.checksum("previous", 64),
+            fingerprint=each.checksum("fingerprint", 64),
+            proof=each.path("proof"),
+            removed=each.path("removed"),
+            added=each.path("added") if each.text("added") else "",
+            documents=each.count("documents"),
+            tokens=each.count("tokens"),
+            added_documents=each.count("added_documents"),
+            added_tokens=each.count("added_tokens"),
+        )
+        for each in top.list("takedowns")
+    )
+
+
+def describe_takedown(takedown: Takedown) -> dict[str, Any]:
+    """The entry of a manifest that `parse_takedowns` reads."""
+    return {name: getattr(takedown, name) for name in Takedown.__slots__}
+
+
+def sort_rows(table: pa.Table) -> pa.Table:
+    """Rows of either schema in the order of their file."""
+    return table.sort_by([(name, "ascending") for name in ORDER if name in table.column_names])
+
+
+def write_rows(path: Path, table: pa.Table) -> None:
+    """Write rows of either schema, sorted already, as Parquet: the same rows make the same bytes."""
+    repeated = [name for name in ("source", "was", "why", "split", "domain") if name in table.column_names]
+    pq.write_table(table.combine_chunks(), path, row_group_size=ROW_GROUP, use_dictionary=repeated, **PARQUET)
+
+
+def read_rows(stream: Any, schema: pa.Schema, what: str, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
+    """A listing, a row group at a time. Raises FormatError, naming `what`, for a file of another schema."""
+    with pq.ParquetFile(stream, page_checksum_verification=True) as file:
+        if not file.schema_arrow.equals(schema):
+            raise FormatError(f"{what}: columns {file.schema_arrow.names} found, {schema.names} expected")
+        for group in range(file.num_row_groups):
+            yield file.read_row_group(group, columns=None if columns is None else list(columns))
+
+
+def totals_of(takedowns: Iterable[Takedown]) -> Mapping[str, int]:
+    """Documents and tokens that went and came back, over all of them."""
+    found = {"documents": 0, "tokens": 0, "added_documents": 0, "added_tokens": 0}
+    for each in takedowns:
+        for name in found:
+            found[name] += getattr(each, name)
+    return found

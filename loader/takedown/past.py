@@ -1,0 +1,228 @@
+"""A corpus in the geometry of an earlier version of it: where its tokens were, before documents were taken out.
+
+Between two versions a shard's tokens are runs: some are in both, one after the other in the same order, others went,
+others came. So the position of every token of the earlier version is known from the lists of what went and came, and a
+training run that began on it can go on: each token that is still there comes at its step, in its place.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.indexed import Index
+from refinery.loader.format.manifest import FileEntry, Manifest, ShardEntry
+from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA, Takedown, read_rows
+from refinery.loader.order.arrays import I64
+from refinery.loader.storage.fetch import Stop
+from refinery.loader.storage.store import Store
+
+GONE = -1  # where a run of tokens is now that is there no more
+COLUMNS = ("split", "domain", "index", "row", "token_offset", "token_count")
+Place = tuple[str, int]  # domain and index of a shard
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runs:
+    """Tokens of a shard: run i is [old[i], old[i] + length[i]) of the earlier version, and begins at new[i] now, or is
+    GONE. old ascends without gaps, and so does new but for those that are GONE. int64 [n] each."""
+
+    old: I64
+    new: I64
+    length: I64
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the earlier version."""
+        return int(self.length.sum())
+
+    def pieces(self, start: int, stop: int) -> Iterable[tuple[int, int, int]]:
+        """(start, where it is now or GONE, tokens) of every piece of [start, stop) of the earlier version."""
+        first = int(np.searchsorted(self.old, start, "right")) - 1
+        while start < stop:
+            inside = start - int(self.old[first])
+            count = min(int(self.length[first]) - inside, stop - start)
+            if count > 0:
+                now = int(self.new[first])
+                yield start, now + inside if now >= 0 else GONE, count
+            start, first = start + max(count, 0), first + 1
+
+    def gone(self) -> tuple[I64, I64]:
+        """(starts, ends) of what is there no more, ascending."""
+        which = (self.new < 0) & (self.length > 0)
+        return self.old[which], self.old[which] + self.length[which]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """Documents of a shard that went, by their rows, offsets and lengths before, and those that came, by the same of
+    now. int64 [n] each, by row."""
+
+    removed: tuple[I64, I64, I64]
+    added: tuple[I64, I64, I64]
+
+    def runs(self, tokens: int) -> Runs:
+        """Runs of the version before. tokens: of the shard now."""
+        (_, gone_at, gone), (_, came_at, came) = self.removed, self.added
+        both = tokens - int(came.sum())  # tokens of both versions, and below: positions among these
+        gone_after, came_after = gone_at - _before(gone), came_at - _before(came)
+        starts = np.unique(np.concatenate([[0], gone_after, came_after]))
+        starts = starts[starts < both]
+        old = starts + _sum_up_to(gone_after, gone, starts)
+        new = starts + _sum_up_to(came_after, came, starts)
+        length = np.diff(np.append(starts, both))
+        every = np.concatenate([old, gone_at]), np.concatenate([new, np.full(len(gone), GONE)])
+        return _ordered(*every, np.concatenate([length, gone]))
+
+    def index(self, now: Index) -> Index:
+        """The index of the version before."""
+        lengths = np.delete(now.lengths, self.added[0])
+        rows, _, gone = self.removed
+        every = np.empty(len(lengths) + len(rows), np.int32)
+        stays = np.ones(len(every), np.bool_)
+        stays[rows] = False
+        every[rows], every[stays] = gone, lengths
+        ends = np.cumsum(every, dtype=np.int64) * now.dtype.itemsize
+        return Index(now.dtype, every, ends - every.astype(np.int64) * now.dtype.itemsize)
+
+
+def _before(lengths: I64) -> I64:
+    """Sum of what comes before each."""
+    return np.cumsum(lengths) - lengths
+
+
+def _sum_up_to(at: I64, lengths: I64, positions: I64) -> I64:
+    """Sum of the lengths of those at or before each position."""
+    total = np.concatenate([[0], np.cumsum(lengths)])
+    return np.asarray(total[np.searchsorted(at, positions, "right")], np.int64)
+
+
+def _ordered(old: npt.NDArray[Any], new: npt.NDArray[Any], length: npt.NDArray[Any]) -> Runs:
+    some = length > 0
+    order = np.argsort(old[some], kind="stable")
+    return Runs(*(np.asarray(each[some][order], np.int64) for each in (old, new, length)))
+
+
+def compose(first: Runs, then: Runs) -> Runs:
+    """Runs over two steps: `first` from the earlier version to the middle one, `then` from that to now."""
+    kept = first.new >= 0
+    old, middle, length = first.old[kept], first.new[kept], first.length[kept]
+    if not len(middle):
+        return first
+    cuts = np.unique(np.concatenate([middle, then.old]))
+    run = np.searchsorted(middle, cuts, "right") - 1
+    inside = (run >= 0) & (cuts < (middle + length)[run])
+    cuts, run = cuts[inside], run[inside]
+    ends = np.minimum(np.append(cuts[1:], cuts[-1] + length[run[-1]]), (middle + length)[run])
+    step = np.searchsorted(then.old, cuts, "right") - 1
+    new = np.where(then.new[step] >= 0, then.new[step] + cuts - then.old[step], GONE)
+    begins = old[run] + cuts - middle[run]
+    gone = ~kept
+    return _ordered(
+        np.concatenate([begins, first.old[gone]]),
+        np.concatenate([new, np.full(int(gone.sum()), GONE)]),
+        np.concatenate([ends - cuts, first.length[gone]]),
+    )
+
+
+class Past:
+    """The shards of a split as they were in the version whose manifest has the sha256 `version`.
+
+    Reads the lists of what went and came since; memory: 24 bytes for each document of them in the split.
+    Raises KeyError for a version that this corpus does not come from.
+    """
+
+    def __init__(self, store: Store, manifest: Manifest, version: str, split: str) -> None:
+        steps = [takedown.previous for takedown in manifest.takedowns]
+        self.takedowns = manifest.takedowns[steps.index(version) :] if version in steps else ()
+        if not self.takedowns:
+            raise KeyError(version)
+        self._store = store
+        files = {file.path: file for file in manifest.files}
+        self._steps = [_changes(store, files, takedown, split) for takedown in self.takedowns]
+        self._places: list[Place] = []
+        self._now: list[ShardEntry] = []
+        self.runs: list[Runs | None] = []
+
+    def entries(self, shards: Sequence[ShardEntry]) -> list[ShardEntry]:
+        """These shards with the tokens and documents that they had. Keeps their runs, by their numbers."""
+        self._now, self._places, self.runs = list(shards), [(shard.domain, shard.index) for shard in shards], []
+        found = []
+        for shard, place in zip(shards, self._places, strict=True):
+            runs, tokens, documents = None, shard.tokens, shard.documents
+            for changes in reversed(self._steps):
+                if change := changes.get(place):
+                    step = change.runs(tokens)
+                    runs = step if runs is None else compose(step, runs)
+                    tokens, documents = step.tokens, documents - len(change.added[0]) + len(change.removed[0])
+                elif runs is None:
+                    continue
+            self.runs.append(runs)
+            found.append(replace(shard, tokens=tokens, documents=documents))
+        return found
+
+    @property
+    def now(self) -> Sequence[ShardEntry]:
+        """The shards as they are."""
+        return self._now
+
+    def index(self, number: int, stop: Stop | None = None) -> Index:
+        """The index that a shard had. Raises as `load_index`."""
+        index = load_index(self._store, self._now[number], stop)
+        for changes in reversed(self._steps):
+            if change := changes.get(self._places[number]):
+                index = change.index(index)
+        return index
+
+    def document(self, number: int, row: int) -> int:
+        """The row that a document of the earlier version has now, GONE if it went."""
+        for changes in self._steps:
+            if change := changes.get(self._places[number]):
+                removed, added = change.removed[0], change.added[0]
+                at = int(np.searchsorted(removed, row))
+                if at < len(removed) and removed[at] == row:
+                    return GONE
+                row -= at
+                # The k-th document that stays has the k-th row that nothing came into.
+                free = added - np.arange(len(added))
+                row += int(np.searchsorted(free, row, "right"))
+        return row
+
+
+def _changes(store: Store, files: Mapping[str, FileEntry], takedown: Takedown, split: str) -> dict[Place, Change]:
+    """The changes of a takedown in a split, by shard."""
+    went = _lists(store, files, takedown.removed, REMOVED_SCHEMA, split)
+    came = _lists(store, files, takedown.added, ADDED_SCHEMA, split) if takedown.added else {}
+    none: I64 = np.empty(0, np.int64)
+    nothing = none, none, none
+    return {place: Change(went.get(place, nothing), came.get(place, nothing)) for place in {*went, *came}}
+
+
+def _lists(
+    store: Store, files: Mapping[str, FileEntry], path: str, schema: Any, split: str
+) -> dict[Place, tuple[I64, I64, I64]]:
+    """(rows, offsets, lengths) of the documents of a listing, by shard."""
+    if path not in files:
+        raise FormatError(f"{store.url(path)}: not in the manifest, which names it among its takedowns")
+    data = read_file(store, files[path])
+    parts: dict[Place, list[npt.NDArray[Any]]] = {}
+    for table in read_rows(pa.BufferReader(data), schema, store.url(path), COLUMNS):
+        columns = {name: table[name].to_pylist() if name in ("split", "domain") else table[name].to_numpy()
+                   for name in COLUMNS}  # fmt: skip
+        here = np.flatnonzero(np.array([each == split for each in columns["split"]], np.bool_))
+        domains = np.array(columns["domain"], object)[here]
+        numbers = np.stack([columns[name][here] for name in COLUMNS[2:]], axis=1) if len(here) else np.empty((0, 4))
+        for domain, index in {(d, int(i)) for d, i in zip(domains, numbers[:, 0], strict=True)}:
+            mine = (domains == domain) & (numbers[:, 0] == index)
+            parts.setdefault((domain, index), []).append(numbers[mine, 1:])
+    found = {}
+    for place, tables in parts.items():
+        rows = np.concatenate(tables).astype(np.int64)
+        rows = rows[np.argsort(rows[:, 0], kind="stable")]
+        found[place] = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
+    return found

@@ -1,0 +1,264 @@
+"""The last step of a takedown: files, funnel, listings, the proof, and then, if all counts hold, the manifest."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from refinery.loader.format.fields import Fields
+from refinery.loader.format.manifest import (
+    MANIFEST,
+    SCHEMA_VERSION,
+    Manifest,
+    ShardEntry,
+    check_funnel,
+    parse_manifest,
+    parse_shard,
+    seal,
+    unseal,
+)
+from refinery.loader.format.removals import FOLDER as REMOVALS
+from refinery.loader.format.takedown import (
+    PROOF_KIND,
+    STAGE,
+    UNREPRESENTED,
+    Takedown,
+    describe_takedown,
+    takedown_name,
+)
+from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.checks.takedowns import check_left
+from refinery.pipelines.export.place import SourceCorpus
+from refinery.pipelines.report.write import REPORT
+from refinery.pipelines.run.publish import CountsDisagree, check_removals
+from refinery.pipelines.statistics.published import STATISTICS
+from refinery.pipelines.takedown.decide import Decision
+from refinery.pipelines.takedown.files import (
+    REJECTS,
+    copied,
+    copy_files,
+    count_left,
+    plain,
+    rewrite_rejects,
+    rewrite_removals,
+)
+from refinery.pipelines.takedown.funnel import Funnel
+from refinery.pipelines.takedown.listings import added_table, elsewhere, publish_listing, removed_table
+from refinery.pipelines.takedown.place import Place
+from refinery.pipelines.takedown.reinstate import Fate, Lost, Moved, Reinstated, Unrepresented
+from refinery.pipelines.takedown.request import Request
+from refinery.pipelines.takedown.rows import Row, key_of, rows_of
+
+LEFT_OUT = (STATISTICS, REPORT, "work/")  # measured or made of what went, and not measured again
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was decided, and the affected shards as they were written: entries of a manifest."""
+
+    decision: Decision
+    fates: Sequence[Fate]
+    shards: Sequence[Mapping[str, Any]]
+
+    def of(self, kind: type) -> list[Any]:
+        """The fates of a kind."""
+        return [fate for fate in self.fates if isinstance(fate, kind)]
+
+
+def publish_version(
+    place: Place,
+    corpus: SourceCorpus,
+    request: Request,
+    identity: Mapping[str, Any],
+    result: Result,
+    say: Callable[[str], None],
+) -> Manifest:
+    """Write all that the shards are not, the manifest last; returns it. Raises CountsDisagree."""
+    old, new, manifest = corpus.store, place.store, corpus.manifest
+    payload = unseal(old.read(MANIFEST), old.url(MANIFEST))
+    shards = _shards(payload["shards"], result.shards)
+    written = {shard["files"]["bin"]["path"] for shard in result.shards}
+    same = [entry for entry in manifest.shards if entry.bin.path not in written]
+    ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
+    others = list(copied(manifest.files, (STATISTICS, f"{REJECTS}/", f"{REMOVALS}/")))
+    copy_files(old, new, others)
+    decision, fates = result.decision, result.fates
+    origins = {(row["source"], row["origin"]) for row in (*decision.gone, *decision.deleted)}
+    rejects, rejects_gone = rewrite_rejects(old, new, manifest, request, origins)
+    went = [*decision.deleted, *(fate.row for fate in fates)]
+    moved = [fate.row for fate in result.of(Moved)]
+    removals = rewrite_removals(old, new, manifest, map(key_of, went), moved)
+    rest = [elsewhere(f.row, UNREPRESENTED, f.why) for f in result.of(Unrepresented)]
+
+    number = len(manifest.takedowns) + 1
+    files = [*map(plain, others), *rejects, *removals]
+    files.append(
+        publish_listing(new, number, "removed.parquet", removed_table(decision.gone, [*decision.deleted, *rest]))
+    )
+    removed_path, added_path = files[-1]["path"], ""
+    added = list(_added(new, shards, result.of(Reinstated)))
+    if added:
+        files.append(publish_listing(new, number, "added.parquet", added_table(added)))
+        added_path = files[-1]["path"]
+    before = {(shard.split, shard.domain, shard.index): shard for shard in manifest.shards}
+    takedown = Takedown(
+        previous=corpus.sha256,
+        fingerprint=place.fingerprint,
+        proof=takedown_name(number, "removal.json"),
+        removed=removed_path,
+        added=added_path,
+        documents=len(decision.gone),
+        tokens=sum(row["token_count"] for row in decision.gone),
+        added_documents=len(added),
+        added_tokens=sum(row["token_count"] for row in added),
+    )
+    stages = [*payload["stages"]]
+    if all(stage["name"] != STAGE for stage in stages):
+        stages.append({"name": STAGE, "phase": "shards", "version": 1})
+    funnel = new_funnel(payload["funnel"], [stage["name"] for stage in stages], result, rest)
+    totals = {
+        "documents": sum(shard["documents"] for shard in shards),
+        "tokens": sum(shard["tokens"] for shard in shards),
+        "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == STAGE),
+    }
+    _check(manifest, takedown, totals, funnel, removals)
+    left = _left(new, result.shards, removals, rejects, request)
+    proof = {
+        "kind": PROOF_KIND,
+        "schema_version": SCHEMA_VERSION,
+        "previous": {"manifest_sha256": corpus.sha256, "name": manifest.name, "totals": dict(manifest.totals)},
+        **{name: identity[name] for name in ("scheme", "request", "options")},
+        "fingerprint": place.fingerprint,
+        "totals": totals,
+        "removed": _removed(decision, rest),
+        "reinstated": {"documents": len(added), "tokens": takedown.added_tokens},
+        "duplicates": {
+            "of_another_document_now": len(moved),
+            "dropped_by_a_later_stage": len(result.of(Lost)),
+            "not_reinstated": dict(sorted(Counter(fate.why for fate in result.of(Unrepresented)).items())),
+        },
+        "rejects_removed": rejects_gone,
+        "shards": {
+            "rewritten": [_both(before[_place(shard)], shard) for shard in result.shards],
+            "same": len(same),
+        },
+        "left_out": list(LEFT_OUT),
+        "left": left,
+    }
+    data = seal(proof)
+    new.create(takedown.proof, data)
+    size, crc32c, sha256 = checksums(data)
+    files.append({"path": takedown.proof, "size": size, "crc32c": crc32c, "sha256": sha256})
+    payload |= {
+        "shards": shards,
+        "files": sorted(files, key=lambda file: str(file["path"])),
+        "totals": totals,
+        "funnel": funnel,
+        "stages": stages,
+        "takedowns": [*(describe_takedown(each) for each in (*manifest.takedowns, takedown))],
+    }
+    sealed = seal(payload)
+    made = parse_manifest(sealed)  # what readers will accept, before it counts
+    if problems := list(check_left(new, made, each_document=False)):
+        raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
+    new.create(MANIFEST, sealed)
+    how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
+    say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
+    return made
+
+
+def _shards(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """All shards in their old order, with the new entries of those that were written."""
+    new = {_place(shard): dict(shard) for shard in written}
+    return [new.get(_place(shard), dict(shard)) for shard in before]
+
+
+def _place(shard: Mapping[str, Any]) -> tuple[str, str, int]:
+    return shard["split"], shard["domain"], shard["index"]
+
+
+def new_funnel(
+    funnel: Sequence[Mapping[str, Any]], stages: Sequence[str], result: Result, rest: Iterable[Row]
+) -> list[dict[str, Any]]:
+    """The funnel with what went, and what came back."""
+    rows = Funnel(funnel, stages)
+    for row in (*result.decision.deleted, *rest):
+        rows.rename(row, row["why"])
+    for fate in result.fates:
+        if isinstance(fate, Moved):
+            rows.move(fate.was, fate.row["reason"], fate.row["source"], fate.size)
+        elif isinstance(fate, Reinstated | Lost):
+            rows.revive(fate.row["reason"], fate.row["source"], fate.size, fate.steps)
+    return rows.finish(result.decision.gone)
+
+
+def _added(new: Store, shards: Iterable[Mapping[str, Any]], fates: Sequence[Reinstated]) -> Iterable[dict[str, Any]]:
+    """Rows of ADDED_SCHEMA: where what came back is now."""
+    wanted = {key_of(fate.row): fate for fate in fates}
+    ids = {fate.row["id"] for fate in fates}
+    entries = [parse_shard(Fields(dict(shard), "shard"), "") for shard in shards] if wanted else []
+    for entry in entries:
+        for row in rows_of(new, entry, ids):
+            if fate := wanted.get(key_of(row)):
+                yield {**{name: row[name] for name in row if name != "was"}, "instead_of": fate.instead_of}
+
+
+def _both(before: ShardEntry, after: Mapping[str, Any]) -> dict[str, Any]:
+    """A rewritten shard before and after."""
+    counts = {"documents": before.documents, "tokens": before.tokens, "sha256": before.bin.sha256}
+    now = {"documents": after["documents"], "tokens": after["tokens"], "sha256": after["files"]["bin"]["sha256"]}
+    return {"path": before.bin.path, "before": counts, "after": now}
+
+
+def _removed(decision: Decision, rest: Sequence[Row]) -> dict[str, Any]:
+    """Documents, tokens and bytes that went, by source and by why; and duplicates that removals/ had listed."""
+    sources: dict[str, dict[str, int]] = {}
+    for row in decision.gone:
+        entry = sources.setdefault(row["source"], {"documents": 0, "tokens": 0, "bytes": 0})
+        for name, value in (("documents", 1), ("tokens", row["token_count"]), ("bytes", row["text_bytes"])):
+            entry[name] += value
+    return {
+        "documents": len(decision.gone),
+        "tokens": sum(row["token_count"] for row in decision.gone),
+        "bytes": sum(row["text_bytes"] for row in decision.gone),
+        "sources": dict(sorted(sources.items())),
+        "why": dict(sorted(Counter(row["why"] for row in decision.gone).items())),
+        "duplicates": dict(sorted(Counter(row["why"] for row in (*decision.deleted, *rest)).items())),
+    }
+
+
+def _left(
+    store: Store,
+    shards: Iterable[Mapping[str, Any]],
+    removals: Sequence[Mapping[str, Any]],
+    rejects: Sequence[Mapping[str, Any]],
+    request: Request,
+) -> dict[str, int]:
+    """The request once more, on the files as they are now: rows that it asks for. All of them are to be 0; where
+    `request` goes by licences or texts these were looked through before."""
+    provenance = [shard["files"]["provenance"] for shard in shards]
+    return {
+        "in_rewritten_shards": count_left(store, provenance, request, REMOVALS),
+        "in_removals": count_left(store, removals, request, REMOVALS),
+        "in_rejects": count_left(store, rejects, request, REJECTS),
+    }
+
+
+def _check(
+    manifest: Manifest,
+    takedown: Takedown,
+    totals: Mapping[str, int],
+    funnel: Sequence[Mapping[str, Any]],
+    removals: Sequence[Mapping[str, Any]],
+) -> None:
+    """Raise CountsDisagree unless what was there is what is there now and what went, without what came back."""
+    problems = check_funnel(funnel) + check_removals(funnel, removals)
+    for unit, came in (("documents", takedown.added_documents), ("tokens", takedown.added_tokens)):
+        now = totals[unit] + getattr(takedown, unit) - came
+        if now != manifest.totals[unit]:
+            problems.append(f"{manifest.totals[unit]} {unit} were there, {now} are accounted for")
+    kept = sum(row["kept"]["documents"] for row in funnel if row["stage"] == STAGE)
+    if kept != totals["documents"]:
+        problems.append(f"{STAGE}: {kept} documents were kept, {totals['documents']} are in the shards")
+    if problems:
+        raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))

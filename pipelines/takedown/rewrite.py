@@ -1,0 +1,200 @@
+"""The job that writes the affected shards anew: the documents that stay, and those that came back, by the writer's own
+code, so that a shard has the bytes that these documents would have given it in the first place.
+
+No `from __future__ import annotations` here: Beam reads these hints.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.packed import PackedFormat
+from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
+from refinery.pipelines.export.text_job import finish, finished, record_name
+from refinery.pipelines.run.errors import RefineError
+from refinery.transforms.core.counters import work_done
+from refinery.transforms.core.side_outputs import add_side_output, side_output_record
+from refinery.transforms.core.task_list import ReadTaskList, TaskList
+from refinery.transforms.tokenize.chunk_notes import CHUNKS
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
+from refinery.transforms.tokenize.token_columns import Lost, token_columns
+from refinery.transforms.write.shards import write_shard
+from refinery.transforms.write.shuffle import BATCH_SCHEMA, order_key, serialize_batch, shard_key
+
+
+@dataclass
+class ShardChange:
+    """What becomes of a shard. drop: rows that go. copies: id -> how many documents it now stands for, and their
+    sources. add: documents that come in."""
+
+    drop: list[int] = field(default_factory=list)
+    copies: dict[bytes, tuple[int, list[str]]] = field(default_factory=dict)
+    add: list[EncodedDocument] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RewriteJob:
+    """What a worker must know. output: the new prefix. work: where plans and records are. counts: shards of each
+    "split/domain". seed: of the order."""
+
+    corpus: CorpusFacts
+    output: str
+    work: str
+    fingerprint: str
+    counts: Mapping[str, int]
+    seed: int
+    packed: PackedFormat | None
+
+
+def plan_name(entry: ShardEntry) -> str:
+    """Where the plan of a shard is in the work location, without suffix."""
+    return f"plan/{entry.split}/{entry.domain}/{entry.index:05d}"
+
+
+def save_change(store: Store, entry: ShardEntry, change: ShardChange, seed: int) -> bytes:
+    """Publish the plan of a shard; the line of the task list that is about it."""
+    plan = {
+        "drop": sorted(change.drop),
+        "copies": [[id_.hex(), *facts] for id_, facts in sorted(change.copies.items())],
+    }
+    store.create(f"{plan_name(entry)}.json", orjson.dumps(plan, option=orjson.OPT_SORT_KEYS))
+    store.create(f"{plan_name(entry)}.batch", serialize_batch(batch_of(change.add, seed)))
+    return orjson.dumps(plain_entry(entry), option=orjson.OPT_SORT_KEYS)
+
+
+def batch_of(documents: Iterable[EncodedDocument], seed: int) -> pa.Table:
+    """Documents as they cross the shuffle of a run."""
+    rows = [
+        {
+            **{name: getattr(doc, name) for name in ("id", "origin", "url", "source", "text_bytes", "columns")},
+            "order": order_key(seed, doc.id),
+            "meta": orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode(),
+            "tokens": doc.tokens.tobytes(),
+        }
+        for doc in documents
+    ]
+    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
+
+
+def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
+    """Write and publish a shard anew; its side-output record. One that is done already costs two requests.
+
+    Raises CorruptShard and FormatError for files that are not what the manifest says. Memory: the writer's, and the
+    shard's files.
+    """
+    entry, work = parse_entry(orjson.loads(line)), open_store(job.work)
+    record = finished(work, record_name(entry), job.fingerprint)
+    if record is None:
+        plan = orjson.loads(work.read(f"{plan_name(entry)}.json"))
+        stay = serialize_batch(staying(open_store(job.corpus.root), entry, plan, job))
+        written = write_shard(
+            shard_key(f"{entry.split}/{entry.domain}", entry.index),
+            [stay, work.read(f"{plan_name(entry)}.batch")],
+            location=job.output,
+            counts=job.counts,
+            dtype=job.corpus.dtype,
+            columns=job.corpus.columns,
+            packed=job.packed,
+        )
+        record = orjson.loads(next(iter(written)))
+        del record["kind"]
+        finish(work, record_name(entry), job.fingerprint, record)
+    work_done("shards", 1)
+    return side_output_record("shard", **record)
+
+
+def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: RewriteJob) -> pa.Table:
+    """The documents of a shard that stay, as the shuffle had them: BATCH_SCHEMA."""
+    index = load_index(store, entry)
+    tokens = read_file(store, entry.bin)
+    with pq.ParquetFile(pa.BufferReader(read_file(store, entry.provenance)), page_checksum_verification=True) as file:
+        table = file.read()
+    if not table.schema.equals(provenance_schema(job.corpus.columns)) or table.num_rows != len(index):
+        raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
+    keep = np.ones(len(index), np.bool_)
+    keep[plan["drop"]] = False
+    rows = np.flatnonzero(keep)
+    width = index.dtype.itemsize
+    begins = index.pointers[rows].tolist()
+    every = [tokens[at : at + length * width] for at, length in zip(begins, index.lengths[rows].tolist(), strict=True)]
+    copies = {bytes.fromhex(id_): (count, sources) for id_, count, sources in plan["copies"]}
+    kept = table.take(pa.array(rows))
+    ids, metas, columns = kept["id"].to_pylist(), [], []
+    own = {column.name: kept[column.name].to_pylist() for column in job.corpus.columns}
+    facts = zip(kept["meta"].to_pylist(), kept["copies"].to_pylist(), kept["sources"].to_pylist(), strict=True)
+    for at, (meta, count, sources) in enumerate(facts):
+        count, sources = copies.get(ids[at], (count, sources))
+        full = shuffled_meta(meta, {name: values[at] for name, values in own.items()}, count, sources)
+        metas.append(orjson.dumps(full, option=orjson.OPT_SORT_KEYS).decode())
+        columns.append(structure(full, np.frombuffer(every[at], index.dtype), job))
+    same = {name: kept[name] for name in ("id", "origin", "url", "source", "text_bytes")}
+    orders = [order_key(job.seed, id_) for id_ in ids]
+    made = {"order": orders, "meta": metas, "tokens": every, "columns": columns}
+    arrays = {**same, **{name: pa.array(values, BATCH_SCHEMA.field(name).type) for name, values in made.items()}}
+    return pa.table({name: arrays[name].cast(BATCH_SCHEMA.field(name).type) for name in BATCH_SCHEMA.names})
+
+
+def shuffled_meta(meta: str, own: Mapping[str, Any], copies: int, sources: Sequence[str]) -> dict[str, Any]:
+    """What the shuffle had of a document beside its tokens: the inverse of `transforms.write.shards.provenance_rows`,
+    which takes the stages' columns out of it."""
+    columns = {name: value for name, value in own.items() if value not in (None, "")}
+    return {**orjson.loads(meta), **columns, "copies": copies, "copy_sources": ",".join(sources)}
+
+
+def structure(meta: Mapping[str, Any], tokens: npt.NDArray[Any], job: RewriteJob) -> bytes:
+    """The columns of a document's tokens for packed rows: what the encoder made of its note of chunks, once more."""
+    if job.packed is None or not job.packed.structure or CHUNKS not in meta:
+        return b""
+    tokenizer = load_tokenizer(job.corpus.tokenizer)
+    if not tokenizer.lossless:
+        raise RefineError(
+            "packed rows with columns of tokens, and a tokenizer that does not give the text back: such a corpus "
+            "cannot be rewritten; run the recipe again without these documents"
+        )
+    head, tail = int(job.corpus.bos_id is not None), int(job.corpus.eos_id is not None)
+    ids = tokens[head : len(tokens) - tail]
+    try:
+        return token_columns(tokenizer.decode(ids), ids, meta, tokenizer, (head, tail))
+    except Lost:
+        return b""
+
+
+@dataclass
+class Rewrite(beam.PTransform):
+    """Write every shard of a list (of `save_change`) anew."""
+
+    tasks: TaskList
+    job: RewriteJob
+
+    def __post_init__(self) -> None:
+        super().__init__("rewrite")
+
+    def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
+        write = partial(rewrite_shard, job=self.job)
+        records = begin | ReadTaskList(self.tasks) | "write" >> beam.Map(write).with_output_types(bytes)
+        add_side_output(begin.pipeline, records)
+        return records
+
+
+def rewrite_job(corpus: CorpusFacts, manifest: Manifest, output: str, work: str, fingerprint: str) -> RewriteJob:
+    """The job for a corpus. Raises KeyError where its recipe does not say how it is ordered."""
+    counts = {f"{entry.split}/{entry.domain}": entry.count for entry in manifest.shards}
+    seed = int(manifest.recipe["shards"]["seed"])
+    return RewriteJob(corpus, output, work, fingerprint, counts, seed, manifest.packed)
+
+
+__all__ = ["Rewrite", "RewriteJob", "ShardChange", "batch_of", "rewrite_job", "rewrite_shard", "save_change"]

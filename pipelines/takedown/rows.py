@@ -1,0 +1,140 @@
+"""Rows of a corpus by id: those of removals that name one, and where in the shards a document is."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.format.removals import REFERENCE, REMOVALS_SCHEMA, URL_DUPLICATE, column_ids
+from refinery.loader.format.takedown import KEPT
+from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.placement import Plan, read_plan
+from refinery.pipelines.takedown.request import KEY
+
+Row = dict[str, Any]
+Key = tuple[bytes, str, str]
+BATCH_ROWS = 65_536
+LINK = ["id", "kept_id"]
+PLACED = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count"]
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What tells a document from all others of a run: its text's id, and where it was read."""
+    return row["id"], row["source"], row["origin"]
+
+
+def is_head(row: Mapping[str, Any]) -> bool:
+    """Whether a row of removals is that of the one document of its id that others of this id stand behind: no exact
+    copy, and no capture of an address, which went before ids were compared."""
+    return bool(row["reason"] != URL_DUPLICATE and row["id"] != row["kept_id"])
+
+
+def is_own(row: Mapping[str, Any]) -> bool:
+    """Whether what stands for it is in this corpus, and was chosen for its text."""
+    return bool(row["reason"] != URL_DUPLICATE and not row["scope"].startswith(REFERENCE))
+
+
+def sorted_keys(ids: Iterable[bytes]) -> NDArray[np.bytes_]:
+    """Ids as `among` takes them."""
+    return np.sort(np.array(list(ids), KEY))
+
+
+def among(ids: NDArray[np.uint8], known: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """Which of `ids` (uint8 [n, 16]) are in `known`."""
+    keys = np.ascontiguousarray(ids).view(KEY).reshape(-1)
+    if not len(known) or not len(keys):
+        return np.zeros(len(keys), np.bool_)
+    return np.asarray(known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys)
+
+
+@dataclass(frozen=True)
+class Removals:
+    """The removals of a corpus, found by the ids in them. Every call reads the two columns of ids of all files, and
+    the row groups that have something. Memory: a row group, and what is found."""
+
+    store: Store
+    manifest: Manifest
+
+    def of(self, ids: Iterable[bytes]) -> list[Row]:
+        """Rows of these ids."""
+        return list(self._rows("id", sorted_keys(ids)))
+
+    def behind(self, ids: Iterable[bytes]) -> list[Row]:
+        """Rows of documents that one of these ids stands for: their `kept_id`."""
+        return list(self._rows("kept_id", sorted_keys(ids)))
+
+    def _rows(self, column: str, wanted: NDArray[np.bytes_]) -> Iterator[Row]:
+        for file in self.manifest.removals if len(wanted) else ():
+            with (
+                self.store.open(file.path) as stream,
+                pq.ParquetFile(stream, page_checksum_verification=True) as parquet,
+            ):
+                for group in range(parquet.num_row_groups):
+                    ids = column_ids(parquet.read_row_group(group, columns=[column])[column])
+                    rows = np.flatnonzero(among(ids, wanted))
+                    if len(rows):
+                        yield from parquet.read_row_group(group).take(pa.array(rows)).to_pylist()
+
+    def all(self) -> Iterator[pa.Table]:
+        """Every row, a row group at a time, in the order of the files."""
+        for file in self.manifest.removals:
+            with (
+                self.store.open(file.path) as stream,
+                pq.ParquetFile(stream, page_checksum_verification=True) as parquet,
+            ):
+                if not parquet.schema_arrow.equals(REMOVALS_SCHEMA):
+                    raise FormatError(f"{self.store.url(file.path)}: its columns are not those of removals")
+                for group in range(parquet.num_row_groups):
+                    yield parquet.read_row_group(group)
+
+
+def plan_of(manifest: Manifest) -> Plan:
+    """Where documents of a corpus have to be. Raises FormatError where its recipe does not say it."""
+    plan = read_plan(manifest.recipe)
+    if plan is None:
+        raise FormatError("manifest.json: its recipe does not say where documents are; `refinery verify` says more")
+    return plan
+
+
+def shard_of(manifest: Manifest, plan: Plan) -> "dict[tuple[str, str], list[ShardEntry]]":
+    """(split, domain) -> its shards by number."""
+    found: dict[tuple[str, str], list[ShardEntry]] = {}
+    for entry in sorted(manifest.shards, key=lambda shard: shard.index):
+        found.setdefault((entry.split, entry.domain), []).append(entry)
+    return found
+
+
+def locate(store: Store, manifest: Manifest, ids: Iterable[bytes]) -> list[Row]:
+    """The documents of these ids that are in the shards: their provenance with split, domain, index and row. Reads the
+    ids of those shards alone that a document of the id can be in."""
+    plan = plan_of(manifest)
+    places: dict[str, set[bytes]] = {}
+    entries = {}
+    for (split, _), shards in shard_of(manifest, plan).items():
+        for id_ in ids:
+            if plan.split(id_) == split:
+                entry = shards[plan.order(id_) * len(shards) >> 64]
+                places.setdefault(entry.bin.path, set()).add(id_)
+                entries[entry.bin.path] = entry
+    found: list[Row] = []
+    for path in sorted(places):
+        found += rows_of(store, entries[path], places[path])
+    return found
+
+
+def rows_of(store: Store, entry: ShardEntry, ids: Iterable[bytes]) -> Iterator[Row]:
+    """The documents of these ids in a shard."""
+    wanted, start = sorted_keys(ids), 0
+    place = {"split": entry.split, "domain": entry.domain, "index": entry.index, "was": KEPT}
+    with store.open(entry.provenance.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+        for batch in file.iter_batches(BATCH_ROWS, columns=PLACED, use_threads=False):
+            rows = np.flatnonzero(among(column_ids(batch.column("id")), wanted))
+            for row, known in zip(rows.tolist(), batch.take(pa.array(rows)).to_pylist(), strict=True):
+                yield {**known, **place, "row": start + row}
+            start += len(batch)
