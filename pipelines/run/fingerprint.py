@@ -5,7 +5,6 @@ kernel schemes that decide their results. Comments, messages and storage code ar
 tests hold every stage to its version. The code of a user's own stages counts byte by byte.
 """
 
-import hashlib
 import os
 import sys
 import unicodedata
@@ -23,7 +22,7 @@ from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.transforms.address.normalise import ADDRESS_SCHEME
 from refinery.transforms.core.lane import PHASES
-from refinery.transforms.core.resources import read_resource
+from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
 from refinery.transforms.read.sources import ReadTask
@@ -117,7 +116,7 @@ def phase_fingerprints(
 def file_digest(path: str) -> str:
     """sha256 of a file that a recipe names, local or gs://. Raises RecipeError when it cannot be read."""
     try:
-        return hashlib.sha256(read_resource(path)).hexdigest()
+        return resource_digest(path)
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read: {error.strerror or error}") from error
 

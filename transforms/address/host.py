@@ -8,6 +8,7 @@ import idna
 
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 HOSTLIKE = re.compile(r"[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]|$)")
+_PORT = re.compile(r":0*([0-9]{1,5})$")
 MAX_HOST = 253  # characters of a DNS name (RFC 1035)
 
 
@@ -18,6 +19,23 @@ def host_of(url: str) -> str:
     >>> host_of("HTTPS://user:pw@WWW.Exämple.COM.:8080/path?q#f")
     'www.xn--exmple-cua.com'
     """
+    return _host_in(_authority(url))
+
+
+def site_of(url: str) -> str:
+    """`host_of`, and the port unless it is the usual one: what files such as robots.txt are about (RFC 9309, section
+    2.3), of http and https alike. "" when there is no host.
+
+    >>> site_of("http://Example.com:80/a"), site_of("https://example.com:8080/")
+    ('example.com', 'example.com:8080')
+    """
+    authority = _authority(url)
+    host, port = _host_in(authority), _PORT.search(authority)
+    return f"{host}:{port[1]}" if host and port and port[1] not in ("80", "443") else host
+
+
+def _authority(url: str) -> str:
+    """Host and port as they stand in an address, without who logs in; "" where there is no host."""
     url = url.strip("\0\t\n\v\f\r ").replace("\\", "/")
     scheme = SCHEME.match(url)
     rest = url[scheme.end() :] if scheme else url
@@ -27,7 +45,10 @@ def host_of(url: str) -> str:
         rest = url
     else:
         return ""
-    authority = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+    return re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")[2]
+
+
+def _host_in(authority: str) -> str:
     if authority.startswith("["):
         return authority[1:].partition("]")[0].lower()
     return host_name(authority.partition(":")[0])

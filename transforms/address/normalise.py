@@ -74,7 +74,8 @@ def normalise_address(url: str) -> str:
         return ""
     query = _query(query)
     shown = f"https://{host}{_path(slash + path)}{'?' if query else ''}{query}"
-    return shown + (f"#{_encode(fragment)}" if fragment.startswith(("!", "/")) else "")  # a page of a script's own
+    names_page = fragment.startswith(("!", "/"))  # one that a script shows
+    return f"{shown}#{encode_octets(fragment)}" if names_page else shown
 
 
 def address_hash(url: str) -> bytes:
@@ -106,7 +107,7 @@ def _host(authority: str) -> str:
 
 def _path(path: str) -> str:
     """Without sessions, dot segments, and slashes at the end; "/" for an empty one."""
-    path = ASP_SESSION.sub("", PATH_SESSION.sub("", _encode(path)))
+    path = ASP_SESSION.sub("", PATH_SESSION.sub("", encode_octets(path)))
     segments: list[str] = []
     for segment in path.split("/")[1:]:
         if segment == "..":
@@ -120,12 +121,12 @@ def _path(path: str) -> str:
 
 def _query(query: str) -> str:
     """Parameters in order of their names, those of one name as they were; without tracking and sessions."""
-    pieces = [piece for piece in _encode(query.replace("+", "%20")).split("&") if piece]
+    pieces = [piece for piece in encode_octets(query.replace("+", "%20")).split("&") if piece]
     kept = [p for p in pieces if p.partition("=")[0].lower() not in TRACKING and not SESSION.fullmatch(p)]
     return "&".join(sorted(kept, key=lambda piece: piece.partition("=")[0]))
 
 
-def _encode(part: str) -> str:
+def encode_octets(part: str) -> str:
     """Unreserved characters as they are, others that need it as %XX in upper case, "%" alone as %25."""
     return ENCODED.sub(_encoded, part)
 

@@ -73,15 +73,20 @@ class FailClosed(Exception):
 class Finding:
     """A stage's answer (what it emits, or a Drop) with what it found in the document: "group/name" each, no name twice.
 
-    Every one is counted, by document and source; a Drop with a finding is always listed in rejects/.
+    Every one is counted, by document and source; a Drop with a finding is always listed in rejects/, unless it has a
+    detail. detail: what decided, where there are too many different ones to count them: not counted, but what rejects/
+    says of the Drop, which is sampled like any other.
     """
 
     answer: Any
     found: tuple[str, ...]
+    detail: str = ""
 
     @property
     def summary(self) -> str:
-        """The first few, and how many more there are."""
+        """The detail, or the first few and how many more there are."""
+        if self.detail:
+            return self.detail
         more = len(self.found) - MAX_SUMMARY
         return ", ".join(self.found[:MAX_SUMMARY]) + (f" and {more} more" if more > 0 else "")
 

@@ -85,13 +85,16 @@ class _Routing(beam.DoFn):
         for record in self.counters.records():
             yield in_global_window(record)
 
-    def drop(self, source: str, reason: str, size: int, url: str, origin: str, text: str, found: str = "") -> list[Any]:
-        """The reject of a dropped document, if it is sampled. Its address is redacted here, for every stage and reader:
+    def drop(
+        self, source: str, reason: str, size: int, url: str, origin: str, text: str, finding: Finding = NOTHING
+    ) -> list[Any]:
+        """The reject of a dropped document, if it is sampled or a finding has it listed. Its address is redacted here, for every stage and reader:
         those before the stage of secrets, and that stage itself, have it as it was found."""
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
-        if reason == NOT_SAMPLED or not (sampled or found):
+        listed = bool(finding.found) and not finding.detail
+        if reason == NOT_SAMPLED or not (sampled or listed):
             return []
         return [
             beam.pvalue.TaggedOutput(
@@ -104,7 +107,7 @@ class _Routing(beam.DoFn):
                     url=redact_address(url),
                     origin=printable(origin),
                     excerpt=printable(text[: self.rejects.excerpt_chars]),
-                    found=printable(found),
+                    found=printable(finding.summary),
                 ),
             )
         ]
@@ -196,7 +199,7 @@ class _JudgeDocument(_Routing):
             self.counters.add_score(doc.source, scored.series, scored.value, size)
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
-            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding.summary)
+            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding)
         results = result if self.splits else (result,)
         kept = size if result is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))

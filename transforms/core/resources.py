@@ -3,6 +3,7 @@
 Every stage reads its resources here, so that all of them know the same kinds of places, retries and checksums.
 """
 
+import fcntl
 import gzip
 import hashlib
 import hmac
@@ -20,6 +21,7 @@ from refinery.transforms.core.hub_file import HUB, read_hub_file
 REMOTE = ("gs://", "https://", "http://")
 MIN_KEY_BYTES = 16
 ID_DIGITS = 8
+PIECE = 64 << 20  # bytes read at once of what may be larger than memory
 
 
 def read_resource(path: str) -> bytes:
@@ -83,6 +85,59 @@ def local_copy(path: str) -> Iterator[Path]:
         target = Path(folder) / path.rpartition("/")[2]
         target.write_bytes(read_resource(path))
         yield target
+
+
+def read_pieces(path: str, piece: int = PIECE) -> Iterator[bytes]:
+    """The bytes of `path` as of `read_resource`, in pieces: memory is one piece, but for hf://. Raises OSError."""
+    if "://" not in path:
+        with open(path, "rb") as file:
+            while data := file.read(piece):
+                yield data
+        return
+    if path.startswith(HUB):
+        yield read_resource(path)
+        return
+    folder, _, name = path.rpartition("/")
+    store = open_store(folder)
+    size = store.size(name)
+    if size is None:
+        raise FileNotFoundError(f"{path}: is not there")
+    for at in range(0, size, piece):
+        yield store.read(name, at, min(piece, size - at))
+
+
+def resource_digest(path: str) -> str:
+    """sha256 of the bytes of `path`, in hexadecimal. Raises OSError."""
+    digest = hashlib.sha256()
+    for data in read_pieces(path):
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def machine_copy(path: str, head_bytes: int) -> Path:
+    """A local file with the bytes of `path` to map into memory: itself if it is local, else one download that all
+    processes of the machine share, as long as its temporary folder lives. Raises OSError.
+
+    head_bytes: of the file's beginning, which has to differ from any other version's; read anew on every call.
+    """
+    if "://" not in path:
+        Path(path).stat()
+        return Path(path)
+    name = hashlib.sha256(path.encode() + b"\n" + next(read_pieces(path, head_bytes), b"")).hexdigest()
+    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise OSError(f"{folder}: belongs to somebody else; remove it, or set TMPDIR")
+    target = folder / name
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            half = folder / f"{name}.half"
+            with half.open("wb") as file:
+                for data in read_pieces(path):
+                    file.write(data)
+            half.replace(target)
+    return target
 
 
 def check_place(pattern: str) -> None:

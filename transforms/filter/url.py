@@ -5,22 +5,19 @@ kept: one hard word drops a page, soft words must come together.
 """
 
 import re
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Self
 from urllib.parse import unquote
 
-import numpy as np
 import re2
 import tldextract
-from numpy.typing import NDArray
 from pydantic import model_validator
 
-from refinery.transforms.address.host import host_name, host_of, is_address
-from refinery.transforms.core.document import Document, Drop, hash64
+from refinery.transforms.address.host import host_of
+from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.params import Params, Positive
-from refinery.transforms.core.resources import read_list_file
 from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.rights.host_list import HostList, read_list
 
 # fmt: off
 # Small on purpose: unmistakable in any context. Long lists belong into files, such as those of the University of
@@ -75,9 +72,8 @@ class UrlParams(Params):
 class UrlRules:
     """What `UrlParams` say, ready for use: 8 bytes a listed domain, so that lists of millions fit a worker."""
 
-    def __init__(self, domains: Iterable[str], patterns: re2.Set | None, params: UrlParams) -> None:
-        keys = np.fromiter((hash64("domain", domain) for domain in domains), np.uint64)
-        self.domains: NDArray[np.uint64] = np.unique(keys)
+    def __init__(self, domains: HostList, patterns: re2.Set | None, params: UrlParams) -> None:
+        self.domains = domains
         self.patterns = patterns
         self.hard_words = frozenset(word.lower() for word in params.hard_words)
         self.soft_words = frozenset(word.lower() for word in params.soft_words)
@@ -85,21 +81,11 @@ class UrlRules:
         self.hard_parts = re.compile(parts) if parts else None
         self.host_reason = lru_cache(maxsize=65_536)(self._host_reason)
 
-    def lists(self, domain: str) -> bool:
-        key = np.uint64(hash64("domain", domain))
-        at = int(np.searchsorted(self.domains, key))
-        return at < len(self.domains) and bool(self.domains[at] == key)
-
     def _host_reason(self, host: str) -> str:
-        if not len(self.domains):
+        entry = self.domains.covering(host)
+        if not entry:
             return ""
-        registered = registered_domain(host)
-        name = host
-        while name:
-            if self.lists(name):
-                return "blocked-domain" if name == registered else "blocked-host"
-            name = "" if is_address(name) else name.partition(".")[2]
-        return ""
+        return "blocked-domain" if entry == registered_domain(host) else "blocked-host"
 
 
 def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | Drop:
@@ -155,21 +141,6 @@ def compile_patterns(patterns: list[tuple[str, str]]) -> re2.Set | None:
     return joined
 
 
-def read_list(field: str, path: str) -> list[tuple[str, str]]:
-    """(place, entry) of each line of a list file.
-
-    Raises ValueError when the file is missing or is not UTF-8 text, OSError when it cannot be read.
-    """
-    try:
-        lines = read_list_file(path).decode("utf-8-sig").splitlines()
-    except FileNotFoundError:
-        raise ValueError(f"{field}: {path!r} given, an existing file is allowed") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{field}: {path!r} given, a text file in UTF-8 is allowed") from error
-    entries = ((number, re.sub(r"(^|\s)#.*", "", line).strip()) for number, line in enumerate(lines, 1))
-    return [(f"{path}:{number}", entry) for number, entry in entries if entry]
-
-
 @lru_cache(maxsize=4)
 def load_rules(params: UrlParams) -> UrlRules:
     """Lists read and patterns compiled, once per process. Raises ValueError for a missing or broken list."""
@@ -177,10 +148,7 @@ def load_rules(params: UrlParams) -> UrlRules:
     patterns = [("blocked_patterns", pattern) for pattern in params.blocked_patterns]
     for path in params.pattern_lists:
         patterns += read_list("pattern_lists", path)
-    # Entries such as "*.example.com", ".example.com" and "http://example.com/" all mean the host.
-    entries = (*domains, *params.blocked_domains)
-    hosts = (host_of(entry) if "//" in entry else host_name(entry.lstrip("*.")) for entry in entries)
-    return UrlRules((host for host in hosts if host), compile_patterns(patterns), params)
+    return UrlRules(HostList((*domains, *params.blocked_domains)), compile_patterns(patterns), params)
 
 
 def list_files(params: UrlParams) -> tuple[str, ...]:

@@ -173,7 +173,7 @@ def test_lists_come_from_files(tmp_path: Path) -> None:
 def test_a_large_list_is_small_in_memory() -> None:
     params = UrlParams(blocked_domains=tuple(f"site{number}.com" for number in range(20_000)))
     rules = load_rules(params)
-    assert rules.domains.nbytes == 160_000
+    assert rules.domains.hashes.nbytes == 160_000
     assert judged("http://a.site19999.com", blocked_domains=params.blocked_domains) == "blocked-domain"
     assert judged("http://site20000.com", blocked_domains=params.blocked_domains) == ""
 

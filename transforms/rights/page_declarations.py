@@ -1,0 +1,211 @@
+"""What a page says of its own use: its licence, reservations of text and data mining, and "noai".
+
+A licence counts only where it is about the page as a whole: in the head (`<link rel=license>`, `<meta name=dc.rights>`,
+`dcterms.license`, JSON-LD of the page), as `rel=license` in the body (microformats: "the licence of the current page";
+ccREL), or as a plain link to Creative Commons in a footer. Not where what is around it is a figure, a caption, a
+comment or another work's notice: pages quote the licences of their images.
+
+A search for one word in the page, and for a few in its head, comes first: most pages cost that alone, 1 to 2 ms a MB.
+"""
+
+import html
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import re2
+
+from refinery.transforms.core.document import Scalar
+from refinery.transforms.read.jsonl import parse_json
+from refinery.transforms.rights.license_ids import OTHER, license_of_address, license_of_text
+from refinery.transforms.rights.open_elements import (
+    Element,
+    Span,
+    around,
+    attributes,
+    hidden_spans,
+    places_of,
+    tags_at,
+)
+from refinery.transforms.rights.page_notes import LICENSE, LICENSE_FROM, NO_AI, TDM_RESERVATION
+from refinery.transforms.rights.tdm_file import reservation_of
+
+MAX_TAGS = 200  # that are looked at
+MAX_JSON = 1 << 20  # bytes of a JSON-LD script
+MAX_PARTS = 3  # licences of one page, which hold together; more of them are a list of other works
+NEAR = 5  # elements around a link whose names say what it is about
+
+_ANYWHERE = b"reativecommons"
+_HEAD_WORDS = (b"license", b"licence", b"creativecommons", b"tdm-reservation", b"noai", b".rights", b":rights")
+_HEAD_WORD = re2.compile(rb"(?i)" + b"|".join(map(re.escape, _HEAD_WORDS)))
+MAX_HEAD = 1 << 18  # bytes of a head without an end
+_PAGE_TAGS = (b"a", b"link", b"meta", b"span", b"p", b"div", b"small")
+_TAG_NAME = re.compile(rb"<([a-z]+)[\s/]", re.IGNORECASE)
+_JSON_LD = re.compile(rb"<script\b[^<>]*\bapplication/ld\+json[^<>]*>", re.IGNORECASE)
+
+Tag = tuple[int, bytes, dict[str, str]]  # place, name, attributes
+
+# fmt: off
+_META_LICENSE = frozenset((
+    "dc.rights", "dc.rights.license", "dc.rights.uri", "dc.license", "dcterms.rights", "dcterms.license",
+    "dcterms.rights.uri", "dc:rights", "dcterms:license", "dcterms:rights", "dct:license", "cc:license", "rights",
+    "license", "licence", "copyright", "article:license", "og:license", "citation_license", "eprints.rights",
+))
+# fmt: on
+_TERMS_ALONE = frozenset(("copyright", "rights"))  # mostly prose about who holds the rights
+_REL = frozenset(("license", "licence", "cc:license", "dct:license", "dcterms:license", "schema:license"))
+_ABOUT_OTHERS = re.compile(
+    rb"caption|figure|figcaption|image|photo|picture|bild|foto|thumb|gallery|galerie|slide|media|video|audio|player|embed"
+    rb"|credit|attachment|lightbox|imageobject|videoobject|audioobject|map|leaflet|related|teaser"
+)
+_COMMENTS = re.compile(rb"\bcomment(?:s|-?list|-?body|-?content)?\b|\bkommentare?\b")
+_FOOTERS = re.compile(
+    rb"foot(?!note|ball|age|er-?image)|colophon|copyright|licen[sc]e|lizenz|imprint|impressum|legal|contentinfo|siteinfo|site-info"
+)
+# fmt: off
+_TYPES_OF_OTHERS = frozenset((
+    "imageobject", "videoobject", "audioobject", "mediaobject", "photograph", "product", "softwareapplication",
+    "softwaresourcecode", "mobileapplication", "webapplication", "videogame", "musicrecording", "podcastepisode",
+    "dataset", "datacatalog", "imagegallery", "3dmodel", "map", "clip",
+))
+# fmt: on
+
+
+def page_declarations(page: bytes) -> dict[str, Scalar]:
+    """Notes of PAGE_NOTES for the HTML of a page, in UTF-8 or near it. Linear; never raises for any bytes."""
+    body = page.find(b"<body")
+    head = page[: min(body, MAX_HEAD) if body >= 0 else MAX_HEAD]
+    places = set(places_of(page, [_ANYWHERE]))
+    if _HEAD_WORD.search(head):
+        places.update(places_of(head.lower(), _HEAD_WORDS))
+    ordered = sorted(places)
+    if not ordered:
+        return {}
+    if not any(_named(tag) for _, tag in tags_at(page, (), ordered)) and b"ld+json" not in page:
+        return {}
+    spans = hidden_spans(page, ordered[-1])
+    found = [(place, name, tag) for place, tag in tags_at(page, spans, ordered) if (name := _named(tag))]
+    tags = [(place, name, attributes(tag)) for place, name, tag in found[:MAX_TAGS]]
+    notes: dict[str, Scalar] = {}
+    for _, name_of, values in tags:
+        if name_of == b"meta":
+            _meta_notes(values, notes)
+    license_, where = _license(page, spans, tags)
+    return {LICENSE.name: license_, LICENSE_FROM.name: where, **notes} if license_ else notes
+
+
+def _named(tag: bytes) -> bytes:
+    """The name of a tag that can declare something, b"" of others."""
+    name = _TAG_NAME.match(tag)
+    return name[1].lower() if name and name[1].lower() in _PAGE_TAGS else b""
+
+
+def _meta_notes(values: Mapping[str, str], notes: dict[str, Scalar]) -> None:
+    name, content = values.get("name", "").lower(), values.get("content", "").lower()
+    if name == "tdm-reservation" and (reserved := reservation_of(content)) is not None:
+        notes.setdefault(TDM_RESERVATION.name, reserved)
+    elif name == "robots" and "noai" in re.split(r"[\s,]+", content):
+        notes[NO_AI.name] = "noai"
+
+
+def _license(page: bytes, spans: list[Span], tags: list[Tag]) -> tuple[str, str]:
+    """(expression, where it was found), ("", "") for none."""
+    head = [
+        (license_, "meta" if tag == b"meta" else "link")
+        for _, tag, values in tags
+        if tag in (b"meta", b"link")
+        for license_ in _in_head(tag, values)
+    ]
+    head += [(license_, "json-ld") for license_ in _in_json_ld(page, spans)]
+    if known := _together(head):
+        return known
+    links = [(place, values) for place, tag, values in tags if tag not in (b"meta", b"link")]
+    body: list[tuple[str, str]] = []
+    for (_, values), elements in zip(links, around(page, spans, [place for place, _ in links]), strict=True):
+        if found := _in_body(values, elements):
+            body.append(found)
+    declared = [found for found in body if found[1] != "link"]
+    if len({license_ for license_, _ in declared if license_ != OTHER}) > 1:
+        declared = [found for found in declared if found[1] == "footer"] or declared
+    linked = [(license_, "footer") for license_, where in body if where == "link"]
+    if len({license_ for license_, _ in linked}) > 1:  # they are about several works
+        linked = []
+    return _together(declared) or _together(linked) or next(iter([*head, *declared]), ("", ""))
+
+
+def _together(found: list[tuple[str, str]]) -> tuple[str, str] | None:
+    """Known licences as one expression, with where the first was found; None for none, or too many for one page."""
+    known = dict.fromkeys(license_ for license_, _ in found if license_ != OTHER)
+    if not known or len(known) > MAX_PARTS:
+        return None
+    return " AND ".join(sorted(known)), next(where for license_, where in found if license_ in known)
+
+
+def _in_head(tag: bytes, values: Mapping[str, str]) -> Iterator[str]:
+    if tag == b"link":
+        named = set(values.get("rel", "").lower().split()) | set(values.get("itemprop", "").lower().split())
+        if named & _REL and values.get("href"):
+            yield license_of_address(values["href"]) or OTHER
+        elif "copyright" in named and (license_ := license_of_address(values.get("href", ""))):
+            yield license_
+        return
+    name = (values.get("name") or values.get("property") or values.get("itemprop") or "").lower()
+    content = html.unescape(values.get("content", ""))
+    if name in _META_LICENSE and content and (license_ := license_of_address(content) or license_of_text(content)):
+        yield license_
+    elif name in _META_LICENSE - _TERMS_ALONE and name.endswith(("license", "licence", ".uri")) and "://" in content:
+        yield OTHER
+
+
+def _in_body(values: Mapping[str, str], elements: list[Element]) -> tuple[str, str] | None:
+    """A licence that a tag of the body declares for the page, and how: "footer", "rel", or by a plain "link"."""
+    about_others = any(map(_is_quoted, elements)) or any(_ABOUT_OTHERS.search(near.names) for near in elements[-NEAR:])
+    if "about" in values or about_others:
+        return None
+    rel = set(values.get("rel", "").lower().split())
+    named = rel | set(values.get("property", "").lower().split()) | set(values.get("itemprop", "").lower().split())
+    address = values.get("href") or values.get("resource") or values.get("content") or ""
+    in_footer = any(_is_footer(element) for element in elements)
+    if named & _REL and address:
+        return license_of_address(address) or OTHER, "footer" if in_footer else "rel"
+    if in_footer and (license_ := license_of_address(values.get("href", ""))):
+        return license_, "link"
+    return None
+
+
+def _is_quoted(element: Element) -> bool:
+    if element.tag == b"body":
+        return False
+    return (
+        element.tag in (b"figure", b"figcaption", b"cite", b"blockquote") or _COMMENTS.search(element.names) is not None
+    )
+
+
+def _is_footer(element: Element) -> bool:
+    return element.tag == b"footer" or (element.tag != b"body" and _FOOTERS.search(element.names) is not None)
+
+
+def _in_json_ld(page: bytes, spans: list[Span]) -> Iterator[str]:
+    """Licences of the nodes that JSON-LD scripts are about, but for images and other works."""
+    for begin, end in spans:
+        head = _JSON_LD.match(page, begin)
+        data = page[head.end() : end].strip() if head else b""
+        value = parse_json(data) if len(data) <= MAX_JSON and b"licen" in data.lower() else None
+        nodes: list[dict[str, Any]] = [node for node in _listed(value) if isinstance(node, dict)]
+        nodes += [inner for node in nodes for inner in _listed(node.get("@graph")) if isinstance(inner, dict)]
+        for node in nodes:
+            types = {str(kind).lower().rpartition("/")[2] for kind in _listed(node.get("@type"))}
+            if not types & _TYPES_OF_OTHERS:
+                for given in _listed(node.get("license")):
+                    yield from _json_license(given)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _json_license(given: Any) -> Iterator[str]:
+    if isinstance(given, dict):
+        given = given.get("@id") or given.get("url") or given.get("name")
+    if isinstance(given, str) and given.strip():
+        yield license_of_address(given) or license_of_text(given) or OTHER
