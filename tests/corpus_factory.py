@@ -41,7 +41,18 @@ REJECTS, DEAD = "rejects/part-00000.parquet", "dead_letters/part-00000.parquet"
 SEED, VALIDATION = 1, 0.25
 SOURCES = {"web": "crawl", "code": "code"}  # domain -> its source
 COLUMNS = (Column("language", "string"), Column("language_score", "float"), Column("quality", "float"))
-SHARDS = ("substrings", "lines", "perplexity", "quality", "toxicity", "decontaminate", "pii", "encode")
+SHARDS = (
+    "substrings",
+    "lines",
+    "perplexity",
+    "quality",
+    "labels",
+    "toxicity",
+    "decontaminate",
+    "pii",
+    "keep",
+    "encode",
+)
 STAGES = (
     *(("clean", name) for name in ("read", "extract", "secrets", "url", "language", "heuristics")),
     *(

@@ -21,7 +21,8 @@ import orjson
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, document_id
 from refinery.transforms.core.lane import Lane
-from refinery.transforms.core.stage import Sink, Stage
+from refinery.transforms.core.params import sections_of
+from refinery.transforms.core.stage import Note, Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
 from refinery.transforms.dedup.deduplicate import DedupParams
@@ -33,6 +34,7 @@ from refinery.transforms.dedup.stages import URL_DUPLICATES, UrlDupParams
 from refinery.transforms.filter.quality import classifier_text
 from refinery.transforms.read.plan import SourceParams
 from refinery.transforms.read.sources import plan_sources, read_task
+from refinery.transforms.rules.keep import bind_notes
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import ShardsJob, provenance_columns
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
@@ -40,6 +42,7 @@ from tests.beam import run_and_collect
 from tests.transforms.code.source_files import source_files
 from tests.transforms.dedup_oracle import SOURCES
 from tests.transforms.dedup_parts import decide
+from tests.transforms.filter.fasttext_files import train_labelled
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentencepiece_model, write
 
 sys.path.append(str(Path(__file__).parents[1] / "recipes"))
@@ -205,7 +208,43 @@ def quality_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
 
     texts = list({classifier_text(doc.text, 10_000): doc.text for doc in documents() if len(doc.text) > 200}.values())
     train_quality(texts[::2], texts[1::2], str(folder / "quality.bin"), TrainQualityParams(epochs=2))
-    yield from judged(stage, documents(), stage.params(model=str(folder / "quality.bin"), threshold=0.45))
+    model = str(folder / "quality.bin")
+    several = ({"name": "a", "model": model, "bins": (0.4, 0.5)}, {"name": "b", "model": model, "normalise": False})
+    yield from judged(
+        stage,
+        documents(),
+        stage.params(model=model, threshold=0.45),
+        stage.params(classifiers=several, keep="any"),
+        stage.params(name="a", model=model, rule="pareto", alpha=2),
+    )
+
+
+def labels_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    """A classifier of four labels, once of texts as they are and of sure answers alone."""
+    texts = [doc.text for doc in documents() if len(doc.text) > 200][:40]
+    model = folder / "labels.bin"
+    train_labelled(model, {f"label-{i}": texts[i::4] for i in range(4)}, repeat=2)
+    models = (
+        {"name": "a", "model": str(model)},
+        {"name": "b", "model": str(model), "normalise": False, "min_score": 0.6},
+    )
+    yield from judged(stage, documents(), stage.params(models=models))
+
+
+def keep_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    """Rules over lengths, thresholds by language and draws; documents are in turn of three languages and none."""
+    (folder / "lengths.csv").write_text("language,least\nen,700\nde,300\n")
+    languages = ("en", "de", "fr", "")
+    docs = [
+        replace(doc, meta={**doc.meta, "language": languages[i % 4], "edu": i % 11 / 10})
+        for i, doc in enumerate(documents())
+    ]
+    params = stage.params(
+        rule="text_bytes >= least or edu > 0.7 and language != 'de' or lot or some",
+        thresholds={"least": {"file": str(folder / "lengths.csv")}},
+        draws={"lot": {"score": "edu", "alpha": 2}, "some": {"share": 0.1}},
+    )
+    yield from judged(stage, docs, bind_notes(params, (Note("language", str, ""), Note("edu", float, ""))))
 
 
 def perplexity_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
@@ -229,7 +268,7 @@ def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 
 def heuristics_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     """With all sets of rules, and with each alone."""
-    sets = list(stage.params.model_fields)
+    sets = [name for name, field in stage.params.model_fields.items() if sections_of(field.annotation)]
     alone = [stage.params(**{name: name == chosen or None for name in sets}) for chosen in sets]
     return judged(stage, documents(), stage.params(), *alone)
 
@@ -330,6 +369,8 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "extract": extract_outputs,
         "encode": lambda stage: encode_outputs(stage, folder),
         "quality": lambda stage: quality_outputs(stage, folder),
+        "keep": lambda stage: keep_outputs(stage, folder),
+        "labels": lambda stage: labels_outputs(stage, folder),
         "perplexity": lambda stage: perplexity_outputs(stage, folder),
         "heuristics": heuristics_outputs,
         "url": url_outputs,

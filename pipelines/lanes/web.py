@@ -12,6 +12,7 @@ from refinery.transforms.dedup.stages import (
 from refinery.transforms.extract.extract import EXTRACT
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.heuristics import HEURISTICS
+from refinery.transforms.filter.labels import LABELS
 from refinery.transforms.filter.language import LANGUAGE
 from refinery.transforms.filter.perplexity import PERPLEXITY
 from refinery.transforms.filter.pii import PII
@@ -20,6 +21,7 @@ from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.read.sources import READ
+from refinery.transforms.rules.keep import KEEP
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
 from refinery.transforms.write.shards import MEGATRON
@@ -48,9 +50,11 @@ LANE = Lane(
         LINES,
         PERPLEXITY,
         QUALITY,
+        LABELS,
         TOXICITY,
         DECONTAMINATE,  # before PII, which changes words of the items
         PII,
+        KEEP,  # behind all that measures
         ENCODE,  # Document -> EncodedDocument
     ),
     writer=MEGATRON,  # EncodedDocument -> .bin .idx .provenance.parquet

@@ -18,7 +18,7 @@ from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.provenance import provenance_schema
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode
 from refinery.transforms.core.lane import PHASES, AnyStage, Lane
-from refinery.transforms.core.params import Count, Params, Positive, Share, nearest
+from refinery.transforms.core.params import Count, Params, Positive, Share, below, nearest
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.stage import Note
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams
@@ -186,6 +186,13 @@ class Recipe(Params):
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
         own = self._check_notes()
+        for stage in lane.stages:
+            params = getattr(self, stage.key) if stage.key else None
+            if params is not None and stage.bind is not None:
+                try:
+                    stage.bind(params, self.notes())
+                except ValueError as error:
+                    raise ValueError(below(stage.key, str(error))) from None
         for index, source in enumerate(self.sources):
             if source.format != "auto" and source.format not in lane.readers:
                 raise ValueError(
@@ -210,6 +217,8 @@ class Recipe(Params):
             params = getattr(self, stage.key) if stage.key else None
             if params is not None and stage.complete is not None:
                 params = stage.complete(params, {name: getattr(self, name) for name in stage.uses})
+            if params is not None and stage.bind is not None:
+                params = stage.bind(params, self.notes())
             if params is not None or not stage.key:
                 yield stage, params
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
-from refinery.transforms.core.document import Document, Finding, RawDocument, Scored
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
@@ -152,6 +152,8 @@ def _notes(answer: Any, before: Any, results: list[Any], stage: AnyStage) -> dic
     if isinstance(answer, Scored):
         notes[f"score of {answer.series}"] = answer.value
     after = results[0]
+    if isinstance(after, Drop):
+        notes |= after.measured
     if isinstance(after, Document):
         old = before.meta if isinstance(before, Document | RawDocument) else {}
         notes |= {name: value for name, value in after.meta.items() if old.get(name) != value}

@@ -57,9 +57,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A stage's refusal. `reason` is kebab-case and stable: manifests carry it."""
+    """A stage's refusal. `reason` is kebab-case and stable: manifests carry it. measured: the values that decided, by
+    name, for rejects/ and `refinery try`; None where one is missing."""
 
     reason: str
+    measured: Mapping[str, Scalar | None] = field(default_factory=lambda: NO_META, compare=False)
+
+    @property
+    def summary(self) -> str:
+        """The values in a line: edu=0.12 language=en."""
+        return " ".join(f"{name}={'null' if value is None else value}" for name, value in self.measured.items())
 
 
 class FailClosed(Exception):

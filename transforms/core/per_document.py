@@ -86,12 +86,13 @@ class _Routing(beam.DoFn):
             yield in_global_window(record)
 
     def drop(
-        self, source: str, reason: str, size: int, url: str, origin: str, text: str, finding: Finding = NOTHING
+        self, source: str, drop: Drop, size: int, url: str, origin: str, text: str, finding: Finding = NOTHING
     ) -> list[Any]:
         """The reject of a dropped document, if it is sampled or a finding has it listed.
 
         Its address is redacted here, for every stage and reader: those before the stage of secrets, and that stage
         itself, have it as it was found."""
+        reason = drop.reason
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
@@ -109,7 +110,7 @@ class _Routing(beam.DoFn):
                     url=redact_address(url),
                     origin=printable(origin),
                     excerpt=printable(text[: self.rejects.excerpt_chars]),
-                    found=printable(finding.summary),
+                    found=printable(finding.summary or drop.summary),
                 ),
             )
         ]
@@ -201,7 +202,7 @@ class _JudgeDocument(_Routing):
             self.counters.add_score(doc.source, scored.series, scored.value, size)
         if isinstance(result, Drop):
             text = doc.text if isinstance(doc, Document) and self.excerpts else ""
-            return self.drop(doc.source, result.reason, size, doc.url, doc.origin, text, finding)
+            return self.drop(doc.source, result, size, doc.url, doc.origin, text, finding)
         results = result if self.splits else (result,)
         kept = size if result is doc else sum(map(content_size, results))
         self.counters.add(doc.source, "kept", "", kept, len(results))
@@ -257,7 +258,7 @@ class _ReadFile(_Routing):
                 yield record
             elif isinstance(record, Skipped):
                 self.counters.add(source, "in", "", record.size)
-                yield from self.drop(source, record.reason, record.size, record.url, record.origin, "")
+                yield from self.drop(source, Drop(record.reason), record.size, record.url, record.origin, "")
             else:
                 size = record.size or len(record.data)
                 self.counters.add(source, "in", "", size)

@@ -117,6 +117,8 @@ class Stage(Generic[P]):
     section: key in the recipe (default: the name with underscores). uses: further sections that decide its result.
     complete: called with the parameters and the sections of `uses` by name; returns the parameters with what other
     sections say filled in, so that a recipe says it once.
+    bind: called with the parameters and the notes of all stages of the recipe; returns the parameters with what it
+    needs of these. Raises ValueError "field: …", as the recipe is read.
     notes: what it notes whatever its parameters; asked_notes: what they ask for beside that, such as a score for each
     of a list of classifiers.
     excerpts: whether rejects/ may quote what it drops; off where it drops texts for what nobody should read.
@@ -141,6 +143,7 @@ class Stage(Generic[P]):
     section: str = ""
     uses: tuple[str, ...] = ()
     complete: Callable[[P, Mapping[str, Any]], P] | None = None
+    bind: Callable[[P, Iterable[Note]], P] | None = None
     optional: bool = True
     on: bool = True
     splits: bool = False

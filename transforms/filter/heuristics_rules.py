@@ -5,11 +5,11 @@ docs/heuristics.md explains how the rules count and where they differ from their
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from refinery.transforms.core.params import Params, Positive, Share
+from refinery.transforms.core.params import Params, Positive, Share, given, nearest
 from refinery.transforms.core.stage import Reason
 from refinery.transforms.filter.heuristics_data import STOP_WORDS, WORD_LENGTHS
 from refinery.transforms.native import heuristics as kernel
@@ -159,16 +159,49 @@ class RepetitionParams(Params):
     """the same for n = 10"""
 
     @cached_property
-    def ngram_rules(self) -> tuple[tuple[int, str, float, str], ...]:
-        """(n, count, threshold, reason) of the n-gram rules that are on, n rising."""
-        top = [(n, f"top_{n}_gram_chars", f"max_top_{n}_gram", f"repetition-top-{n}-gram") for n in range(2, 5)]
-        duplicate = [
-            (n, f"duplicate_{n}_gram_chars", f"max_duplicate_{n}_grams", f"repetition-duplicate-{n}-grams")
-            for n in range(5, 11)
-        ]
-        rules = [(n, count, getattr(self, name), reason) for n, count, name, reason in top + duplicate]
-        return tuple(rule for rule in rules if rule[2] is not None)
+    def rules(self) -> tuple[tuple["Figure", float, str], ...]:
+        """(figure, threshold, reason) of the rules that are on, in the order of the fields."""
+        found = ((figure, getattr(self, f"max_{name}")) for name, figure in FIGURES.items())
+        return tuple((figure, most, figure.reason) for figure, most in found if most is not None)
 
+
+class Figure(NamedTuple):
+    """What a repetition rule compares with its threshold: a share. name: of the rule's field without `max_`. count,
+    whole: names of the kernel's counts; "" as whole for the characters of the text. ngram: 0 for lines and paragraphs.
+    """
+
+    name: str
+    counted: str
+    whole: str
+    ngram: int = 0
+
+    @property
+    def reason(self) -> str:
+        return f"repetition-{self.name.replace('_', '-')}"
+
+    @property
+    def column(self) -> str:
+        """The column of the provenance files that has it, where a recipe asks for it."""
+        return f"repetition_{self.name}"
+
+    def of(self, found: kernel.Features, chars: int) -> float:
+        """Its value for what the kernel counted in a text of so many characters; 0 of nothing."""
+        whole: int = getattr(found, self.whole) if self.whole else chars
+        count: int = getattr(found, self.counted)
+        return count / (whole or 1)
+
+
+FIGURES = {
+    figure.name: figure
+    for figure in (
+        Figure("duplicate_lines", "duplicate_lines", "lines"),
+        Figure("duplicate_paragraphs", "duplicate_paragraphs", "paragraphs"),
+        Figure("duplicate_line_chars", "duplicate_line_chars", ""),
+        Figure("duplicate_paragraph_chars", "duplicate_paragraph_chars", ""),
+        *(Figure(f"top_{n}_gram", f"top_{n}_gram_chars", "", n) for n in range(2, 5)),
+        *(Figure(f"duplicate_{n}_grams", f"duplicate_{n}_gram_chars", "", n) for n in range(5, 11)),
+    )
+}
 
 REPETITION_REASONS = (
     *(
@@ -255,18 +288,34 @@ class HeuristicsParams(Params):
     """C4's rules"""
     fineweb: FineWebParams | None = FineWebParams()
     """FineWeb's rules"""
+    columns: tuple[str, ...] = ()
+    """figures of the repetition rules that become columns, each with `repetition_` before it: `duplicate_lines`,
+    `top_2_gram`, … (the rules' keys without `max_`), whether the rules are on or not"""
+    LATER: ClassVar[tuple[str, ...]] = ("columns",)
+
+    @field_validator("columns")
+    @classmethod
+    def _check_columns(cls, columns: tuple[str, ...]) -> tuple[str, ...]:
+        for name in columns:
+            if name not in FIGURES:
+                raise ValueError(f"columns: {given(name)} given, {nearest(name, FIGURES)}")
+        if len(set(columns)) < len(columns):
+            raise ValueError("columns: a figure given twice, each is allowed once")
+        return columns
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        """Those that become columns."""
+        return tuple(FIGURES[name] for name in self.columns)
 
     @cached_property
     def limits(self) -> tuple[int, int, int, int, int]:
         """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
         basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
-        flags = max_ngram = 0
-        if repetition:
-            max_ngram = max((rule[0] for rule in repetition.ngram_rules), default=0)
-            if repetition.max_duplicate_paragraphs is not None or repetition.max_duplicate_paragraph_chars is not None:
-                flags |= kernel.PARAGRAPHS
-            if repetition.max_duplicate_lines is not None or repetition.max_duplicate_line_chars is not None:
-                flags |= kernel.LINES
+        used = {*self.figures, *(rule[0] for rule in (repetition.rules if repetition else ()))}
+        max_ngram = max((figure.ngram for figure in used), default=0)
+        flags = kernel.PARAGRAPHS if any("paragraph" in figure.counted for figure in used) else 0
+        flags |= kernel.LINES if any("line" in figure.counted for figure in used) else 0
         if fineweb and fineweb.max_duplicate_line_chars is not None:
             flags |= kernel.LINES
         unique = basic is not None and basic.min_unique_word_ratio is not None

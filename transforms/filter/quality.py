@@ -8,11 +8,13 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Literal, Self
+from functools import cache
+from itertools import pairwise
+from typing import Annotated, ClassVar, Literal, Protocol, Self
 
-import orjson
 from pydantic import Field, field_validator, model_validator
 
 from refinery.transforms.core.document import Document, Drop, hash64
@@ -21,6 +23,7 @@ from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter import fasttext_model
 from refinery.transforms.filter.fasttext_model import FastTextModel
 
+QUALITY_COLUMN = "quality"
 HIGH_QUALITY, LOW_QUALITY = "__label__hq", "__label__lq"
 
 PUNCTUATION = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«»‐–—‘’“”„…、。，！？：；（）「」"
@@ -33,15 +36,33 @@ Text = Annotated[str, Field(min_length=1)]
 Rule = Literal["threshold", "pareto", "note"]
 
 
+class ParetoDraw(Protocol):
+    """What a draw by GPT-3's rule depends on, beside the document and its score."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def alpha(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+
 class ClassifierParams(Params):
     """One classifier, and what its score decides."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("normalise", "bins")
+
     name: Text = "quality"
-    """what the score is called among several; letters, digits, `_`, `.` and `-`"""
+    """what the score is called among several, and its column: small letters, digits and `_`"""
     model: Text
     """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one"""
     label: Text = HIGH_QUALITY
     """the label whose probability is the score"""
+    normalise: bool = True
+    """the model reads small letters with punctuation apart, as `refinery train-quality` trains it; off: the text as it
+    is, on one line, which other models were trained on"""
+    bins: tuple[Share, ...] = ()
+    """rising scores: the column `NAME_bin` says how many of them the score reaches, from 0 on; none: no such column"""
     rule: Rule = "threshold"
     """`threshold`: kept from `threshold` on; `pareto`: kept by chance, the more likely the higher the score; `note`:
     the score is noted only"""
@@ -57,9 +78,14 @@ class ClassifierParams(Params):
     @field_validator("name")
     @classmethod
     def _check_name(cls, name: str) -> str:
-        if not re.fullmatch(r"[\w.-]{1,40}", name):
-            raise ValueError(f"name: {name[:60]!a} given, up to 40 letters, digits, _, . and - are allowed")
-        return name
+        return column_name(name)
+
+    @field_validator("bins")
+    @classmethod
+    def _check_bins(cls, bins: tuple[float, ...]) -> tuple[float, ...]:
+        if any(second <= first for first, second in pairwise(bins)):
+            raise ValueError(f"bins: {', '.join(map(str, bins))} given, rising scores are allowed")
+        return bins
 
 
 class QualityParams(ClassifierParams):
@@ -69,7 +95,8 @@ class QualityParams(ClassifierParams):
     """a fastText supervised model, local or `gs://`; `refinery train-quality` trains one; required without
     `classifiers`"""
     classifiers: tuple[ClassifierParams, ...] = ()
-    """several instead of one, each with the keys above; the first one's score is the column `quality`"""
+    """several instead of one, each with the keys above and a column of its own; the first one's score is the column
+    `quality`, too"""
     keep: Literal["all", "any"] = "all"
     """whether the rules of all classifiers must keep a document, or one is enough"""
 
@@ -88,6 +115,8 @@ class QualityParams(ClassifierParams):
         names = [classifier.name for classifier in self.classifiers]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"classifiers: the name {twice[0]!r} given twice, every classifier needs its own name")
+        if QUALITY_COLUMN in names[1:]:
+            raise ValueError(f"classifiers: {QUALITY_COLUMN!r} given, the column of the first classifier's score")
         return self
 
     @property
@@ -105,6 +134,29 @@ def classifier_text(text: str, max_chars: int) -> str:
     line = text[:max_chars].lower().replace("\0", " ")
     line = " ".join(" ".join(MARK.split(line)).split())
     return line if line.isascii() else line.encode("utf-8", "replace").decode()
+
+
+def column_name(name: str) -> str:
+    """`name`, if a column may be called so. Raises ValueError."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", name):
+        raise ValueError(f"name: {name[:60]!a} given, up to 40 small letters, digits and _ are allowed")
+    return name
+
+
+def plain_line(text: str, max_chars: int) -> str:
+    """The text's beginning on one line, otherwise as it is; the words "</s>", which would end the line, are not."""
+    line = " ".join(text[:max_chars].replace("\0", " ").replace("</s>", " ").split())
+    return line if line.isascii() else line.encode("utf-8", "replace").decode()
+
+
+def model_lines(text: str) -> Callable[[int, bool], str]:
+    """What models read of a text: (max_chars, normalise) -> a line, each made once."""
+
+    @cache
+    def line(max_chars: int, normalise: bool) -> str:
+        return classifier_text(text, max_chars) if normalise else plain_line(text, max_chars)
+
+    return line
 
 
 def load_classifier(path: str) -> FastTextModel:
@@ -130,18 +182,18 @@ def check_quality(params: QualityParams) -> None:
 
 def score_quality(text: str, model: FastTextModel, params: ClassifierParams) -> float:
     """Probability of the label, 0 to 1; 0.0 for a text that the model knows nothing about."""
-    return score_line(classifier_text(text, params.max_chars), model, params.label)
+    return score_line(model_lines(text)(params.max_chars, params.normalise), model, params.label)
 
 
 def score_line(line: str, model: FastTextModel, label: str) -> float:
-    """Probability of `label` for what `classifier_text` returned."""
+    """Probability of `label` for a line of `model_lines`."""
     for probability, found in model.predict(line + "\n", -1, 0.0):
         if found == label:
             return min(1.0, max(0.0, float(probability)))
     return 0.0
 
 
-def pareto_keeps(document_id: bytes, points: int, params: ClassifierParams) -> bool:
+def pareto_keeps(document_id: bytes, points: int, params: ParetoDraw) -> bool:
     """GPT-3's rule `np.random.pareto(alpha) > 1 - score` (Brown et al. 2020, appendix A), drawn by hash.
 
     points: the score in units of 1 / SCALE. numpy's Pareto is Lomax's: it exceeds x with the chance (1 + x)^-alpha, so
@@ -162,31 +214,41 @@ def verdict(document_id: bytes, points: int, params: ClassifierParams) -> str:
 
 
 def judge_quality(doc: Document, models: Sequence[FastTextModel], params: QualityParams) -> Document | Drop:
-    """The document with its score (4 digits) in `meta["quality"]`, and all in `quality_scores` where there are several;
-    or the reason of the first classifier in the list that refuses it.
+    """The document with its score (4 digits) in `meta["quality"]`, and those of several by their names; or the reason
+    of the first classifier in the list that refuses it, with all scores.
 
     With `keep: any`, one whose rule keeps it is enough; `note` has no say. models: in the order of the classifiers.
-    Cost: of the first max_chars alone; classifiers of one max_chars share the line.
+    Cost: of the first max_chars alone; classifiers that read the same share the line.
     """
-    lines: dict[int, str] = {}
+    line = model_lines(doc.text)
     points: dict[str, int] = {}
     reasons: list[str] = []
     for classifier, model in zip(params.chosen, models, strict=True):
-        line = lines.get(classifier.max_chars)
-        if line is None:
-            line = lines[classifier.max_chars] = classifier_text(doc.text, classifier.max_chars)
-        points[classifier.name] = round(score_line(line, model, classifier.label) * SCALE)
+        text = line(classifier.max_chars, classifier.normalise)
+        points[classifier.name] = round(score_line(text, model, classifier.label) * SCALE)
         if classifier.rule != "note":
             reasons.append(verdict(doc.id, points[classifier.name], classifier))
+    scores = {name: score / SCALE for name, score in points.items()}
     against = [reason for reason in reasons if reason]
     if against and (params.keep == "all" or len(against) == len(reasons)):
-        return Drop(against[0])
-    return replace(doc, meta={**doc.meta, **_notes({name: score / SCALE for name, score in points.items()})})
+        return Drop(against[0], scores)
+    bins = {bin_column(c): bisect_right(c.bins, scores[c.name]) for c in params.chosen if c.bins}
+    return replace(doc, meta={**doc.meta, QUALITY_COLUMN: next(iter(scores.values())), **scores, **bins})
 
 
-def _notes(scores: Mapping[str, float]) -> dict[str, Any]:
-    first = next(iter(scores.values()))
-    return {"quality": first} | ({"quality_scores": orjson.dumps(scores).decode()} if len(scores) > 1 else {})
+def bin_column(params: ClassifierParams) -> str:
+    """The column that says in which of its bins a classifier's score is."""
+    return f"{params.name}_bin"
+
+
+def asked_notes(params: QualityParams) -> Iterator[Note]:
+    """A column for each classifier with a name of its own, and for bins."""
+    for classifier in params.chosen:
+        if classifier.name != QUALITY_COLUMN:
+            yield Note(classifier.name, float, f"the score of the classifier {classifier.name}, 0 to 1", column=True)
+        if classifier.bins:
+            meaning = f"how many of {', '.join(map(str, classifier.bins))} the score {classifier.name} reaches"
+            yield Note(bin_column(classifier), int, meaning, column=True)
 
 
 def load_models(params: QualityParams) -> tuple[FastTextModel, ...]:
@@ -201,7 +263,7 @@ def model_files(params: QualityParams) -> tuple[str, ...]:
 
 QUALITY = Stage(
     name="quality",
-    version=1,
+    version=2,
     summary="Score every document with fastText classifiers and drop those that their rules refuse.",
     params=QualityParams,
     on=False,
@@ -211,10 +273,8 @@ QUALITY = Stage(
     files=model_files,
     libraries=("fasttext-predict",),
     hint="refinery train-quality trains one",
-    notes=(
-        Note("quality", float, "the (first) classifier's score, 0 to 1", column=True),
-        Note("quality_scores", str, "of several classifiers: their scores by name, as JSON"),
-    ),
+    notes=(Note(QUALITY_COLUMN, float, "the (first) classifier's score, 0 to 1; others have their own", column=True),),
+    asked_notes=asked_notes,
     reasons=(
         Reason(
             "quality-score",

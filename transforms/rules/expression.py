@@ -92,7 +92,8 @@ def _rows(batch: pa.RecordBatch) -> Iterator[Row]:
 
 
 def compile_rule(text: str, types: Mapping[str, str]) -> Rule:
-    """The rule that `text` says. types: the columns that it may name -> "string", "float", "integer" or "strings".
+    """The rule that `text` says. types: the columns that it may name -> "string", "float", "integer", "strings"
+    or "boolean".
 
     Raises ExpressionError, one line with the position, for what it does not understand: syntax, a name that is no
     column (with the nearest, or all), values of types that do not go together, more than 10,000 characters or 50
@@ -128,6 +129,8 @@ def column_types(schema: pa.Schema) -> dict[str, str]:
             found[field.name] = "integer"
         elif pa.types.is_float32(kind):
             found[field.name] = "float"
+        elif pa.types.is_boolean(kind):
+            found[field.name] = "boolean"
         elif pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
             found[field.name] = "strings"
     return found

@@ -72,7 +72,7 @@ WORDS = {
     "float": "a number",
     "numbers": "a list of numbers",
 }
-COLUMN_KINDS = {"string": "text", "strings": "texts", "float": "float", "integer": "integer"}
+COLUMN_KINDS = {"boolean": "condition", "string": "text", "strings": "texts", "float": "float", "integer": "integer"}
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -304,6 +304,13 @@ def _read_text(name: str, row: Row) -> str:
     return value
 
 
+def _read_condition(name: str, row: Row) -> bool | None:
+    value = row.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name}: a value of type {type(value).__name__} found, true or false expected")
+    return value
+
+
 def _read_texts(name: str, row: Row) -> Any:
     return row.get(name) or ()
 
@@ -325,6 +332,7 @@ def _read_float(name: str, row: Row) -> float | None:
 
 
 _READ: dict[str, Callable[[str, Row], Any]] = {
+    "condition": _read_condition,
     "text": _read_text,
     "texts": _read_texts,
     "integer": _read_integer,

@@ -75,8 +75,8 @@ def test_the_order_of_the_stages_counts(recipe: Recipe) -> None:
     *before, language, heuristics = lane.clean
     swapped = replace(lane, clean=(*before, heuristics, language))
     assert changed(recipe, with_lane(recipe, swapped)) == ["clean", "dedup", "shards"]
-    *others, pii, encode = lane.shards
-    swapped = replace(lane, shards=(pii, *others, encode))
+    *others, pii, keep, encode = lane.shards
+    swapped = replace(lane, shards=(pii, *others, keep, encode))
     assert changed(recipe, with_lane(recipe, swapped)) == ["shards"]
 
 

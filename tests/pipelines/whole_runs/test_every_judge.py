@@ -20,7 +20,7 @@ from tests.pipelines.inputs import ROOT, make_inputs, run
 
 # Stages that change texts, with what they note where they did. All others must drop something.
 CHANGED = {"secrets": "secrets", "substrings": "chars_cut", "lines": "lines_cut", "pii": "pii"}
-READING = ("read", "extract", "encode")  # judge nothing
+READING = ("read", "extract", "labels", "encode")  # judge nothing
 OWN = "A line that every page of this site has, whatever else is on it."
 
 
@@ -86,6 +86,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "substring_dup": {},
         "perplexity": {"models": {"en": str(folder / "en.ngrams")}, "middle": 100.0},
         "decontaminate": {"benchmarks": [{"path": str(folder / "items.jsonl")}]},
+        "labels": {"models": [{"name": "kind", "model": str(folder / "quality.bin")}]},
+        "keep": {
+            "rule": "kind == 'hq' and (most or pii > 0 or secrets > 0 or lines_cut > 0 or chars_cut > 0)",
+            "draws": {"most": {"share": 0.8}},
+        },
         "failures": {**recipe["failures"], "allow_empty": ["other"]},
     }
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
@@ -123,4 +128,4 @@ def test_the_ready_recipe_for_crawls_names_what_is_on_here() -> None:
     """What recipes/web.yaml leaves off needs a model, a benchmark, or a second reading of the texts."""
     ready = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())
     off = {stage.key for stage in LANE.stages if stage.key and not ready.get(stage.key, stage.on)}
-    assert off == {"perplexity", "quality", "decontaminate", "substring_dup", "line_dup"}
+    assert off == {"perplexity", "quality", "labels", "decontaminate", "keep", "substring_dup", "line_dup"}

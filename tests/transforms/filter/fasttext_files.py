@@ -1,7 +1,7 @@
 """Files of fastText models: made value by value, and trained by floret."""
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import floret
 import numpy as np
 
 from refinery.pipelines.training.fasttext_training import as_fasttext, silent
+from refinery.transforms.filter.quality import classifier_text
 
 LOSSES = {"hs": 1, "ns": 2, "softmax": 3, "ova": 4}
 WORDS = ("</s>", "the", "ship", "sea", "über", "日本", "a")
@@ -73,3 +74,14 @@ def trained(folder: Path, lines: Sequence[str], quantise: dict[str, Any] | None 
             found.quantize(input=str(text), thread=1, verbose=0, **quantise)
         found.save_model(str(model))
     return as_fasttext(model.read_bytes())
+
+
+def train_labelled(path: Path, texts: Mapping[str, Sequence[str]], repeat: int = 40) -> None:
+    """Write a small model at `path` that tells apart the texts of each label, as `classifier_text` makes lines."""
+    lines = [
+        f"__label__{label} {classifier_text(text, 1000)}"
+        for _ in range(repeat)
+        for label, few in texts.items()
+        for text in few
+    ]
+    path.write_bytes(trained(path.parent, lines, dim=8, epoch=20, lr=0.5, bucket=1000))

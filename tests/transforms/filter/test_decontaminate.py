@@ -18,6 +18,7 @@ from refinery.transforms.filter.decontaminate import (
     DECONTAMINATE,
     MAX_WORD,
     DecontaminateParams,
+    covered,
     cut_spans,
     judge_contamination,
     load_benchmarks,
@@ -114,3 +115,20 @@ def test_ignored_texts_prove_nothing(params: DecontaminateParams, tmp_path: Path
     lenient = params.replace(ignore=(str(tmp_path / "known.txt"),))
     assert isinstance(judge(QUESTION, lenient), Document)
     assert judge(OTHER, lenient).found == ("farm/7",)
+
+
+def test_note_says_how_much_and_drops_nothing(params: DecontaminateParams) -> None:
+    note = params.replace(action="note")
+    found = judge(f"{QUESTION}\n{OTHER}", note)
+    assert set(found.found) == {"farm/hens", "farm/7"}
+    assert found.answer.meta["benchmark_items"] == 2 and found.answer.meta["benchmark_share"] > 0.95
+    part = judge(f"{FILLER}\n{QUESTION}\n{FILLER}", note)
+    assert part.answer.text == f"{FILLER}\n{QUESTION}\n{FILLER}" and part.answer.meta["benchmark_items"] == 1
+    assert part.answer.meta["benchmark_share"] == pytest.approx(len(QUESTION) / len(part.answer.text), abs=0.02)
+    assert judge(FILLER, note).meta == {"benchmark_items": 0, "benchmark_share": 0.0}
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), max_size=8))
+def test_covered_counts_every_character_once(spans: list[tuple[int, int]]) -> None:
+    listed = [[start, start + length] for start, length in spans]
+    assert covered(listed) == len({at for start, end in listed for at in range(start, end)})

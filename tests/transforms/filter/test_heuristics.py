@@ -19,9 +19,11 @@ from refinery.transforms.filter.heuristics import (
     GopherParams,
     HeuristicsParams,
     RepetitionParams,
+    asked_notes,
     judge_heuristics,
 )
 from refinery.transforms.filter.heuristics_data import STOP_WORDS, WORD_LENGTHS
+from refinery.transforms.filter.heuristics_rules import FIGURES
 from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native import heuristics as kernel
 from tests.beam import run_and_collect
@@ -137,7 +139,7 @@ def test_each_reason_is_one_rule(reason: str, text: str, group: str, name: str, 
 def test_every_reason_is_tested_and_documented() -> None:
     source = (ROOT / "transforms" / "filter" / "heuristics.py").read_text()
     reasons = set(re.findall(r'"((?:basic|gopher|repetition|c4|fineweb)-[a-z0-9-]+)"', source))
-    reasons |= {rule[3] for rule in RepetitionParams().ngram_rules}
+    reasons |= {rule[2] for rule in RepetitionParams().rules}
     assert reasons == {case[0] for case in CASES}
     table = (ROOT / "docs" / "heuristics.md").read_text()
     assert [reason for reason in sorted(reasons) if f"`{reason}`" not in table] == []
@@ -347,3 +349,26 @@ def test_transform_keeps_and_drops() -> None:
     docs = [document(PROSE), document("too short"), document(PROSE + "\nMenu")]
     (kept,) = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | HEURISTICS(HeuristicsParams())])
     assert kept == [document(PROSE), document(PROSE)]
+
+
+def test_figures_of_repetition_are_columns_where_a_recipe_asks_for_them() -> None:
+    """Each is what its rule compares: at that threshold the rule keeps the text, a little below it drops it."""
+    line = "The same line of words stands here again and again for the whole length of the page.\n"
+    text = (line * 3 + "\n" + PROSE[:200] + "\n\n") * 2 + PROSE
+    params = only(columns=tuple(FIGURES))
+    kept = judge_heuristics(document(text), params)
+    assert isinstance(kept, Document) and [note.name for note in asked_notes(params)] == list(kept.meta)
+    for name, figure in FIGURES.items():
+        value = kept.meta[f"repetition_{name}"]
+        assert 0 < value < 1
+        at = only(
+            repetition=RepetitionParams(**dict.fromkeys(RepetitionParams.model_fields)).replace(
+                **{f"max_{name}": value + 1e-4}
+            )
+        )
+        assert judge_heuristics(document(text), at) == document(text)
+        below = at.replace(repetition=at.repetition.replace(**{f"max_{name}": value - 1e-4}))
+        assert judge_heuristics(document(text), below) == Drop(figure.reason)
+    with pytest.raises(ValueError, match=r"columns: 'top_5_gram' \(text\) given, did you mean top_"):
+        HeuristicsParams(columns=("top_5_gram",))
+    assert "columns" not in HeuristicsParams().told()
