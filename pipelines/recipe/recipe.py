@@ -178,7 +178,7 @@ class Recipe(Params):
         for name, off in absent_sections(lane).items():
             if getattr(self, name) != off:
                 raise ValueError(f"{name}: on given, the lane {lane.name} has no such stage, off is allowed")
-        own = {note.name for note in lane.notes}
+        own = {note.name for note in lane.notes if not note.given}
         for index, source in enumerate(self.sources):
             if source.format != "auto" and source.format not in lane.readers:
                 raise ValueError(

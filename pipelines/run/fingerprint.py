@@ -5,7 +5,6 @@ kernel schemes that decide their results. Comments, messages and storage code ar
 tests hold every stage to its version. The code of a user's own stages counts byte by byte.
 """
 
-import hashlib
 import os
 import sys
 import unicodedata

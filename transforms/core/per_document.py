@@ -88,8 +88,9 @@ class _Routing(beam.DoFn):
     def drop(
         self, source: str, reason: str, size: int, url: str, origin: str, text: str, finding: Finding = NOTHING
     ) -> list[Any]:
-        """The reject of a dropped document, if it is sampled or a finding has it listed. Its address is redacted here, for every stage and reader:
-        those before the stage of secrets, and that stage itself, have it as it was found."""
+        """The reject of a dropped document, if it is sampled or a finding has it listed. Its address is redacted here,
+        for every stage and reader: those before the stage of secrets, and that stage itself, have it as it was found.
+        """
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
