@@ -43,6 +43,7 @@ from tests.transforms.code.source_files import source_files
 from tests.transforms.dedup_oracle import SOURCES
 from tests.transforms.dedup_parts import decide
 from tests.transforms.filter.fasttext_files import train_labelled
+from tests.transforms.rights import rights_files
 from tests.transforms.tokenizer_files import all_pairs, byte_level_spec, sentencepiece_model, write
 
 sys.path.append(str(Path(__file__).parents[1] / "recipes"))
@@ -191,7 +192,7 @@ def read_outputs(folder: Path) -> Iterator[Answer]:
 
 def extract_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     raw = list(raw_documents())
-    yield from judged(stage, raw, stage.params())
+    yield from judged(stage, [*raw, *rights_files.pages()], stage.params())
     yield from judged(stage, raw, stage.params(output="markdown", list_bullets=False))
     yield from judged(stage, raw[::10], stage.params(engine="trafilatura", seconds=60.0))
 
@@ -283,6 +284,12 @@ def decontaminate_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
     files = ({"path": str(folder / "items.jsonl")},)
     variants = ({}, {"action": "cut"}, {"action": "cut", "margin": 20, "min_chars": 10, "max_items": 1})
     return judged(stage, [*documents(), *odd], *(stage.params(benchmarks=files, **each) for each in variants))
+
+
+def opt_out_outputs(stage: Stage[Any], folder: Path) -> Iterator[Answer]:
+    table = {"tables": (rights_files.write_table(folder),)}
+    variants = ({"as_of": "2026-02-01"}, {"hosts": ("free.example",), "every_agent": False, "ignore": ("page",)})
+    return judged(stage, rights_files.documents(), *(stage.params(**table, **each) for each in ({}, *variants)))
 
 
 def lines_outputs(stage: Stage[Any]) -> Iterator[Answer]:
@@ -381,6 +388,10 @@ def outputs(lane: Lane, part: Stage[Any] | Sink, folder: Path) -> Iterator[Answe
         "license": lambda stage: judged(stage, source_files(), stage.params(), stage.params(weak_copyleft=False)),
         "decontaminate": lambda stage: decontaminate_outputs(stage, folder),
         "substrings": substrings_outputs,
+        "opt-out": lambda stage: opt_out_outputs(stage, folder),
+        "page-license": lambda stage: judged(
+            stage, rights_files.documents(), stage.params(allow=("CC-BY",)), stage.params(undeclared="drop")
+        ),
         **{stage.name: lambda stage: dedup_outputs(stage, folder) for stage in lane.dedup},
         lane.parts.name: lambda _: parts_outputs(),
         lane.writer.name: lambda _: writer_outputs(lane, folder),

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import os
-import re
 import signal
 import sys
 import traceback
@@ -28,12 +27,14 @@ from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
+from refinery.pipelines.opt_outs.command import add_opt_outs, opt_outs
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import Output, current
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
+from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
 from refinery.pipelines.takedown.command import add_remove, remove_command
@@ -41,8 +42,6 @@ from refinery.pipelines.tracing.command import add_trace, origin_of, trace_comma
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
 from refinery.transforms.core.live import live_totals
-
-TRACEBACK = "Traceback (most recent call last):"
 
 FIRST_STEPS = """examples:
   refinery doctor                                              what is missing here
@@ -154,6 +153,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_report(commands).set_defaults(run=saying(report_command))
     add_card(commands).set_defaults(run=saying(card_command))
     add_try(commands).set_defaults(run=run_try)
+    add_opt_outs(commands).set_defaults(run=run_opt_outs)
     add_training_commands(commands)
     return finish_help(parser)
 
@@ -267,6 +267,12 @@ def run_doctor(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     return doctor(args, flags, say)
 
 
+def run_opt_outs(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Make a table of opt-outs, and say what is in it."""
+    refuse_flags(flags)
+    return opt_outs(args, result)
+
+
 def run_completion(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print the script of a shell."""
     refuse_flags(flags)
@@ -372,19 +378,6 @@ def execute_with(args: argparse.Namespace, flags: Sequence[str], output: Output)
         elif TRACEBACK in str(error):
             output.error("(the same command with --traceback shows where)")
         return ExitCode.FAILED
-
-
-def error_line(text: str) -> str:
-    """The message of an error, without the worker's traceback that Beam puts in front of it.
-
-    >>> error_line("Traceback (most recent call last):\\n  File x\\nrefinery.loader.errors.FormatError: a.bin: damaged")
-    'a.bin: damaged'
-    """
-    if TRACEBACK not in text:
-        return text
-    lines = text.rstrip().splitlines()
-    frames = [number for number, line in enumerate(lines) if line.startswith((" ", TRACEBACK))]
-    return re.sub(r"^refinery\.[\w.]+: ", "", "\n".join(lines[frames[-1] + 1 :]).strip())
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ from refinery.transforms.filter.secrets_stage import SECRETS
 from refinery.transforms.filter.toxicity import TOXICITY
 from refinery.transforms.filter.url import URL
 from refinery.transforms.read.sources import READ
+from refinery.transforms.rights.opt_out import OPT_OUT
+from refinery.transforms.rights.page_license import PAGE_LICENSE
 from refinery.transforms.rules.keep import KEEP
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
@@ -46,6 +48,8 @@ LANE = Lane(
         NEAR_DUPLICATES,
     ),
     shards=(
+        OPT_OUT,  # here, so that this week's opt-outs need nothing before phase 3 again
+        PAGE_LICENSE,
         SUBSTRINGS,  # before LINES, since it keeps the lines' numbers
         LINES,
         PERPLEXITY,

@@ -223,7 +223,7 @@ class Recipe(Params):
                 yield stage, params
 
     def _check_notes(self) -> set[str]:
-        """The names of all notes, once they are known to go together."""
+        """The names of all notes that sources may not give, once they are known to go together."""
         own = {note.name for note in self.LANE.notes}
         taken = own | {*provenance_schema(()).names, *(note.name for note in self.LANE.fields)}
         for stage, note in self._asked_notes():
@@ -237,7 +237,7 @@ class Recipe(Params):
         for name in self.columns:
             if name not in known:
                 raise ValueError(f"columns: {name[:60]!r} given, {nearest(name, known)}")
-        return own
+        return own - {note.name for note in self.LANE.notes if note.given}
 
     def _asked_notes(self) -> Iterator[tuple[AnyStage, Note]]:
         """What the parameters of stages that are on ask for."""

@@ -1,11 +1,12 @@
 """The first stage: undecoded pages and records in, cleaned documents out."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from refinery.transforms.core.document import Document, Drop, RawDocument, document_id, text_bytes
+from refinery.transforms.core.document import Document, Drop, RawDocument, Scalar, document_id, text_bytes
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.extract.blocks.extract_blocks import extract_blocks
@@ -15,6 +16,8 @@ from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.extract.time_limit import call_within
 from refinery.transforms.extract.trafilatura_engine import extract_trafilatura
 from refinery.transforms.native import attributes
+from refinery.transforms.page_rights.page_declarations import license_of_field, page_declarations
+from refinery.transforms.page_rights.page_notes import LICENSE, LICENSE_FROM, PAGE_NOTES
 
 
 class ExtractParams(Params):
@@ -48,15 +51,18 @@ class ExtractParams(Params):
 
 
 def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop:
-    """The text of `raw`, main text only where it is HTML, cleaned (`clean_text`), with its id.
+    """The text of `raw`, main text only where it is HTML, cleaned (`clean_text`), with its id; what the page says
+    of its use is noted.
 
     Drops: too-large, too-many-elements, too-many-attributes, extraction-timeout, empty.
     """
     content = raw.content
     if (len(content) if isinstance(content, bytes) else text_bytes(content)) > params.max_raw_bytes:
         return Drop("too-large")
+    page = None
     if raw.is_html:
-        main = _main_text(raw, params)
+        page = utf8_or_text(content, raw.charset) if isinstance(content, bytes) else content.encode("utf-8", "ignore")
+        main = _main_text(raw, page, params)
         if isinstance(main, Drop):
             return main
         text = main
@@ -66,14 +72,23 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
     text = clean_text(text, from_html=raw.is_html and params.engine != "blocks")
     if len(text) < params.min_chars:
         return Drop("empty")
-    return Document(document_id(text), text, raw.url, raw.source, raw.origin, raw.position, raw.meta)
+    meta = _with_notes(raw.meta, page)
+    return Document(document_id(text), text, raw.url, raw.source, raw.origin, raw.position, meta)
 
 
-def _main_text(raw: RawDocument, params: ExtractParams) -> str | Drop:
+def _with_notes(meta: Mapping[str, Scalar], page: str | bytes | None) -> Mapping[str, Scalar]:
+    """Notes with what the page says of its use, and a licence that its record names in the form that pages' have."""
+    data = page.encode("utf-8", "ignore") if isinstance(page, str) else page or b""
+    declared = page_declarations(data)
+    if LICENSE.name in meta and LICENSE_FROM.name not in meta:
+        declared = {**declared, **license_of_field(str(meta[LICENSE.name]))}
+    return {**meta, **declared} if declared else meta
+
+
+def _main_text(raw: RawDocument, page: str | bytes, params: ExtractParams) -> str | Drop:
     content = raw.content
     # Text loses its lone surrogates, which no parser takes.
     if params.engine == "blocks":
-        page = utf8_or_text(content, raw.charset) if isinstance(content, bytes) else content.encode("utf-8", "ignore")
         model = load_model(params.weights)
         found = extract_blocks(page, raw.url, model, params.output, params.list_bullets, params.max_elements)
         return Drop("too-many-elements") if found is None else found
@@ -100,13 +115,14 @@ def weights_files(params: ExtractParams) -> tuple[str, ...]:
 
 EXTRACT = Stage(
     name="extract",
-    version=4,
+    version=5,
     summary="Turn raw pages and records into cleaned documents: main text only where they are HTML.",
     params=ExtractParams,
     judge=extract_document,
     check=check_engine,
     files=weights_files,
     optional=False,
+    notes=PAGE_NOTES,
     libraries=("justext", "lxml", "resiliparse", "trafilatura"),
     reasons=(
         Reason(

@@ -8,11 +8,13 @@ import io
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import brotli
 import zstandard
 
+from refinery.transforms.core.document import NO_META, Scalar
+from refinery.transforms.page_rights.page_notes import header_notes
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
 from refinery.transforms.read.members import GZIP, Broken
 
@@ -44,11 +46,13 @@ _DECLARATION = re.compile(rb"\s*<\?xml[^>]{0,1000}>")
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A page's bytes, decoded but for its charset. `charset` is the declared one, lower case, or ""."""
+    """A page's bytes, decoded but for its charset. `charset` is the declared one, lower case, or "". notes: what the
+    HTTP header says of the page's use."""
 
     body: bytes
     is_html: bool
     charset: str
+    notes: Mapping[str, Scalar] = field(default_factory=lambda: NO_META)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,8 @@ def http_page(block: bytes, identified: str, limit: int, layer_limit: int) -> Pa
             return NoPage(error="BadChunk")
         body = dechunked
     decoded = decode_content(body, headers.get("content-encoding", ""), limit, layer_limit)
-    return decoded if isinstance(decoded, NoPage) else typed_page(decoded, kind, charset_of(declared), limit)
+    page = decoded if isinstance(decoded, NoPage) else typed_page(decoded, kind, charset_of(declared), limit)
+    return replace(page, notes=header_notes(headers)) if isinstance(page, Payload) else page
 
 
 def typed_page(body: bytes, kind: str, charset: str, limit: int) -> Payload | NoPage:

@@ -19,6 +19,7 @@ BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
 PAGES = 2  # times limits.max_decompressed_bytes that a page may take, and the rows of a batch if each repeats it
 ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
+MAX_CARRIED = 128  # characters of a note that an earlier run's documents bring along: an expression of several licences
 DOCUMENT_COLUMNS = ("text", "url", "source", "origin", "position", "meta")
 
 
@@ -189,7 +190,9 @@ def earlier_document(
 
 def is_carried(key: str, value: object, task: ReadTask) -> bool:
     """Whether this is a note that documents of an earlier run may bring along, of the size that stages make."""
-    return key in task.carried_meta and (isinstance(value, float) or (isinstance(value, str) and len(value) < 32))
+    return key in task.carried_meta and (
+        isinstance(value, int | float) or (isinstance(value, str) and len(value) < MAX_CARRIED)
+    )
 
 
 def size_of(text: Any) -> int:

@@ -20,6 +20,7 @@ from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
+from refinery.transforms.page_rights.page_notes import HEADER_NOTES
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.delimited import read_delimited
 from refinery.transforms.read.jsonl import read_jsonl
@@ -131,9 +132,10 @@ class ReadSources(beam.PTransform):
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=3,
+    version=4,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
+    notes=HEADER_NOTES,
     libraries=("brotli", "fastwarc", "isal", "orjson", "zstandard"),
     reasons=(
         Reason(

@@ -50,9 +50,9 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
 
 
 def document_of(record: Record, page: Payload, task: ReadTask, notes: Mapping[str, Scalar]) -> RawDocument:
-    """The page of a record, with the record's date and identity and `notes` as meta."""
+    """The page of a record, with the record's date and identity, what its header says, and `notes` as meta."""
     is_html = page.is_html if task.content == "auto" else task.content == "html"
-    position, meta = task.position(record.offset), {**meta_of(record.headers), **notes}
+    position, meta = task.position(record.offset), {**meta_of(record.headers), **page.notes, **notes}
     url = url_of(record)
     return RawDocument(page.body, is_html, page.charset, url, task.source, task.origin(record.offset), position, meta)
 

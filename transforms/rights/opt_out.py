@@ -18,9 +18,9 @@ from refinery.transforms.core.document import Document, Drop, Finding
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.resources import machine_copy
 from refinery.transforms.core.stage import Note, Reason, Stage
+from refinery.transforms.page_rights.page_notes import NO_AI, TDM_RESERVATION
 from refinery.transforms.rights.agents import AI_AGENTS
 from refinery.transforms.rights.host_list import HostList, levels, read_list
-from refinery.transforms.rights.page_notes import NO_AI, TDM_RESERVATION
 from refinery.transforms.rights.path_patterns import path_of
 from refinery.transforms.rights.robots import parse_rules
 from refinery.transforms.rights.rule_rows import (
@@ -30,6 +30,7 @@ from refinery.transforms.rights.rule_rows import (
     KINDS,
     LAST_DAY,
     LISTED,
+    NOTHING,
     ROBOTS,
     TDM_FILE,
     UNREACHABLE,
@@ -49,7 +50,7 @@ class OptOutParams(Params):
 
     tables: tuple[str, ...] = ()
     """files of `refinery opt-outs`: what robots.txt, ai.txt, tdmrep.json and host lists said on which day; local,
-    `gs://` or `https://`; of several each is asked"""
+    `gs://` or `https://`; where several know a host's file, the newest counts, of lists of hosts every one"""
     host_lists: tuple[str, ...] = ()
     """files, one host or domain a line, `#` starts a comment, gzip by suffix, local or `gs://`; an entry covers the
     host itself and all below it; 8 bytes a host in every worker process, longer lists belong into a table"""
@@ -111,10 +112,10 @@ class OptOuts:
                 (name for name in levels(host) if any(self._is_listed(table, name) for table in self.tables)), ""
             )
         for kind in self.kinds:
-            for table in self.tables if kind != HOST_LIST else ():
-                found = table.find(kind, site, self.last_day)
-                if found is not None:
-                    files.append((kind, *found, table))
+            found = [(table.find(kind, site, self.last_day), table) for table in self.tables if kind != HOST_LIST]
+            known = [(*each, table) for each, table in found if each is not None]
+            if known:  # the newest that could be fetched; of equally new ones that of the table named first
+                files.append((kind, *max(known, key=lambda each: (each[1] != UNREACHABLE, each[0]))))
         return Said(tuple(files), listed)
 
     def _is_listed(self, table: RuleTable, host: str) -> bool:
@@ -130,6 +131,8 @@ class OptOuts:
         for kind, day, says, table in said.files:
             if says == UNREACHABLE and params.unreachable == "drop":
                 return "opt-out-robots", "robots.txt/unreachable", f"robots.txt since {_date(day)}: unreachable"
+            if says in (NOTHING, UNREACHABLE):
+                continue
             if kind == TDM_FILE:
                 rule = "" if tdm is not None else reservation(self._ready(table, says, parse_reservations), path)
                 name, reason = "reserved", "opt-out-tdm"

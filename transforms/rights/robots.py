@@ -8,7 +8,7 @@ Why no library: protego 0.7.0, the only one that is kept up and in wide use, tak
 begins with the group's (RFC 9309 wants equal product tokens), knows no byte order mark and no group for a token with a
 version, and does not say which rule decided. What a table of 10^8 hosts needs is a short form that equal files share.
 
-The short form, in UTF-8: blocks of lines `agents: gptbot ccbot`, `allow: /x`, `disallow: /`, `train: /x`, `reserve: /`
+The short form, in UTF-8: blocks of lines `agents: gptbot ccbot`, `allow: /x`, `disallow: /`, `train: /x`, `no-train: /`
 (the signals), each sorted, agents with equal rules together; "" for a file that restricts nobody.
 """
 
@@ -27,7 +27,7 @@ MAX_TOKEN = 200
 _TOKEN = re.compile(r"[^\s/,;:()]+")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SIGNALS = {
-    **dict.fromkeys(("ai-train=no", "ai-train=n", "train-ai=n", "train-ai=no", "train-genai=n"), "reserve"),
+    **dict.fromkeys(("ai-train=no", "ai-train=n", "train-ai=n", "train-ai=no", "train-genai=n"), "no-train"),
     **dict.fromkeys(("ai-train=yes", "ai-train=y", "train-ai=y", "train-ai=yes", "train-genai=y"), "train"),
 }
 _SIGNAL_FIELDS = ("content-signal", "content-signals", "content-usage")
@@ -74,7 +74,7 @@ def short_form(body: bytes) -> str:
             for line in _signals(value):
                 for agent in agents or [EVERY]:
                     groups[agent].add(line)
-    if not any(line.startswith(("disallow", "reserve")) for lines in groups.values() for line in lines):
+    if not any(line.startswith(("disallow", "no-train")) for lines in groups.values() for line in lines):
         return ""
     together: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
     for agent, lines in groups.items():

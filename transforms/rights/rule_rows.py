@@ -74,7 +74,7 @@ def read_rows(paths: Sequence[str], host_lists: Sequence[str] = ()) -> Iterator[
         for task in plan_sources([lists]):
             for record in read_task(task):
                 if isinstance(record, RawDocument):
-                    if line := re.sub(r"(^|\s)#.*", "", str(record.content)).strip().removeprefix("\ufeff"):
+                    if line := re.sub(r"(^|\s)#.*", "", _text(record.content)).strip().removeprefix("\ufeff"):
                         host = host_of_entry(line)
                         yield RuleRow(host, HOST_LIST, 0, 0, LISTED) if host else BadRow("bad-host")
                 elif isinstance(record, Damaged):

@@ -61,19 +61,16 @@ def read_header(path: Path) -> dict[str, Any]:
         data = file.read(length) if length <= MAX_HEADER else b""
     try:
         header = json.loads(data)
-        known = header["version"] == VERSION
-        sections = {name: header["sections"][name] for name in TYPES} if known else {}
-        size = path.stat().st_size
-        fits = all(
-            isinstance(at, int) and isinstance(length, int) and at >= 0 and length >= 0 and at + length <= size
-            for at, length in sections.values()
-        ) and sections["buckets"][1] == 8 * ((1 << min(int(header["bits"]), 40)) + 1)
+        version, size = header["version"], path.stat().st_size
+        if version == VERSION:
+            places = [header["sections"][name] for name in TYPES]
+            fits = all(0 <= at <= at + length <= size for at, length in places)
+            if not fits or header["sections"]["buckets"][1] != 8 * ((1 << min(header["bits"], 40)) + 1):
+                raise ValueError(refused)
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(refused) from error
-    if not known:
-        raise ValueError(f"{path}: a table of version {str(header['version'])[:20]}, {VERSION} is read; make it anew")
-    if not fits:
-        raise ValueError(refused)
+    if version != VERSION:
+        raise ValueError(f"{path}: a table of version {str(version)[:20]}, {VERSION} is read; make it anew")
     return dict(header)
 
 

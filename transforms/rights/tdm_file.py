@@ -11,18 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from refinery.transforms.page_rights.page_notes import reservation_of
 from refinery.transforms.read.jsonl import parse_json
 from refinery.transforms.rights.path_patterns import Rule, decide, parse_pattern, pattern_text
 
 MAX_BYTES = 500 << 10  # as of robots.txt: a file that is longer is refused, since half of it is no JSON
-
-
-def reservation_of(value: Any) -> int | None:
-    """1 for what reserves rights, 0 for what does not, None for what says neither. Pages have it as text."""
-    if isinstance(value, bool):
-        return int(value)
-    text = str(value).strip() if isinstance(value, (int, str)) else ""
-    return int(text) if text in ("0", "1") else None
 
 
 def short_form(body: bytes) -> str | None:

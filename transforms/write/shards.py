@@ -215,7 +215,7 @@ def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
 
 MEGATRON = Writer(
     name=WRITER,
-    version=1,
+    version=2,
     summary="Shuffle the documents and write them as Megatron's indexed data sets, with provenance.",
     uses=("name", "shards", "packed", "columns"),
     libraries=("pyarrow",),

@@ -37,6 +37,7 @@ NOT_THERE = {
     "remove": ("no --source s --output out", ExitCode.USAGE),
     "status": ("no", ExitCode.USAGE),
     "shards": ("no --node n", ExitCode.USAGE),
+    "opt-outs": ("no.jsonl --output out", ExitCode.USAGE),
     "train-tokenizer": ("no.yaml --output out.json", ExitCode.USAGE),
     "train-quality": ("--positive no --negative no --output out", ExitCode.USAGE),
     "train-toxicity": ("--toxic no --clean no --output out", ExitCode.USAGE),

@@ -19,11 +19,11 @@ _ENDS = {
 }
 _HOLDERS = re.compile(
     rb"<(/?)(head|body|header|footer|aside|figure|figcaption|article|section|main|nav|div|blockquote|li|span|p|small"
-    rb"|td|address|cite|em)(?:[\s/][^<>]*)?>",
+    rb"|td|table|ol|ul|address|cite|em)(?:[\s/][^<>]*)?>",
     re.IGNORECASE,
 )
 _NAMED = re.compile(rb"(?:class|id|itemtype|role)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))", re.IGNORECASE)
-_ATTRIBUTE = re.compile(rb"([a-zA-Z][\w:.-]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
+_ATTRIBUTE = re.compile(rb"(?<![\w:.-])([a-zA-Z][\w:.-]*)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'>]+))")
 
 Span = tuple[int, int]
 

@@ -13,12 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import re2
+import orjson
 
 from refinery.transforms.core.document import Scalar
-from refinery.transforms.read.jsonl import parse_json
-from refinery.transforms.rights.license_ids import OTHER, license_of_address, license_of_text
-from refinery.transforms.rights.open_elements import (
+from refinery.transforms.page_rights.license_ids import OTHER, license_of_address, license_of_text
+from refinery.transforms.page_rights.open_elements import (
     Element,
     Span,
     around,
@@ -27,17 +26,24 @@ from refinery.transforms.rights.open_elements import (
     places_of,
     tags_at,
 )
-from refinery.transforms.rights.page_notes import LICENSE, LICENSE_FROM, NO_AI, TDM_RESERVATION
-from refinery.transforms.rights.tdm_file import reservation_of
+from refinery.transforms.page_rights.page_notes import (
+    LICENSE,
+    LICENSE_FROM,
+    NO_AI,
+    TDM_RESERVATION,
+    reservation_of,
+    says_no_ai,
+)
 
 MAX_TAGS = 200  # that are looked at
 MAX_JSON = 1 << 20  # bytes of a JSON-LD script
 MAX_PARTS = 3  # licences of one page, which hold together; more of them are a list of other works
+MAX_FIELD = 2000  # characters of a record's licence
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,39}")
 NEAR = 5  # elements around a link whose names say what it is about
 
 _ANYWHERE = b"reativecommons"
-_HEAD_WORDS = (b"license", b"licence", b"creativecommons", b"tdm-reservation", b"noai", b".rights", b":rights")
-_HEAD_WORD = re2.compile(rb"(?i)" + b"|".join(map(re.escape, _HEAD_WORDS)))
+_HEAD_WORDS = (b"licen", b"tdm-reservation", b"noai", b"rights")
 MAX_HEAD = 1 << 18  # bytes of a head without an end
 _PAGE_TAGS = (b"a", b"link", b"meta", b"span", b"p", b"div", b"small")
 _TAG_NAME = re.compile(rb"<([a-z]+)[\s/]", re.IGNORECASE)
@@ -60,7 +66,8 @@ _ABOUT_OTHERS = re.compile(
 )
 _COMMENTS = re.compile(rb"\bcomment(?:s|-?list|-?body|-?content)?\b|\bkommentare?\b")
 _FOOTERS = re.compile(
-    rb"foot(?!note|ball|age|er-?image)|colophon|copyright|licen[sc]e|lizenz|imprint|impressum|legal|contentinfo|siteinfo|site-info"
+    rb"foot(?!note|ball|age|er-?image)|colophon|copyright|licen[sc]e|lizenz|imprint|impressum|legal|contentinfo"
+    rb"|site-?info"
 )
 # fmt: off
 _TYPES_OF_OTHERS = frozenset((
@@ -72,12 +79,11 @@ _TYPES_OF_OTHERS = frozenset((
 
 
 def page_declarations(page: bytes) -> dict[str, Scalar]:
-    """Notes of PAGE_NOTES for the HTML of a page, in UTF-8 or near it. Linear; never raises for any bytes."""
+    """Notes of page_notes.py for the HTML of a page, in UTF-8 or near it. Linear; never raises for any bytes."""
     body = page.find(b"<body")
     head = page[: min(body, MAX_HEAD) if body >= 0 else MAX_HEAD]
     places = set(places_of(page, [_ANYWHERE]))
-    if _HEAD_WORD.search(head):
-        places.update(places_of(head.lower(), _HEAD_WORDS))
+    places.update(places_of(head.lower(), _HEAD_WORDS))
     ordered = sorted(places)
     if not ordered:
         return {}
@@ -94,6 +100,15 @@ def page_declarations(page: bytes) -> dict[str, Scalar]:
     return {LICENSE.name: license_, LICENSE_FROM.name: where, **notes} if license_ else notes
 
 
+def license_of_field(given: str) -> dict[str, Scalar]:
+    """Notes for what a record names as its licence: an address, a name of Creative Commons, an identifier, or words."""
+    given = given.strip()[:MAX_FIELD]
+    if not given:
+        return {LICENSE.name: ""}
+    license_ = license_of_address(given) or license_of_text(given) or (given if _IDENTIFIER.fullmatch(given) else OTHER)
+    return {LICENSE.name: license_, LICENSE_FROM.name: "field"}
+
+
 def _named(tag: bytes) -> bytes:
     """The name of a tag that can declare something, b"" of others."""
     name = _TAG_NAME.match(tag)
@@ -104,7 +119,7 @@ def _meta_notes(values: Mapping[str, str], notes: dict[str, Scalar]) -> None:
     name, content = values.get("name", "").lower(), values.get("content", "").lower()
     if name == "tdm-reservation" and (reserved := reservation_of(content)) is not None:
         notes.setdefault(TDM_RESERVATION.name, reserved)
-    elif name == "robots" and "noai" in re.split(r"[\s,]+", content):
+    elif name == "robots" and says_no_ai(content):
         notes[NO_AI.name] = "noai"
 
 
@@ -190,7 +205,7 @@ def _in_json_ld(page: bytes, spans: list[Span]) -> Iterator[str]:
     for begin, end in spans:
         head = _JSON_LD.match(page, begin)
         data = page[head.end() : end].strip() if head else b""
-        value = parse_json(data) if len(data) <= MAX_JSON and b"licen" in data.lower() else None
+        value = _parsed(data) if len(data) <= MAX_JSON and b"licen" in data.lower() else None
         nodes: list[dict[str, Any]] = [node for node in _listed(value) if isinstance(node, dict)]
         nodes += [inner for node in nodes for inner in _listed(node.get("@graph")) if isinstance(inner, dict)]
         for node in nodes:
@@ -198,6 +213,13 @@ def _in_json_ld(page: bytes, spans: list[Span]) -> Iterator[str]:
             if not types & _TYPES_OF_OTHERS:
                 for given in _listed(node.get("license")):
                     yield from _json_license(given)
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _listed(value: Any) -> list[Any]:

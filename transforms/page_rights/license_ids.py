@@ -37,7 +37,7 @@ _ZERO = re.compile(r"\bcc[\s_-]?0\b|\bcc[\s_-]zero\b", re.IGNORECASE)
 _TERMS = r"non-?commercial|no-?deriv(?:ative)?s?|share-?alike"
 _LONG = re.compile(
     rf"creative commons (?:- )?attribution((?:[\s/-]{{1,3}}(?:{_TERMS})(?: works)?){{0,2}})"
-    r"[^.\d]{0,40}?(\d\.\d)?(?!\d)",
+    r"(?:[^.\d]{0,40}?(\d\.\d)(?!\d))?",
     re.IGNORECASE,
 )
 
