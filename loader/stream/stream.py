@@ -293,7 +293,7 @@ class TokenStream(LoopedBatches):
         return None if self._past is None else self._past.not_delivered
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        state = with_block(state, self.order_params.block or None, self._schedule.domains)
+        given, state = state, with_block(state, self.order_params.block or None, self._schedule.domains)
         check_identity(state, self._identity())
         epoch, position = count_in(state, "epoch"), count_in(state, "position")
         length = self._schedule.length
@@ -311,7 +311,7 @@ class TokenStream(LoopedBatches):
                 f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
             )
         digests = digests_in(state, len(self._schedule.domains))
-        check_unchanged(state)
+        check_unchanged(given)
         with self._lock:
             self._move_to(epoch, position, digests)
 

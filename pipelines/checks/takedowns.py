@@ -138,3 +138,13 @@ def _rows(store: Store, path: str, schema: Any, columns: tuple[str, ...]) -> Ite
     with store.open(path) as stream:
         for table in read_rows(stream, schema, path, columns):
             yield from table.to_pylist()
+
+
+def takedown_lines(manifest: Manifest, against: str) -> list[str]:
+    """What was taken out, a line for each takedown."""
+    lines = [
+        f"takedown {number}: {each.documents:,} documents with {each.tokens:,} tokens removed, "
+        f"{each.added_documents:,} with {each.added_tokens:,} reinstated"
+        for number, each in enumerate(manifest.takedowns, 1)
+    ]
+    return [*lines, f"compared with {against}"] if against else lines

@@ -7,6 +7,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -37,7 +38,7 @@ from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
-from refinery.pipelines.takedown.command import add_remove, remove_command
+from refinery.pipelines.takedown.command import add_remove
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
@@ -62,7 +63,8 @@ On Dataflow the jobs go on without this command; the same command finds them aga
 VERIFY_EXAMPLES = """examples:
   refinery verify out/web
   refinery verify gs://bucket/corpus
-  refinery verify out/web-jsonl                  an export, too"""
+  refinery verify out/web-jsonl                  an export, too
+  refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went"""
 
 INSPECT_EXAMPLES = """examples:
   refinery inspect out/web
@@ -106,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
         "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=VERIFY_EXAMPLES
     )
     verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    verify.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
     add_output_arguments(verify)
     verify.set_defaults(run=run_verify)
 
@@ -147,7 +150,7 @@ def build_parser() -> argparse.ArgumentParser:
     stages.set_defaults(run=run_stages)
 
     add_export_commands(commands)
-    add_remove(commands).set_defaults(run=run_remove)
+    add_remove(commands)
     add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=saying(plan_command))
     add_report(commands).set_defaults(run=saying(report_command))
@@ -194,9 +197,8 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.commands.verify import verify
 
     refuse_flags(flags)
-    kinds: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...]
-    kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
-    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), verify)
+    kinds: Sequence[tuple[Any, Any]] = ((is_export, verify_export), (is_adopted, verify_adopted))
+    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), partial(verify, against=args.against))
     work = Work("verify")
     with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
         report = check(args.prefix, work=work)
@@ -323,12 +325,6 @@ def saying(command: Callable[[argparse.Namespace], Iterable[str]]) -> Callable[.
         return ExitCode.DONE
 
     return run
-
-
-def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Make a corpus without some of its documents, or say what it would be."""
-    remove_command(args, flags)
-    return ExitCode.DONE
 
 
 def run_try(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -38,10 +38,11 @@ from refinery.loader.format.manifest import (
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.addresses import check_addresses
+from refinery.pipelines.checks.against import check_against
 from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
-from refinery.pipelines.checks.takedowns import check_takedowns
+from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.commands.verify_files import check_others, check_work
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
@@ -70,6 +71,7 @@ class Report:
     packed: str = ""  # what its packed rows are, in a line
     removals: int = 0
     dropped_later: int = 0
+    takedowns: list[str] = field(default_factory=list)  # what was taken out, a line each
     seconds: float = 0.0
 
     def summary_lines(self) -> list[str]:
@@ -84,7 +86,7 @@ class Report:
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
-        return [*lines, *verdict_lines(self.failures)]
+        return [*lines, *self.takedowns, *verdict_lines(self.failures)]
 
 
 def verify(
@@ -94,21 +96,25 @@ def verify(
     decode: bool = True,
     load: Callable[[str], Tokenizer] = load_tokenizer,
     work: Work | None = None,
+    against: str = "",
 ) -> Report:
     """Check the corpus at `prefix` (a local folder or gs://bucket/prefix). Never raises for what it finds there.
 
     samples: documents decoded per shard, chosen by hash. decode: False leaves decoding out. load: loads a tokenizer
-    from the path of its file. work: learns what there is to read. Cost: one read of every file; memory is a few chunks
-    of 8 MiB, the index of two shards, 24 bytes per document of the corpus and about 120 per removed one.
+    from the path of its file. work: learns what there is to read. against: the version before a takedown. Cost: one
+    read of every file; memory is a few chunks of 8 MiB, the index of two shards, 24 bytes per document of the corpus
+    and about 120 per removed one.
     """
     start = time.perf_counter()
     report = Report(prefix)
-    report.failures += collect(prefix, _check_corpus(report, samples if decode else 0, load, work or Work()))
+    report.failures += collect(prefix, _check_corpus(report, samples if decode else 0, load, work or Work(), against))
     report.seconds = time.perf_counter() - start
     return report
 
 
-def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer], work: Work) -> Iterator[str]:
+def _check_corpus(
+    report: Report, samples: int, load: Callable[[str], Tokenizer], work: Work, against: str
+) -> Iterator[str]:
     try:
         store = open_store(report.prefix)
         manifest = read_manifest(store)
@@ -165,6 +171,9 @@ def _check_corpus(report: Report, samples: int, load: Callable[[str], Tokenizer]
         yield from collect("removals/", check_removals(store, manifest, damaged, every, later, removals))
         yield from check_others(store, manifest, damaged)
         yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
+        if against:
+            yield from collect(against, check_against(store, manifest, against))
+        report.takedowns = takedown_lines(manifest, against)
         yield from collect("work/", check_work(store, pool))
     report.files = 1 + sum(1 for _ in manifest.all_files)
     report.bytes = sum(entry.size for entry in manifest.all_files)

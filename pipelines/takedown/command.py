@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, result, say
 from refinery.pipelines.progress.words import human_bytes
+from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.safe_text import printable
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ ASKED = ("urls", "hosts", "documents", "licence", "source", "benchmarks")
 YAML = (".yaml", ".yml")
 
 
-def add_remove(commands: Any) -> argparse.ArgumentParser:
+def add_remove(commands: Any) -> None:
     """Add the command's parser to `commands`, the subparsers of the command line."""
     parser = commands.add_parser(
         "remove",
@@ -71,10 +72,10 @@ def add_remove(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--work", default="", metavar="LOCATION", help="where the parts of PREFIX are (PREFIX/work)")
     parser.add_argument("--recipe", default="", metavar="FILE", help="the corpus' recipe, if it has stages of your own")
     add_runner_arguments(parser)
-    return cast(argparse.ArgumentParser, parser)
+    parser.set_defaults(run=run_remove)
 
 
-def remove_command(args: argparse.Namespace, flags: Sequence[str]) -> None:
+def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Make the new version, or say what it would be."""
     if not any(getattr(args, name) for name in ASKED):
         raise ValueError(f"remove: what is to go? Name {', '.join(f'--{name}' for name in ASKED[:-1])} or --benchmarks")
@@ -98,13 +99,14 @@ def remove_command(args: argparse.Namespace, flags: Sequence[str]) -> None:
             _report(args.report, foreseen)
             for line in foreseen_lines(run, foreseen):
                 result(line)
-            return
+            return ExitCode.DONE
         runner.flags = launch_flags(args.runner, flags, args.output, f"{args.output}/work")
         if args.report:
             _report(args.report, run.foresee())
         manifest = run.run()
     for line in done_lines(run, manifest):
         result(line)
+    return ExitCode.DONE
 
 
 def _options(args: argparse.Namespace) -> "Options":

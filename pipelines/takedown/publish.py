@@ -29,7 +29,7 @@ from refinery.loader.format.takedown import (
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.takedowns import check_left
 from refinery.pipelines.export.place import SourceCorpus
-from refinery.pipelines.report.write import REPORT
+from refinery.pipelines.report.write import REPORT, leave_report
 from refinery.pipelines.run.publish import CountsDisagree, check_removals
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.pipelines.takedown.decide import Decision
@@ -162,6 +162,7 @@ def publish_version(
     if problems := list(check_left(new, made, each_document=False)):
         raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
     new.create(MANIFEST, sealed)
+    leave_report(new, None, (), say)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
     say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
     return made

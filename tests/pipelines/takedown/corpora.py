@@ -32,7 +32,8 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "https://a.example/1": ("web", text(1, 60, "the longest of them all")),
     "https://a.example/2": ("web", text(1, 60, "of them")),
     "https://mirror.example/a": ("web", text(1, 60)),
-    "https://b.example/1": ("web", text(2)),
+    "https://b.example/1": ("news", text(2)),
+    "https://news.example/9": ("news", text(9)),
     "https://b.example/copy": ("web", text(2)),
     "https://other.example/b": ("books", text(2)),
     "https://c.example/1": ("web", text(3, 60, "here and there")),
@@ -56,7 +57,7 @@ def write_recipe(folder: Path, inputs: Path, tokenizer: Path, **more: Any) -> Pa
     """The recipe of these inputs. Origins name the folder, so it has to be the same for corpora that are compared."""
     sources = [
         {"name": name, "paths": [str(inputs / name / "*.jsonl")], "priority": number}
-        for number, name in enumerate(("web", "books"))
+        for number, name in enumerate(("news", "web", "books"))
     ]
     recipe = {**RECIPE, "sources": sources, "tokenizer": {"path": str(tokenizer)}, **more}
     path = folder / "recipe.yaml"

@@ -1,0 +1,144 @@
+"""A training run on the old version goes on with the new one: every token that is still there at its step and place."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from refinery.loader import TokenStream
+from refinery.loader.stream.state import StateError
+from tests.fake_gcs import fake_gcs
+from tests.pipelines.takedown.conftest import Place
+from tests.pipelines.takedown.corpora import remove, write_list
+from tests.shared import shared
+
+S, IGNORE = 32, -100
+FIRST = ["https://a.example/1", "https://site10.example/10", "https://site23.example/23"]
+SECOND = ["https://site31.example/31", "https://mirror.example/a", "https://sub.c.example/x"]
+
+
+@pytest.fixture(scope="session")
+def versions(taken: Place, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The corpus, and two takedowns after it; documents come back in the first."""
+
+    def fill(folder: Path) -> None:
+        remove(taken.prefix, folder / "two", "--urls", write_list(folder / "1.txt", FIRST))
+        remove(folder / "two", folder / "three", "--urls", write_list(folder / "2.txt", SECOND))
+
+    folder = shared(tmp_path_factory, "versions", fill)
+    return [taken.prefix, folder / "two", folder / "three"]
+
+
+def stream(prefix: object, **options: Any) -> TokenStream:
+    defaults: dict[str, Any] = {"sequence_length": S, "batch_size": 2, "seed": 3, "epochs": 2, "prefetch": 0}
+    return TokenStream(str(prefix), **(defaults | options))
+
+
+def gone(two: TokenStream) -> int:
+    found = two.not_delivered
+    assert found is not None
+    return found.tokens
+
+
+def pairs(old: Iterator[Any], new: Iterator[Any]) -> Iterator[tuple[Any, Any]]:
+    return zip(old, new, strict=True)
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "one sequence": {},
+    "mixed": {"weights": {"web": 2, "books": 1}},
+    "all arrays": {"doc_ids": True, "loss_mask": True, "position_ids": True, "cu_seqlens": True},
+    "unshifted": {"labels": "unshifted", "loss_mask": True},
+    "threads": {"prefetch": 2},
+}
+
+
+@pytest.mark.parametrize("later", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_every_other_token_keeps_its_step_and_place(name: str, later: int, versions: list[Path]) -> None:
+    options = CASES[name]
+    before = 5
+    with stream(versions[0], **options) as old, stream(versions[later], **options) as new:
+        for _ in range(before):
+            next(old)
+        new.load_state_dict(old.state_dict())
+        assert new.state_dict() == old.state_dict()
+        hidden = filled = 0
+        for one, two in pairs(old, new):
+            assert one.keys() == two.keys()
+            for key in one.keys() - {"input_ids", "labels", "loss_mask"}:
+                assert np.array_equal(one[key], two[key]), key
+            other = one["labels"] != two["labels"]
+            assert (two["labels"][other] == IGNORE).all()
+            assert ((one["input_ids"] == two["input_ids"]) | (two["input_ids"] == fill(new))).all()
+            if "loss_mask" in one:
+                assert np.array_equal(two["loss_mask"], one["loss_mask"] & ~other)
+            hidden += int(other.sum())
+            filled += int((one["input_ids"] != two["input_ids"]).sum())
+        assert new.state_dict() == old.state_dict()
+        assert hidden and filled
+        if name == "one sequence":  # an epoch and most of another; a document's EOS is what it is filled with
+            assert gone(new) < hidden < 2 * gone(new)
+
+
+def fill(of: TokenStream) -> int:
+    return of.manifest.tokenizer.eos_id or 0
+
+
+def test_exactly_what_is_listed_is_not_delivered(versions: list[Path]) -> None:
+    """From the first step on, an epoch: the hidden labels are the removed documents' tokens."""
+    with stream(versions[0], epochs=1) as old, stream(versions[2], epochs=1, sample_ids=True) as new:
+        new.load_state_dict(old.state_dict())
+        told = new.not_delivered
+        assert told is not None
+        rows = [row for row in told.rows() if row["split"] == "train"]
+        removed = [row for row in rows if row["kind"] == "removed"]
+        assert {row["url"] for row in removed} <= {*FIRST, *SECOND}
+        assert told.documents == len(removed) > 2
+        came = {row["url"] for row in rows if row["kind"] == "added"}
+        assert told.added == len(came)
+        hidden = 0
+        for one, two in pairs(old, new):
+            hidden += int((one["labels"] != two["labels"]).sum())
+            for row, sample in enumerate(two["sample_ids"].tolist()):
+                for origin in new.locate(sample) if sample >= 0 else ():
+                    inside = slice(origin.start, origin.stop)
+                    same = one["input_ids"][row][inside] == two["input_ids"][row][inside]
+                    assert same.all() if origin.url else (two["input_ids"][row][inside] == fill(new)).all()
+        assert hidden >= told.tokens - 1  # the very first token of all is nobody's label
+        assert sum(new.tokens_per_shard.values()) == 0 or new.state_dict()["epoch"] == 1
+
+
+def test_a_fresh_stream_has_the_new_geometry_and_a_state_of_its_own(versions: list[Path]) -> None:
+    with stream(versions[1], epochs=1) as new:
+        assert new.not_delivered is None
+        first = [batch["input_ids"].copy() for batch in new]
+        assert sum(new.tokens_per_shard.values()) == 0
+    with stream(versions[0], epochs=1) as old, stream(versions[1], epochs=1) as new:
+        state = new.state_dict()
+        new.load_state_dict(old.state_dict())
+        assert new.not_delivered is not None and new.steps_per_epoch == old.steps_per_epoch
+        new.load_state_dict(state)
+        assert new.not_delivered is None
+        assert all(np.array_equal(a, b["input_ids"]) for a, b in zip(first, new, strict=True))
+        with pytest.raises(StateError, match="corpus"):
+            old.load_state_dict(state)  # the old version does not know the new one
+        with pytest.raises(StateError, match="seed"):
+            new.load_state_dict({**old.state_dict(), "seed": 99})
+        assert new.not_delivered is None  # unchanged
+
+
+def test_from_a_bucket(versions: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_gcs("bucket") as gcs:
+        gcs.put_folder("bucket", "three/", versions[2])
+        gcs.use(monkeypatch)
+        with stream(versions[0]) as old, stream(versions[2]) as near, stream("gs://bucket/three") as far:
+            next(old)
+            state = old.state_dict()
+            near.load_state_dict(state)
+            far.load_state_dict(state)
+            for one, two in zip(near, far, strict=True):
+                assert np.array_equal(one["labels"], two["labels"])
+                assert np.array_equal(one["input_ids"], two["input_ids"])
