@@ -95,7 +95,7 @@ $(FRAMEWORKS)/.installed: $(TORCH)/.installed setup.py
 test-frameworks: $(FRAMEWORKS)/.installed
 	$(FRAMEWORKS)/bin/python -m pytest tests/frameworks
 
-# Cards by what others accept them with: MLCommons' validator and CycloneDX's schema. 260 MB beside .venv.
+# Cards by what others accept them with: MLCommons' validator and CycloneDX's schema. 150 MB beside .venv.
 $(VALIDATORS)/.installed: $(VENV)/.installed setup.py
 	$(PYTHON) -m venv $(VALIDATORS)
 	$(call borrow,$(VALIDATORS))

@@ -14,6 +14,7 @@ from typing import Any
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
+from refinery.pipelines.audit.command import add_audit, audit_command
 from refinery.pipelines.cards.command import add_card, card_command
 from refinery.pipelines.commands.acquire import add_acquire
 from refinery.pipelines.commands.arguments import (
@@ -124,9 +125,9 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="one JSON object instead of text")
     inspect.set_defaults(run=run_inspect)
 
-    add_trace(commands).set_defaults(run=run_trace)
-    add_show(commands).set_defaults(run=run_show)
-    add_sample(commands).set_defaults(run=run_sample)
+    add_trace(commands).set_defaults(run=answering(trace_command))
+    add_show(commands).set_defaults(run=answering(show_command))
+    add_sample(commands).set_defaults(run=answering(sample_command))
     add_acquire(commands).set_defaults(run=run_acquire)
     add_doctor(commands).set_defaults(run=run_doctor)
     add_completion(commands).set_defaults(run=run_completion)
@@ -154,6 +155,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_compare(commands).set_defaults(run=run_compare)
     add_plan(commands).set_defaults(run=saying(plan_command))
     add_report(commands).set_defaults(run=saying(report_command))
+    add_audit(commands).set_defaults(run=answering(audit_command))
     add_card(commands).set_defaults(run=saying(card_command))
     add_try(commands).set_defaults(run=run_try)
     add_opt_outs(commands).set_defaults(run=run_opt_outs)
@@ -234,24 +236,6 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     return codes.get(found.state, ExitCode.FAILED)
 
 
-def run_trace(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Print every answer; 1 if something was not found."""
-    refuse_flags(flags)
-    return ExitCode.DONE if trace_command(args, say) else ExitCode.FAILED
-
-
-def run_show(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Print documents' texts; 1 if one was not found."""
-    refuse_flags(flags)
-    return ExitCode.DONE if show_command(args, say) else ExitCode.FAILED
-
-
-def run_sample(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Print documents to read; 1 if there is none."""
-    refuse_flags(flags)
-    return ExitCode.DONE if sample_command(args, say) else ExitCode.FAILED
-
-
 def run_acquire(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Download or read, and say what to write into a recipe."""
     refuse_flags(flags)
@@ -313,6 +297,16 @@ def run_compare(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Say what tells two corpora apart; 1 only if --exit-code asks for it and they differ."""
     refuse_flags(flags)
     return ExitCode.FAILED if compare_command(args, say) and args.exit_code else ExitCode.DONE
+
+
+def answering(command: Callable[[argparse.Namespace, Callable[[str], None]], bool]) -> Callable[..., ExitCode]:
+    """A command that says its answer, and whether that is a good one."""
+
+    def run(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+        refuse_flags(flags)
+        return ExitCode.DONE if command(args, say) else ExitCode.FAILED
+
+    return run
 
 
 def saying(command: Callable[[argparse.Namespace], Iterable[str]]) -> Callable[..., ExitCode]:

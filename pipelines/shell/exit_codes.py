@@ -31,6 +31,11 @@ ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
         ExitCode.USAGE: "the command is wrong, or one of them is no complete corpus",
     },
     "plan": {ExitCode.DONE: "computed", ExitCode.USAGE: "an input is impossible, or there is no corpus to measure"},
+    "audit": {
+        ExitCode.DONE: "everything that was compared agrees",
+        ExitCode.FAILED: "something differs, or nothing was compared",
+        ExitCode.USAGE: "the command is wrong, or inputs or models are not those of the run",
+    },
     "card": {ExitCode.DONE: "the cards are there", ExitCode.USAGE: "there is no finished corpus, or a file is there"},
     "report": {ExitCode.DONE: "the page is there", ExitCode.USAGE: "there is no finished run, or the file is there"},
     "try": {ExitCode.DONE: "it came through all stages", ExitCode.FAILED: "a stage dropped it or failed"},

@@ -1,6 +1,6 @@
 """One document through every stage of a recipe, in this process: what each decided, and what its rules measured."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -64,11 +64,14 @@ class Trial:
         self.stages = [(phase, *each) for phase in PHASES for each in recipe.active(phase)]
         self.prepared: dict[str, Prepared] = {}
 
-    def steps(self, raw: RawDocument) -> Iterator[Step]:
+    def steps(self, raw: Any, phases: Sequence[str] = PHASES) -> Iterator[Step]:
         """`try_document`, each decision with what the stage was given and what it left. Cuts of what other documents
-        have, too, need these, as deduplication does."""
+        have, too, need these, as deduplication does. phases: only the stages of these; raw is what the first one
+        takes."""
         doc: Any = raw
         for phase, stage, params in self.stages:
+            if phase not in phases:
+                continue
             if stage.judge is None or stage in CUTS:
                 if phase == "dedup" or stage in CUTS:
                     yield Step(Decision(stage.name, NEEDS_OTHERS), stage, doc, doc)

@@ -41,7 +41,7 @@ def read_at(task: ReadTask, offset: int, limits: LimitParams) -> RawDocument | S
     if task.format in ARCHIVES and 0 < offset < task.size:
         if not task.samples(origin):
             return Skipped(NOT_SAMPLED, origin, 0)
-        with open_source(task.path, task.size, task.version) as source:
+        with open_source(task.place, task.size, task.version) as source:
             tail = Tail(source, offset)
             found = next(iter(READERS[task.format](replace(task, sample=1.0), tail, limits)), None)
         if found is not None and not isinstance(found, Damaged) and found.origin == task.origin(0):
@@ -57,7 +57,7 @@ def read_at(task: ReadTask, offset: int, limits: LimitParams) -> RawDocument | S
 def narrowed(task: ReadTask, offset: int) -> ReadTask:
     """The part of the file that holds the offset, where parts can be read by themselves; else all of it."""
     if task.format in TABLES:
-        with open_source(task.path, task.size, task.version) as source:
+        with open_source(task.place, task.size, task.version) as source:
             try:
                 facts = pq.ParquetFile(source.file).metadata
             except (OSError, ValueError):  # no Parquet: the reader says what is wrong
@@ -71,7 +71,7 @@ def narrowed(task: ReadTask, offset: int) -> ReadTask:
     elif task.format == "jsonl" or (task.format == "text" and task.unit == "line"):
         blocks = -(-task.size // BLOCK)
         if blocks > 1 and offset < task.size:
-            with open_source(task.path, task.size, task.version) as source:
+            with open_source(task.place, task.size, task.version) as source:
                 if not MemberStream(source).magic:
                     return replace(task, part=offset // BLOCK, parts=blocks)
     return task

@@ -34,7 +34,8 @@ class ReadTask:
     to take from this file, None for all. version: what a remote file's storage knows it by. own_meta: names that stages
     note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
     changed: when a local file was last written to, in nanoseconds; 0 if that is not known. poison: worker processes
-    died while they read it; it is one dead letter, and not opened.
+    died while they read it; it is one dead letter, and not opened. moved: where the file is now, if it is no longer at
+    `path`, under which its records are known.
     """
 
     path: str
@@ -60,6 +61,12 @@ class ReadTask:
     keep_truncated: bool = False
     changed: int = 0
     poison: bool = False
+    moved: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the file is."""
+        return self.moved or self.path
 
     @property
     def share_bytes(self) -> int:
@@ -199,7 +206,7 @@ def count_parts(task: ReadTask, split_bytes: int) -> int:
     if task.format in ("parquet", "documents") and task.size > split_bytes:
         parts = -(-task.size // split_bytes)
         # Parts beyond the row groups are empty, which costs less than a look into thousands of remote files.
-        return parts if is_remote(task.path) else max(1, min(parts, count_row_groups(task.path)))
+        return parts if is_remote(task.path) else max(1, min(parts, count_row_groups(task.place)))
     return 1
 
 

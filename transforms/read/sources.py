@@ -76,8 +76,8 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
         yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
         return
     try:
-        with reading(task.path), open_source(task.path, task.size, task.version, limits.max_window_bytes) as source:
-            changed = changed_at(task.path)
+        with reading(task.path), open_source(task.place, task.size, task.version, limits.max_window_bytes) as source:
+            changed = changed_at(task.place)
             if (size := source.size()) != task.size:
                 raise input_changed(task, f"{size} bytes found, {task.size} when the run was planned")
             if task.changed and changed != task.changed:
@@ -86,7 +86,7 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
             source.file.told = share.add
             yield from READERS[task.format](task, source, limits)
             share.end()
-            if changed_at(task.path) != changed:
+            if changed_at(task.place) != changed:
                 raise input_changed(task, "written to while it was read")
     except FileNotFoundError as error:
         raise input_changed(task, "gone since the run was planned") from error

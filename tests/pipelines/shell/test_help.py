@@ -50,6 +50,7 @@ NOT_THERE = {
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
     "report": ("no", ExitCode.USAGE),
     "card": ("no", ExitCode.USAGE),
+    "audit": ("no --sample 1", ExitCode.USAGE),
     "try": ("no.yaml --text no", ExitCode.USAGE),
 }
 

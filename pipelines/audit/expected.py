@@ -1,0 +1,155 @@
+"""What must be published of a record: its row in provenance, rejects/ or dead_letters/, from judging it again."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from refinery.loader.format.manifest import Column
+from refinery.pipelines.audit.recorded import AuditedRun
+from refinery.pipelines.audit.sample import DEAD, KEPT, REJECTED, Row
+from refinery.pipelines.tuning.try_document import CUTS, Step, Trial
+from refinery.transforms.address.redact import redact_address
+from refinery.transforms.core.document import COPIES, Document, RawDocument, hash64
+from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped, content_bytes
+from refinery.transforms.core.safe_text import printable
+from refinery.transforms.read.sources import READ
+from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.shards import provenance_rows
+from refinery.transforms.write.shuffle import BATCH_SCHEMA
+
+COPY_SOURCES = "copy_sources"
+# Fields of a row that other documents decide, and the number of tokens, which are compared themselves.
+OTHERS = ("copies", "sources", "token_offset", "token_count")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """kind: KEPT, REJECTED or DEAD. row: the fields that are compared. listed: whether a row must be there; of dropped
+    documents rejects/ has a sample. tokens: of a kept one. text: that was encoded."""
+
+    kind: str
+    row: Mapping[str, Any]
+    listed: bool = True
+    tokens: npt.NDArray[Any] | None = None
+    text: str = ""
+
+    @property
+    def words(self) -> str:
+        """The decision in words."""
+        if self.kind == KEPT:
+            return "in the corpus"
+        why = self.row["reason"] if self.kind == REJECTED else self.row["error"]
+        return f"{'dropped' if self.kind == REJECTED else 'failed'} at {self.row['stage']}: {why}"
+
+
+class Judge:
+    """Judges records of a run again. Models and lists are loaded once."""
+
+    def __init__(self, run: AuditedRun) -> None:
+        self.run = run
+        self.trial = Trial(run.recipe, measure=False)
+        self.rejects = run.recipe.rejects
+        active = [stage for _, stage, _ in self.trial.stages]
+        # Later stages are given texts of which phase 2 has cut what other documents have, too.
+        self.cuts = [stage.name for stage in active if stage in CUTS]
+        self.splits = any(stage.splits for stage in active)
+
+    def clean(self, record: RawDocument | Skipped | Damaged, source: str) -> Document | Expected:
+        """Phase 1: the document that deduplication was given, or what must be published of the record."""
+        if isinstance(record, Skipped):
+            return self._dropped(READ.name, record.reason, source, record.url, record.origin, "", "")
+        if isinstance(record, Damaged):
+            size = record.size or len(record.data)
+            return _dead(READ.name, record.error, source, record.origin, record.data, size)
+        end: Document | Expected = self._end(record, list(self.trial.steps(record, ("clean",))), source)
+        return end
+
+    def finish(self, doc: Document, row: Mapping[str, Any] | None) -> Expected:
+        """Phase 3 of a document that deduplication kept. row: its published provenance, of which only that is taken
+        which other documents decide."""
+        copies = int(row["copies"]) if row else 1
+        sources = ",".join(row["sources"]) if row else doc.source
+        doc = replace(doc, meta={**doc.meta, COPIES: copies, COPY_SOURCES: sources})
+        steps = list(self.trial.steps(doc, ("shards",)))
+        end = self._end(doc, steps, doc.source)
+        if isinstance(end, Expected):
+            return end
+        texts = [step.before for step in steps if isinstance(step.before, Document)]
+        encoded: Any = end
+        return Expected(
+            KEPT,
+            provenance_row(encoded, self.run.manifest.columns),
+            tokens=encoded.tokens,
+            text=texts[-1].text if texts else "",
+        )
+
+    def _end(self, doc: Any, steps: Sequence[Step], source: str) -> Any:
+        """What the last of the steps left, or what must be published where it lost the document."""
+        if not steps:
+            return doc
+        last = steps[-1]
+        if last.after is not None:
+            return last.after
+        before, decision = last.before, last.decision
+        why = decision.reason.partition(":")[0]
+        if decision.outcome == "dead":
+            data = content_bytes(before)
+            return _dead(decision.stage, why, source, before.origin, data, len(data))
+        text = before.text if isinstance(before, Document) and last.stage.excerpts else ""
+        found = str((decision.notes or {}).get("found", ""))
+        return self._dropped(decision.stage, why, source, before.url, before.origin, text, found)
+
+    def _dropped(self, stage: str, reason: str, source: str, url: str, origin: str, text: str, found: str) -> Expected:
+        """As `PerDocument` writes rejects."""
+        row = {
+            "stage": stage,
+            "reason": reason,
+            "source": source,
+            "url": redact_address(url),
+            "origin": printable(origin),
+            "excerpt": printable(text[: self.rejects.excerpt_chars]),
+            "found": printable(found),
+        }
+        sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
+        return Expected(REJECTED, row, reason != NOT_SAMPLED and bool(sampled or found))
+
+
+def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: int) -> Expected:
+    row = {
+        "stage": stage,
+        "error": error,
+        "source": source,
+        "origin": printable(origin),
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "size": size,
+    }
+    return Expected(DEAD, row)
+
+
+def provenance_row(doc: EncodedDocument, columns: Sequence[Column]) -> Row:
+    """The row that a shard's provenance has of a document, by the code that writes it; ids in hexadecimal."""
+    import pyarrow as pa
+
+    meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
+    values = (0, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, b"", b"")
+    table = pa.table({name: [value] for name, value in zip(BATCH_SCHEMA.names, values, strict=True)}, BATCH_SCHEMA)
+    (row,) = provenance_rows(table, [len(doc.tokens)], columns)
+    return {**row, "id": row["id"].hex(), "origin": printable(row["origin"])}
+
+
+def different_fields(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """Names of the fields that are not as expected; numbers as the 32-bit floats that Parquet holds."""
+    return [name for name in expected if name not in OTHERS and not same(expected[name], found.get(name))]
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values of a row are equal; a float as it is stored, NaN as null."""
+    if isinstance(one, float) or isinstance(other, float):
+        numbers = [np.float32("nan" if value is None else value) for value in (one, other)]
+        return bool(numbers[0] == numbers[1] or all(np.isnan(numbers)))
+    return bool(one == other)

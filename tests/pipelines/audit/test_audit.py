@@ -1,0 +1,167 @@
+"""Honest corpora pass, forged ones are found, and what cannot be decided is said."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from refinery.loader.format.manifest import unseal
+from refinery.pipelines.audit.audit import audit
+from refinery.pipelines.audit.recorded import Asked
+from refinery.pipelines.audit.sample import Sample
+from refinery.pipelines.audit.verdict import Verdict
+from refinery.pipelines.commands.command_line import execute
+from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
+from tests.pipelines.code_runs import make_code_inputs
+from tests.pipelines.inputs import run
+from tests.pipelines.small_runs import OFF, rows
+
+
+def audited(prefix: Path, rate: float = 1.0, **asked: Any) -> Verdict:
+    seed, files = asked.pop("seed", 0), asked.pop("files", None)
+    return audit(Asked(str(prefix), **asked), Sample(rate, seed), 0, files, lambda line: None)
+
+
+def refined(folder: Path, recipe: dict[str, Any]) -> Path:
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    run("refine", folder / "recipe.yaml", "--output", folder / "corpus", "--workers", 0)
+    return folder / "corpus"
+
+
+def test_an_honest_corpus_of_the_web(corpus: Path) -> None:
+    verdict = audited(corpus)
+    assert verdict.is_sound and not verdict.outcome.undecided and not verdict.differs
+    manifest = json.loads((corpus / "manifest.json").read_bytes())
+    assert verdict.outcome.agreed["in the corpus"] == manifest["totals"]["documents"]
+    read = sum(row["in"]["documents"] for row in manifest["funnel"] if row["stage"] == "read")
+    assert verdict.units == read
+    assert verdict.statement().startswith(f"all {read:,} records")
+
+
+def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
+    """Copies of constructs are cut out of files there: such texts are compared as parts."""
+    inputs = make_code_inputs(tmp_path / "in")
+    run("refine", inputs / "recipe.yaml", "--output", tmp_path / "corpus", "--workers", 0)
+    verdict = audited(tmp_path / "corpus")
+    assert verdict.is_sound, list(verdict.lines())
+    assert verdict.outcome.agreed["in the corpus"] and verdict.outcome.agreed["removed as a copy"]
+    assert verdict.outcome.agreed["in the corpus, a part of the text that its record gives"]
+
+
+def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_path: Path) -> None:
+    """Exact verification, copies of addresses, a source that is cut at its target, and one of which little is read."""
+    for name, numbers in (("a", range(25)), ("b", range(10, 40)), ("c", range(30))):
+        (tmp_path / f"{name}.jsonl").write_text(rows(name if name != "c" else "a", numbers))
+    near = {"threshold": 0.8, "verify": "exact"}
+    base = {"name": "t", "tokenizer": {"path": str(small / "tokenizer.json")}, "rejects": {"rate": 0.5}, **OFF}
+    sources = [
+        {"name": "a", "paths": [str(tmp_path / "a.jsonl")], "target": 150},
+        {"name": "b", "paths": [str(tmp_path / "b.jsonl")], "sample": 0.6, "priority": 1},
+        {"name": "c", "paths": [str(tmp_path / "c.jsonl")], "cap": 12, "priority": 2},
+    ]
+    cuts = {"url_dup": {}, "near_dup": near, "line_dup": {}}
+    prefix = refined(tmp_path, {**base, **cuts, "sources": sources, "failures": {"allow_empty": True}})
+    verdict = audited(prefix)
+    assert verdict.is_sound, list(verdict.lines())
+    assert verdict.outcome.agreed["cut at the target of its source"], list(verdict.lines())
+    assert verdict.outcome.agreed["removed as a copy"] and verdict.outcome.agreed["in the corpus"]
+
+
+@pytest.mark.parametrize("name", list(FORGERIES))
+def test_every_forgery_is_found(corpus: Path, tmp_path: Path, name: str) -> None:
+    forge, what = FORGERIES[name]
+    prefix = copy_of(corpus, tmp_path / "forged")
+    forge(prefix)
+    seal_again(prefix)
+    verdict = audited(prefix)
+    assert not verdict.is_sound
+    assert what in {finding.what for finding in verdict.outcome.findings}, list(verdict.lines())
+    assert verdict.outcome.differing <= 2
+
+
+def test_a_number_of_the_funnel(corpus: Path, tmp_path: Path) -> None:
+    """All records are counted, whatever the sample."""
+    from tests.corpus_factory import edit_manifest
+
+    prefix = copy_of(corpus, tmp_path / "forged")
+
+    def edit(payload: dict[str, Any]) -> None:
+        payload["funnel"][0]["in"]["documents"] -= 1
+
+    edit_manifest(prefix, edit)
+    verdict = audited(prefix, 0.1)
+    assert not verdict.is_sound and not verdict.outcome.differing
+    assert [finding.what for finding in verdict.faults] == ["another number of records"]
+
+
+def test_samples(corpus: Path) -> None:
+    """A part of the records, the same each time, of another seed another one; some input files alone."""
+    one, again, other = audited(corpus, 0.2), audited(corpus, 0.2), audited(corpus, 0.2, seed=1)
+    assert one.is_sound and one.sealed() == again.sealed() != other.sealed()
+    whole = audited(corpus).units
+    assert 0.1 * whole < one.units < 0.3 * whole
+    assert "95% confidence fewer than" in one.statement()
+    part = audited(corpus, 1.0, files=2)
+    assert part.is_sound and part.units < whole and "of the 2 input files" in part.statement()
+    none = audited(corpus, 1e-9)
+    assert not none.is_sound and "nothing was compared" in none.statement()
+
+
+def test_in_processes_of_their_own(corpus: Path) -> None:
+    alone = audited(corpus, 0.3)
+    assert audit(Asked(str(corpus)), Sample(0.3), 1, None, lambda line: None).sealed() == alone.sealed()
+
+
+def test_inputs_in_another_place(corpus: Path, tmp_path: Path) -> None:
+    """By folder, by OLD=NEW; gone, of another size, of other bytes."""
+    recorded = [entry["path"] for entry in json.loads((corpus / "_run.json").read_bytes())["inputs"]]
+    folder = Path(recorded[0]).parent
+    shutil.copytree(folder, tmp_path / "elsewhere")
+    expected = audited(corpus, 0.3).sealed()
+    for given in (str(tmp_path / "elsewhere"), f"{folder}={tmp_path / 'elsewhere'}"):
+        assert audited(corpus, 0.3, inputs=(given,)).sealed() == expected
+    file = tmp_path / "elsewhere" / Path(recorded[0]).name
+    data = file.read_bytes()
+    for change, said in (
+        (data[:-1] + bytes([data[-1] ^ 1]), "other bytes than those that the run read"),
+        (data[:-1], "another file"),
+        (None, "is not there; --inputs FOLDER"),
+    ):
+        file.unlink()
+        if change is not None:
+            file.write_bytes(change)
+        with pytest.raises(ValueError, match=said):
+            audited(corpus, 0.3, inputs=(str(tmp_path / "elsewhere"),))
+
+
+def test_only_places_of_files_may_be_set(corpus: Path, inputs: Path, tmp_path: Path) -> None:
+    model = tmp_path / "moved.bin"
+    shutil.copy(inputs / "quality.bin", model)
+    assert audited(corpus, 0.1, settings=(f"quality.model={model}",)).is_sound
+    model.write_bytes(model.read_bytes()[:-1] + b"x")
+    with pytest.raises(ValueError, match="is not the file of the run"):
+        audited(corpus, 0.1, settings=(f"quality.model={model}",))
+    with pytest.raises(ValueError, match="only the places of files may be set"):
+        audited(corpus, 0.1, settings=("heuristics.gopher.min_words=1",))
+
+
+def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["audit", str(corpus), "--sample", "0.2", "--workers", "0"]
+    assert execute([*words, "--output", str(tmp_path / "verdict.json")]) == 0
+    said = capsys.readouterr().out
+    verdict = unseal((tmp_path / "verdict.json").read_bytes(), "verdict")
+    assert verdict["sound"] and verdict["statement"]["text"] in said and verdict["units"]["differ"] == 0
+    assert execute([*words, "--json"]) == 0
+    assert unseal(capsys.readouterr().out.encode(), "verdict") == verdict
+    assert execute(["audit", str(corpus), "--sample", "2"]) == 2
+    assert execute([*words, "--output", str(tmp_path / "verdict.json")]) == 2
+    forge, _ = FORGERIES["a token"]
+    prefix = copy_of(corpus, tmp_path / "forged")
+    forge(prefix)
+    seal_again(prefix)
+    capsys.readouterr()
+    assert execute(["audit", str(prefix), "--sample", "1", "--workers", "0"]) == 1
+    assert "! other tokens:" in capsys.readouterr().out
