@@ -9,7 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -21,7 +21,7 @@ from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
 from refinery.loader.remote.block_file import CachedBlock, DamagedBlock, Key
 from refinery.loader.remote.cache import BlockCache, default_folder, file_id
-from refinery.loader.storage.fetch import FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
+from refinery.loader.storage.fetch import FetchError, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
 from refinery.loader.storage.fetcher import Fetcher
 
 SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
@@ -105,18 +105,16 @@ class RemoteFile:
         return min(CHECKSUM_BLOCK, self.size - block * CHECKSUM_BLOCK)
 
 
-class _RunFailed(Exception):
-    """A prefetch of several blocks failed: a reader of one of them asks for it alone."""
-
-
 class _Missing(NamedTuple):
-    """Bytes [start, stop) of a block that is neither in memory nor in the cache, and the request for it."""
+    """Bytes [start, stop) of a block that is neither in memory nor in the cache, and the request for it, of this reader
+    or of another one, or of a run."""
 
     file: RemoteFile
     key: Key
     start: int
     stop: int
     future: Future[Data]
+    is_own: bool
 
 
 class BlockReader:
@@ -159,7 +157,8 @@ class BlockReader:
                 piece = self._local(key, *inside, expected)
                 if piece is None:
                     misses += 1
-                    pieces.append(_Missing(file, key, *inside, self._arriving(key) or self._request(file, key)))
+                    known = self._arriving(key) or self._in_flight.get(key)
+                    pieces.append(_Missing(file, key, *inside, known or self._request(file, key), known is None))
                 else:
                     hits += 1
                     pieces.append(piece)
@@ -178,14 +177,16 @@ class BlockReader:
             return self._runs.get(key)
 
     def _result(self, missing: "_Missing") -> memoryview:
-        """Its bytes. A run may take long, or fail: then the block is asked for alone."""
-        file, key, start, stop, future = missing
-        if future.done() or self._arriving(key) is future:
-            try:
-                return memoryview(future.result(RUN_WAIT))[start:stop]
-            except (FutureTimeout, _RunFailed):
-                future = self._request(file, key)
-        return memoryview(future.result())[start:stop]
+        """Its bytes. A run may take long: then the block is asked for alone. So it is if a request failed that had been
+        sent for another reader: its time began earlier."""
+        file, key, start, stop, future, is_own = missing
+        try:
+            in_run = self._arriving(key) is future
+            return memoryview(future.result(RUN_WAIT if in_run else None))[start:stop]
+        except (FutureTimeout, CancelledError, FetchError):
+            if is_own:
+                raise
+        return memoryview(self._request(file, key).result())[start:stop]
 
     def fetch_ahead(self, file: RemoteFile, blocks: Sequence[int]) -> bool:
         """Fetch the missing ones of `blocks` (ascending, in one group); False if another process is fetching them."""
@@ -231,8 +232,7 @@ class BlockReader:
                     for key, future in arriving.items():
                         if self._runs.get(key) is future:
                             del self._runs[key]
-                        if not future.done():
-                            future.set_exception(_RunFailed())
+                        future.cancel()  # if the run failed: readers ask for their blocks alone
 
     def done(self, file: RemoteFile, block: int) -> None:
         """This process will not read the block again."""
