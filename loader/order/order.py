@@ -246,15 +246,28 @@ class Order:
 
         At most (stop - start) / K + 2 of them, as a window may start and end inside a block.
         """
-        gap = np.array([self._gap_start]) if start < self._gap_start < stop else np.empty(0, np.int64)
-        # Block boundaries are multiples of K up to the short block; after it they are shifted by what it lacks.
-        before = np.arange(-(-start // self.block) * self.block, min(stop, self._gap_start), self.block)
-        moved = max(start, self._gap_start) + self._gap
-        behind = np.arange(-(-moved // self.block) * self.block, stop + self._gap, self.block) - self._gap
-        borders = np.unique(np.concatenate([[start], before, gap, behind[behind > start]]))
-        borders = borders[(borders >= start) & (borders < stop)]
-        first = self._samples(borders.astype(np.uint64))
-        return np.stack([first, first + np.diff(borders, append=stop)], axis=1)
+        return self.pieces_of(np.array([start]), np.array([stop]))[0]
+
+    def pieces_of(
+        self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """`pieces` of many windows, one after another, and how many each has. None may be empty.
+
+        Cost: 1 us for a piece in arrays of thousands.
+        """
+        # With the gap at the end of the short block counted, each block is K places, and a piece is a block's part.
+        first, last = self._padded(starts), self._padded(stops - 1)
+        counts = last // self.block - first // self.block + 1
+        owner = np.repeat(np.arange(len(counts)), counts)
+        slots = (first // self.block)[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+        begin, end = np.maximum(first[owner], slots * self.block), np.minimum(last[owner] + 1, (slots + 1) * self.block)
+        end -= np.where((end > self._gap_start) & (slots == self._gap_start // self.block), self._gap, 0)
+        numbers = permute(slots.astype(np.uint64), np.uint64(self.blocks), self._block_keys).astype(np.int64)
+        pieces = np.stack([begin, end], axis=1) + ((numbers - slots) * self.block)[:, None]
+        return pieces, counts
+
+    def _padded(self, elements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return elements + np.where(elements >= self._gap_start, self._gap, 0)
 
 
 def coprime(near: int, n: int) -> int:

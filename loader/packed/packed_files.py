@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import google_crc32c
+import numpy.typing as npt
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
@@ -13,7 +14,7 @@ from refinery.loader.format.packed import COUNTS, PLACES, STRUCTURE, PackedForma
 from refinery.loader.format.parquet_file import Source
 from refinery.loader.format.shard_files import describe_size
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.remote_bytes import ByteRange, RemoteBytes, RemoteFileStream
+from refinery.loader.remote.remote_bytes import RemoteBytes, RemoteFileStream
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
@@ -33,10 +34,10 @@ class PackedFiles(Protocol):
     def rows(self, number: int, start: int, stop: int) -> Source:
         """A file whose bytes [start, stop) are those of the manifest, too. Raises CorruptShard."""
 
-    def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
+    def expect_bytes(self, ranges: npt.ArrayLike) -> None:
         """A hint to prefetch these ranges."""
 
-    def release_bytes(self, ranges: Sequence[ByteRange]) -> None:
+    def release_bytes(self, ranges: npt.ArrayLike) -> None:
         """These ranges will not be read again soon."""
 
     def close(self) -> None:
@@ -89,10 +90,10 @@ class LocalFiles:
                         )
                     done[block] = 1
 
-    def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
+    def expect_bytes(self, ranges: npt.ArrayLike) -> None:
         return  # the kernel reads ahead
 
-    def release_bytes(self, ranges: Sequence[ByteRange]) -> None:
+    def release_bytes(self, ranges: npt.ArrayLike) -> None:
         return
 
     def close(self) -> None:

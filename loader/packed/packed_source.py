@@ -33,7 +33,7 @@ from refinery.loader.packed.packed_files import check_counts, group_spans, open_
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.token_source import TokenRange
+from refinery.loader.stream.token_source import TokenRanges
 
 MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory
 FOOTERS = 8  # remote files whose footers are read at once
@@ -132,11 +132,11 @@ class PackedSource:
             raise FormatError(f"{url}: row groups of {sizes[:3]} … rows found, of {most} expected")
         return spans
 
-    def will_need(self, ranges: Sequence[TokenRange]) -> None:
+    def will_need(self, ranges: TokenRanges) -> None:
         """A hint to prefetch the row groups of these places, in order of need, but those that are decoded already."""
         groups = dict.fromkeys(
             (number, row // self._layout.group_rows)
-            for number, start, stop in ranges
+            for number, start, stop in np.asarray(ranges).tolist()
             for row in self._rows(start, stop)
         )
         self._open.expect_bytes(
@@ -148,10 +148,10 @@ class PackedSource:
             return True
         return self._cache is not None and self._cache.has(self._name(number, index))
 
-    def done_with(self, ranges: Sequence[TokenRange]) -> None:
+    def done_with(self, ranges: TokenRanges) -> None:
         """These places will not be read again soon: row groups of which that is true can leave the cache."""
         most = self._layout.group_rows
-        for number, start, stop in ranges:
+        for number, start, stop in np.asarray(ranges).tolist():
             for group, rows in Counter(row // most for row in self._rows(start, stop)).items():
                 rows += self._done.pop((number, group), 0)
                 if rows >= min(most, (self._files[number].bin.rows or 0) - group * most):

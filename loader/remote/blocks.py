@@ -8,22 +8,24 @@ prefetched in runs of up to `request_bytes`.
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from refinery.loader.arguments import whole
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
 from refinery.loader.remote.block_file import CachedBlock, DamagedBlock, Key
 from refinery.loader.remote.cache import BlockCache, default_folder, file_id
-from refinery.loader.storage.fetch import FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
+from refinery.loader.storage.fetch import FetchError, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
 from refinery.loader.storage.fetcher import Fetcher
 
 SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
+RUN_WAIT = 0.25  # seconds that a reader waits for a run that has its block, before it asks for the block alone
 
 Data = bytes | bytearray | memoryview
 
@@ -103,6 +105,18 @@ class RemoteFile:
         return min(CHECKSUM_BLOCK, self.size - block * CHECKSUM_BLOCK)
 
 
+class _Missing(NamedTuple):
+    """Bytes [start, stop) of a block that is neither in memory nor in the cache, and the request for it, of this reader
+    or of another one, or of a run."""
+
+    file: RemoteFile
+    key: Key
+    start: int
+    stop: int
+    future: Future[Data]
+    is_own: bool
+
+
 class BlockReader:
     """Reads verified bytes of remote files. Safe to share between threads; not across a fork."""
 
@@ -115,6 +129,7 @@ class BlockReader:
         self._pool = ThreadPoolExecutor(params.threads, "refinery-demand")
         self._lock = threading.Lock()
         self._in_flight: dict[Key, Future[Data]] = {}
+        self._runs: dict[Key, Future[Data]] = {}  # of the blocks of runs that are being fetched
         self._open: OrderedDict[Key, CachedBlock] = OrderedDict()
         self._memory: OrderedDict[Key, Data] = OrderedDict()
         self._memory_bytes = 0
@@ -126,25 +141,52 @@ class BlockReader:
 
         Raises CorruptShard, FormatError if the file is missing, FetchError.
         """
-        pieces: list[memoryview | None] = []
-        waiting: list[tuple[int, int, int, Future[Data]]] = []
-        expected = file.checksums
-        for block in range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)):
-            begin = block * CHECKSUM_BLOCK
-            inside = max(start - begin, 0), min(stop - begin, CHECKSUM_BLOCK)
-            key = Key(file.id, block)
-            piece = self._local(key, *inside, expected)
-            if piece is None:
-                waiting.append((len(pieces), *inside, self._request(file, key)))
-            pieces.append(piece)
-        self._counters.add(cache_hits=len(pieces) - len(waiting), cache_misses=len(waiting))
-        self.urgent += len(waiting)
+        return next(self.read_several([(file, start, stop)]))
+
+    def read_several(self, spans: Sequence[tuple[RemoteFile, int, int]]) -> Iterator[list[memoryview]]:
+        """`read` of each span, in order; what is missing of any of them is asked for at once."""
+        found: list[list[memoryview | _Missing]] = []
+        hits = misses = 0
+        for file, start, stop in spans:
+            pieces: list[memoryview | _Missing] = []
+            expected = file.checksums
+            for block in range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)):
+                begin = block * CHECKSUM_BLOCK
+                inside = max(start - begin, 0), min(stop - begin, CHECKSUM_BLOCK)
+                key = Key(file.id, block)
+                piece = self._local(key, *inside, expected)
+                if piece is None:
+                    misses += 1
+                    known = self._arriving(key) or self._in_flight.get(key)
+                    pieces.append(_Missing(file, key, *inside, known or self._request(file, key), known is None))
+                else:
+                    hits += 1
+                    pieces.append(piece)
+            found.append(pieces)
+        self._counters.add(cache_hits=hits, cache_misses=misses)
+        self.urgent += misses
         try:
-            for i, a, b, future in waiting:
-                pieces[i] = memoryview(future.result())[a:b]
+            for pieces in found:
+                yield [self._result(piece) if isinstance(piece, _Missing) else piece for piece in pieces]
         finally:
-            self.urgent -= len(waiting)
-        return [piece for piece in pieces if piece is not None]
+            self.urgent -= misses
+
+    def _arriving(self, key: Key) -> Future[Data] | None:
+        """The future of a block in a run that is being fetched."""
+        with self._lock:
+            return self._runs.get(key)
+
+    def _result(self, missing: "_Missing") -> memoryview:
+        """Its bytes. A run may take long: then the block is asked for alone. So it is if a request failed that had been
+        sent for another reader: its time began earlier."""
+        file, key, start, stop, future, is_own = missing
+        try:
+            in_run = self._arriving(key) is future
+            return memoryview(future.result(RUN_WAIT if in_run else None))[start:stop]
+        except (FutureTimeout, CancelledError, FetchError):
+            if is_own:
+                raise
+        return memoryview(self._request(file, key).result())[start:stop]
 
     def fetch_ahead(self, file: RemoteFile, blocks: Sequence[int]) -> bool:
         """Fetch the missing ones of `blocks` (ascending, in one group); False if another process is fetching them."""
@@ -167,7 +209,7 @@ class BlockReader:
 
     def _fetch_missing(self, file: RemoteFile, blocks: Sequence[int]) -> None:
         with self._lock:
-            here = {key.block for key in (*self._memory, *self._in_flight) if key.file == file.id}
+            here = {key.block for key in (*self._memory, *self._in_flight, *self._runs) if key.file == file.id}
         missing = [b for b in blocks if b not in here and not self.cache.has(Key(file.id, b))]
         for _, pairs in groupby(enumerate(missing), lambda pair: pair[1] - pair[0]):
             run = [block for _, block in pairs]
@@ -175,10 +217,22 @@ class BlockReader:
             if not self.cache.may_store() and not self._fits_in_memory((last + 1 - first) * CHECKSUM_BLOCK):
                 self._counters.add(bypasses=last + 1 - first)
                 continue
-            data = memoryview(self._download(file, first, last + 1))
-            for block in range(first, last + 1):
-                part = data[(block - first) * CHECKSUM_BLOCK : (block - first + 1) * CHECKSUM_BLOCK]
-                self._keep(Key(file.id, block), part, evict=False)
+            arriving: dict[Key, Future[Data]] = {Key(file.id, block): Future() for block in run}
+            with self._lock:
+                self._runs.update(arriving)
+            try:
+                data = memoryview(self._download(file, first, last + 1, urgent=False))
+                parts = [data[i * CHECKSUM_BLOCK : (i + 1) * CHECKSUM_BLOCK] for i in range(len(run))]
+                for future, part in zip(arriving.values(), parts, strict=True):
+                    future.set_result(part)
+                for key, part in zip(arriving, parts, strict=True):
+                    self._keep(key, part, evict=False)
+            finally:
+                with self._lock:
+                    for key, future in arriving.items():
+                        if self._runs.get(key) is future:
+                            del self._runs[key]
+                        future.cancel()  # if the run failed: readers ask for their blocks alone
 
     def done(self, file: RemoteFile, block: int) -> None:
         """This process will not read the block again."""
@@ -296,7 +350,7 @@ class BlockReader:
             with self._lock:
                 self._in_flight.pop(key, None)
 
-    def _download(self, file: RemoteFile, first: int, last: int) -> bytes | bytearray:
+    def _download(self, file: RemoteFile, first: int, last: int, urgent: bool = True) -> bytes | bytearray:
         """Blocks [first, last), compared with their checksums."""
         where, start, stop = self._store.url(file.path), first * CHECKSUM_BLOCK, min(last * CHECKSUM_BLOCK, file.size)
         expected = file.checksums
@@ -316,7 +370,7 @@ class BlockReader:
                     raise WrongBytes(CorruptShard(text))
 
         try:
-            return self._fetcher.read(file.path, start, stop, verify).data
+            return self._fetcher.read(file.path, start, stop, verify, urgent).data
         except FileNotFoundError:
             raise FormatError(f"{where}: missing, {file.size} bytes expected") from None
 

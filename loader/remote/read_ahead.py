@@ -10,17 +10,33 @@ from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, Remote
 from refinery.loader.storage.fetch import ReadCounters
 
 _QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
+_ALONE = 16  # ranges of an announcement that are fetched as they are; later ones wait for their neighbours
 _RETRIES = 100  # times that a group is put back because another process is fetching some of it
 
 
+class _Entry:
+    """Blocks of a file, ascending and in one group, that are fetched together. tries: so far."""
+
+    __slots__ = ("blocks", "file", "tries")
+
+    def __init__(self, file: RemoteFile, blocks: tuple[int, ...]) -> None:
+        self.file, self.blocks, self.tries = file, blocks, 0
+
+
 class ReadAhead:
-    """Threads that fetch announced groups of blocks in order, one request each. Urgent reads take precedence."""
+    """Threads that fetch announced blocks in order of need, urgent reads before them.
+
+    The first ranges of an announcement are fetched as they are, since a reader is about to need them. Later ones join
+    those of the same group that are still in the queue, at the place of the first: one request for neighbouring blocks
+    instead of one for each.
+    """
 
     def __init__(self, reader: BlockReader, params: RemoteParams, counters: ReadCounters) -> None:
         self._reader = reader
         self._params = params
         self._counters = counters
-        self._queue: deque[tuple[RemoteFile, tuple[int, ...], int]] = deque()
+        self._queue: deque[_Entry] = deque()
+        self._joining: dict[tuple[str, int], _Entry] = {}  # (file, group) -> what later blocks of it join
         self._queued: set[tuple[str, int]] = set()  # (file, block) in the queue
         self._lock = threading.Lock()  # taken without the condition's methods: see prefetch.py
         self._changed = threading.Condition(self._lock)
@@ -28,15 +44,25 @@ class ReadAhead:
         self._threads: list[threading.Thread] = []
 
     def add(self, groups: Sequence[tuple[RemoteFile, tuple[int, ...]]]) -> None:
+        alone = _ALONE
         with self._lock:
             for file, blocks in groups:
                 new = tuple(block for block in blocks if (file.id, block) not in self._queued)
                 if not new:
                     continue
-                if len(self._queue) >= _QUEUE:
+                key = file.id, new[0] // self._params.group
+                joined = self._joining.get(key)
+                if joined is not None and alone <= 0:
+                    joined.blocks = tuple(sorted((*joined.blocks, *new)))
+                elif len(self._queue) >= _QUEUE:
                     self._counters.add(prefetch_dropped=len(new))
                     continue
-                self._queue.append((file, new, 0))
+                else:
+                    entry = _Entry(file, new)
+                    self._queue.append(entry)
+                    if alone <= 0:
+                        self._joining[key] = entry
+                    alone -= 1
                 self._queued.update((file.id, block) for block in new)
             self._changed.notify_all()
             start = bool(self._queue) and not self._stopped
@@ -76,8 +102,11 @@ class ReadAhead:
                     continue
                 stagger = self._long_next() and not started
                 if not stagger:
-                    file, blocks, tries = self._queue.popleft()
-                    blocks = tuple(block for block in blocks if (file.id, block) in self._queued)
+                    entry = self._queue.popleft()
+                    file = entry.file
+                    if self._joining.get(key := (file.id, entry.blocks[0] // self._params.group)) is entry:
+                        del self._joining[key]
+                    blocks = tuple(block for block in entry.blocks if (file.id, block) in self._queued)
             if stagger:
                 # Spread the first large requests of a process's threads and of a job's processes over time.
                 started = True
@@ -91,15 +120,16 @@ class ReadAhead:
             except Exception:  # noqa: BLE001 - prefetching is optional: a reader of the block gets the error
                 self._counters.add(prefetch_errors=1)
             with self._lock:
-                if not fetched and tries < _RETRIES:
-                    self._queue.append((file, blocks, tries + 1))
+                if not fetched and entry.tries < _RETRIES:
+                    entry.blocks, entry.tries = blocks, entry.tries + 1
+                    self._queue.append(entry)
                 else:
                     self._queued.difference_update((file.id, block) for block in blocks)
             if not fetched:
                 self._pause(0.01)
 
     def _long_next(self) -> bool:
-        return bool(self._queue) and len(self._queue[0][1]) > SHORT
+        return bool(self._queue) and len(self._queue[0].blocks) > SHORT
 
     def _pause(self, seconds: float) -> None:
         until = time.monotonic() + seconds

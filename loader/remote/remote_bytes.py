@@ -3,8 +3,11 @@
 import os
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry
@@ -50,32 +53,38 @@ class RemoteBytes:
         reader, _ = self._running()
         return reader.read(self._files[number], start, stop)
 
-    def expect_bytes(self, ranges: Sequence[ByteRange]) -> None:
-        """A hint to prefetch these ranges, in order of need. Never blocks."""
+    def read_spans(self, spans: Sequence[ByteRange]) -> Iterator[list[memoryview]]:
+        """`read_bytes` of each span, in order; what is missing of any of them is asked for at once."""
+        reader, _ = self._running()
+        return reader.read_several([(self._files[number], start, stop) for number, start, stop in spans])
+
+    def expect_bytes(self, ranges: npt.ArrayLike) -> None:
+        """A hint to prefetch these ranges (`ByteRange` each), in order of need. Never blocks."""
         _, ahead = self._running()
+        array = np.asarray(ranges, np.int64).reshape(-1, 3)
+        array = array[array[:, 1] < array[:, 2]]
+        spans = np.stack([array[:, 0], array[:, 1] // CHECKSUM_BLOCK, -(-array[:, 2] // CHECKSUM_BLOCK)], axis=1)
+        _, first = np.unique(spans, axis=0, return_index=True)
         # The blocks of a range stay together, so that samples announced before their windows are fetched alone, first.
         ahead.add(
             [
                 (self._files[number], tuple(blocks))
-                for number, start, stop in ranges
-                for _, blocks in groupby(_blocks(start, stop), lambda block: block // self.params.group)
+                for number, begin, end in spans[np.sort(first)].tolist()
+                for _, blocks in groupby(range(begin, end), lambda block: block // self.params.group)
             ]
         )
 
-    def release_bytes(self, ranges: Sequence[ByteRange]) -> None:
+    def release_bytes(self, ranges: npt.ArrayLike) -> None:
         """These ranges will not be read again soon, so their blocks can be evicted first."""
         reader, ahead = self._running()
-        for number, start, stop in ranges:
+        for number, block, size in _covered(ranges):
             file = self._files[number]
-            for block in _blocks(start, stop):
-                begin = block * CHECKSUM_BLOCK
-                covered = min(stop - begin, file.length(block)) - max(start - begin, 0)
-                covered += self._covered.pop((number, block), 0)
-                if covered >= file.length(block):
-                    ahead.discard(file, block)
-                    reader.done(file, block)
-                else:
-                    self._covered[number, block] = covered
+            covered = self._covered.pop((number, block), 0) + size
+            if covered >= file.length(block):
+                ahead.discard(file, block)
+                reader.done(file, block)
+            else:
+                self._covered[number, block] = covered
 
     def close(self) -> None:
         with self._lock:
@@ -119,13 +128,25 @@ class RemoteBytes:
         self._reader = self._ahead = None
 
 
-def bytes_of(ranges: Sequence[ByteRange]) -> int:
+def bytes_of(ranges: npt.ArrayLike) -> int:
     """Bytes of the whole blocks that these ranges touch."""
-    return CHECKSUM_BLOCK * len({(number, block) for number, start, stop in ranges for block in _blocks(start, stop)})
+    return CHECKSUM_BLOCK * len(_covered(ranges))
 
 
-def _blocks(start: int, stop: int) -> range:
-    return range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)) if stop > start else range(0)
+def _covered(ranges: npt.ArrayLike) -> list[tuple[int, int, int]]:
+    """Number of the file, block, and how many of its bytes the ranges have together, of each block that they touch."""
+    array = np.asarray(ranges, np.int64).reshape(-1, 3)
+    array = array[array[:, 1] < array[:, 2]]
+    first = array[:, 1] // CHECKSUM_BLOCK
+    counts = -(-array[:, 2] // CHECKSUM_BLOCK) - first
+    number, start, stop = np.repeat(array, counts, axis=0).T
+    block = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
+    begin = block * CHECKSUM_BLOCK
+    sizes = np.minimum(stop, begin + CHECKSUM_BLOCK) - np.maximum(start, begin)
+    keys, which = np.unique(np.stack([number, block], axis=1), axis=0, return_inverse=True)
+    sums = np.zeros(len(keys), np.int64)
+    np.add.at(sums, which.ravel(), sizes)
+    return [(n, b, size) for (n, b), size in zip(keys.tolist(), sums.tolist(), strict=True)]
 
 
 def _stop_in(process: int, ahead: ReadAhead) -> None:

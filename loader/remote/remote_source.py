@@ -1,7 +1,7 @@
 """Tokens of a split's shards behind a network, by shard number and position."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -29,33 +29,43 @@ class RemoteSource(RemoteBytes):
     ) -> None:
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._shards = list(shards)
+        self._tokens = np.array([entry.tokens for entry in shards], np.int64)
         for entry in shards:
             check_bin_size(store, entry, self._dtype)
         super().__init__(store, [entry.bin for entry in shards], corpus=corpus, params=params, counters=counters)
 
     def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
-        check_token_range(self._shards[shard], start, len(out))
-        if not len(out):
-            return
-        size = self._dtype.itemsize
+        span = self._span(shard, start, len(out))
+        if len(out):
+            self._copy(self.read_bytes(*span), out)
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        spans = [self._span(n, i, out.shape[1]) for n, i in zip(shards, starts, strict=True)]
+        for pieces, row in zip(self.read_spans(spans), out, strict=True):
+            self._copy(pieces, row)
+
+    def _span(self, shard: int, start: int, count: int) -> ByteRange:
+        check_token_range(self._shards[shard], start, count)
+        return shard, start * self._dtype.itemsize, (start + count) * self._dtype.itemsize
+
+    def _copy(self, pieces: Sequence[memoryview], out: npt.NDArray[Any]) -> None:
         position = 0
-        for piece in self.read_bytes(shard, start * size, (start + len(out)) * size):
+        for piece in pieces:
             tokens = np.frombuffer(piece, self._dtype)
             out[position : position + len(tokens)] = tokens
             position += len(tokens)
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        for shard, start, row in zip(shards, starts, out, strict=True):
-            self.read_into(shard, start, row)
-
-    def will_need(self, ranges: Sequence[tuple[int, int, int]]) -> None:
+    def will_need(self, ranges: npt.ArrayLike) -> None:
         self.expect_bytes(self._in_bytes(ranges))
 
-    def done_with(self, ranges: Sequence[tuple[int, int, int]]) -> None:
+    def done_with(self, ranges: npt.ArrayLike) -> None:
         self.release_bytes(self._in_bytes(ranges))
 
-    def _in_bytes(self, ranges: Sequence[tuple[int, int, int]]) -> list[ByteRange]:
-        for shard, start, stop in ranges:
-            check_token_range(self._shards[shard], start, stop - start)
-        size = self._dtype.itemsize
-        return [(shard, start * size, stop * size) for shard, start, stop in ranges]
+    def _in_bytes(self, ranges: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """int64 [n, 3]. Raises ValueError for a range outside its shard."""
+        array = np.asarray(ranges, np.int64).reshape(-1, 3)
+        number, start, stop = array.T
+        wrong = (start < 0) | (stop < start) | (stop > self._tokens[number])
+        for i in np.flatnonzero(wrong)[:1].tolist():
+            check_token_range(self._shards[int(number[i])], int(start[i]), int(stop[i] - start[i]))
+        return cast(npt.NDArray[np.int64], array * np.array([1, self._dtype.itemsize, self._dtype.itemsize]))

@@ -92,6 +92,27 @@ class Domain:
         """What is fetched, and later released, for tokens [first, stop): (shard, start, stop), as `ranges`."""
         return self.ranges(first, stop)
 
+    def ranges_of(self, first: I64, stop: I64) -> tuple[I64, I64]:
+        """`ranges` of many spans of tokens, one after another, int64 [ranges, 3], and how many each span has.
+
+        Cost: vectorised; a loop over the spans that cross into another shard.
+        """
+        stop = np.minimum(stop, self.tokens)
+        index = np.searchsorted(self.starts, first, "right") - 1
+        index = np.minimum(index, len(self.numbers) - 1)  # a span behind the end has no range
+        base = self.starts[index]
+        found = np.stack([self.numbers[index], first - base, stop - base], axis=1)
+        counts = (first < stop).astype(np.int64)
+        crossing = np.flatnonzero((stop > self.starts[index + 1]) & (first < stop))
+        if not len(crossing):
+            return found[counts > 0], counts
+        parts, done = [], 0
+        for i in crossing.tolist():
+            several = np.array(self.ranges(int(first[i]), int(stop[i])), np.int64)
+            parts += [found[done:i][counts[done:i] > 0], several]
+            counts[i], done = len(several), i + 1
+        return np.concatenate([*parts, found[done:][counts[done:] > 0]]), counts
+
     def sample_ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         """(shard, start, stop) of all tokens that samples [first, stop) read, including the last label."""
         return self.ranges(first * self.length, stop * self.length + 1)

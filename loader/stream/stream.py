@@ -197,7 +197,7 @@ class TokenStream(LoopedBatches):
             remote = fit_cache(
                 remote or RemoteParams(),
                 sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in self._shards) * CHECKSUM_BLOCK,
-                lambda: bytes_of([(n, a * size, b * size) for n, a, b in live_ranges(self._schedule)]),
+                lambda: bytes_of(live_ranges(self._schedule) * [1, size, size]),
             )
         return open_token_source(
             self._store, self._shards, self.manifest.dtype, corpus=corpus, params=remote, counters=counters

@@ -19,7 +19,8 @@ from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 
-TokenRange = tuple[int, int, int]  # shard number, first token, end
+# Shard number, first token and end of each range, int64 [n, 3] or what makes one.
+TokenRanges = npt.NDArray[np.int64] | Sequence[tuple[int, int, int]]
 
 
 class TokenSource(Protocol):
@@ -35,10 +36,10 @@ class TokenSource(Protocol):
     def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
         """`read_into` for each row of `out`, contiguous: row i from token `starts[i]` of shard `shards[i]`."""
 
-    def will_need(self, ranges: Sequence[TokenRange]) -> None:
+    def will_need(self, ranges: TokenRanges) -> None:
         """A hint to prefetch these ranges, in order of need. Never blocks."""
 
-    def done_with(self, ranges: Sequence[TokenRange]) -> None:
+    def done_with(self, ranges: TokenRanges) -> None:
         """These ranges will not be read again soon, so their blocks can be evicted first."""
 
     def close(self) -> None:

@@ -276,6 +276,10 @@ def test_windows_and_pieces_say_what_is_read(n: int, shape: tuple[int, int, int]
         read = np.concatenate([np.arange(begin, end) for begin, end in pieces.tolist()])
         assert sorted(samples[drawing]) == sorted(read)
         assert len(pieces) <= (stop - start) // shape[0] + 3
+    spans = np.unique(windows[:, :2], axis=0)
+    together, counts = shuffled.pieces_of(spans[:, 0], spans[:, 1])
+    each = [shuffled.pieces(start, stop) for start, stop in spans.tolist()]
+    assert np.array_equal(together, np.concatenate(each)) and counts.tolist() == list(map(len, each))
 
 
 def test_windows_end_one_after_another() -> None:

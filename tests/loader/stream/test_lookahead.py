@@ -13,7 +13,6 @@ from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.stream import stream as stream_module
-from refinery.loader.stream.token_source import TokenRange
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server
 
@@ -34,13 +33,13 @@ class Recorder:
     def __init__(self, inner: LocalSource) -> None:
         self._inner = inner
         self.needed: set[tuple[int, int]] = set()  # (shard, token)
-        self.done: list[TokenRange] = []
+        self.done: list[tuple[int, int, int]] = []
         self.released: set[tuple[int, int]] = set()
         self.repeated = 0
 
     @staticmethod
     def _tokens(ranges: Any) -> Iterator[tuple[int, int]]:
-        return ((shard, token) for shard, start, stop in ranges for token in range(start, stop))
+        return ((shard, token) for shard, start, stop in np.asarray(ranges).tolist() for token in range(start, stop))
 
     def read_into(self, shard: int, start: int, out: np.ndarray) -> None:
         asked = set(self._tokens([(shard, start, start + len(out))]))
@@ -57,7 +56,7 @@ class Recorder:
         self.needed |= set(self._tokens(ranges))
 
     def done_with(self, ranges: Any) -> None:
-        self.done += ranges
+        self.done += map(tuple, np.asarray(ranges).tolist())
         self.released |= set(self._tokens(ranges))
 
     def close(self) -> None:

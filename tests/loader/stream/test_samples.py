@@ -168,3 +168,17 @@ def test_indexes_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
         found, _ = tight.inside(domain, [sample])
         assert found.tolist() == [0, 4]
     assert source.loaded[3:] == [0, 10, 20, 10, 0]
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(0, 120), st.integers(0, 60)), max_size=12),
+)
+def test_ranges_of_many_spans_are_those_of_each(shards: list[int], spans: list[tuple[int, int]]) -> None:
+    domain = Domain("web", enumerate(shards), 4)
+    spans = [(first, first + count) for first, count in spans if first <= sum(shards)]
+    array = np.array(spans, np.int64).reshape(-1, 2)
+    ranges, counts = domain.ranges_of(array[:, 0], array[:, 1])
+    each = [domain.ranges(first, stop) for first, stop in spans]
+    assert list(map(tuple, ranges.tolist())) == [part for parts in each for part in parts]
+    assert counts.tolist() == [len(parts) for parts in each]
