@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from refinery.loader.stream.schedule import Schedule, StepPlan
-from refinery.loader.stream.token_source import TokenRange, TokenSource
+from refinery.loader.tokens.token_source import TokenRange, TokenSource
 
 _log = logging.getLogger("refinery.loader")
 
