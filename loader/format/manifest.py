@@ -33,6 +33,7 @@ from refinery.loader.storage.store import Store
 
 SCHEMA_VERSION = 1
 KIND = "refinery-corpus"
+VIEW_KIND = "refinery-view"  # a mixture of corpora, without tokens of its own: refinery.loader.format.view
 WRITER = "megatron"  # the writer whose files this module describes
 MANIFEST = "manifest.json"
 RUN = "_run.json"
@@ -200,12 +201,21 @@ class Manifest:
         return tuple(sorted((f for f in self.files if f.path.startswith("removals/")), key=lambda f: f.path))
 
 
+class IsView(FormatError):
+    """A view is where a corpus was expected."""
+
+
 def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
     """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, an invalid field."""
     return _manifest(unseal(data, what), what)
 
 
 def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
+    if payload.get("kind") == VIEW_KIND:
+        raise IsView(
+            f"{what}: a view, which has no tokens or documents of its own. TokenStream, `refinery verify` and "
+            "`refinery inspect` read views; for anything else name one of its corpora, which `refinery inspect` lists"
+        )
     if payload.get("kind") != KIND:
         raise FormatError(f"{what}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
     check_version(payload, what)
@@ -242,7 +252,7 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         dtype_code=code,
         tokenizer=special,
         shards=shards,
-        files=tuple(_file(entry) for entry in top.list("files")),
+        files=tuple(file_entry(entry) for entry in top.list("files")),
         totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
         funnel=tuple(funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
@@ -311,7 +321,7 @@ def _column(entry: Fields) -> Column:
     return column
 
 
-def _file(entry: Fields) -> FileEntry:
+def file_entry(entry: Fields) -> FileEntry:
     crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
     rows, documents, tokens = (
         entry.count(key) if key in entry.value else None for key in ("rows", "documents", "tokens")
@@ -322,7 +332,7 @@ def _file(entry: Fields) -> FileEntry:
 
 def _read_in_blocks(entry: Fields) -> FileEntry:
     """A .bin or packed rows, which are read block by block: block checksums are required."""
-    file = _file(entry)
+    file = file_entry(entry)
     if "block_crc32c" not in entry.value:
         raise FormatError(f"{entry.where}: {file.path}: block_crc32c is missing, the CRC-32C of each MiB expected")
     return replace(file, block_crc32c=entry.block_checksums("block_crc32c", file.size))
@@ -344,8 +354,8 @@ def parse_shard(entry: Fields, lane: str) -> ShardEntry:
         documents=entry.count("documents"),
         tokens=entry.count("tokens"),
         bin=_read_in_blocks(files.inner("bin")),
-        idx=_file(files.inner("idx")),
-        provenance_file=None if lane == ADOPTED else _file(files.inner("provenance")),
+        idx=file_entry(files.inner("idx")),
+        provenance_file=None if lane == ADOPTED else file_entry(files.inner("provenance")),
         packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
     )
 

@@ -81,10 +81,10 @@ class LocalSource:
                 opened.verify(first, last)
         return opened.tokens[start:stop]
 
-    def will_need(self, ranges: Sequence[tuple[int, int, int]]) -> None:
+    def will_need(self, ranges: npt.ArrayLike) -> None:
         return  # the kernel reads ahead
 
-    def done_with(self, ranges: Sequence[tuple[int, int, int]]) -> None:
+    def done_with(self, ranges: npt.ArrayLike) -> None:
         return
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ from refinery.loader.packed.packed_files import check_counts, group_spans, open_
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
-from refinery.loader.stream.token_source import TokenRanges
+from refinery.loader.tokens.token_source import TokenRanges
 
 MOST_MAPPED = 4096  # row groups of the cache on disk: address space, not memory
 FOOTERS = 8  # remote files whose footers are read at once

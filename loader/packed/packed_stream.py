@@ -23,9 +23,9 @@ from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.origins import EMPTY, Origin
-from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.stream import TokenStream
+from refinery.loader.tokens.samples import Domain
 
 _log = logging.getLogger("refinery.loader")
 
@@ -79,6 +79,11 @@ class PackedStream(TokenStream):
 
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         layout = self.manifest.packed
+        if self._opened.is_view:
+            raise ValueError(
+                f"prefix: {self._store.root} given, a view, whose documents are not packed together; TokenStream reads "
+                "it, and PackedStream its corpora"
+            )
         if layout is None:
             raise ValueError(
                 f"prefix: {self._store.root} given, a corpus with packed rows is allowed; `packed: {{length: 4096}}` in"

@@ -21,9 +21,9 @@ from refinery.loader.stream.fill_in_middle import (
     sample_keys,
 )
 from refinery.loader.stream.lookahead import Lookahead
-from refinery.loader.stream.samples import DocumentStarts, interleave
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
-from refinery.loader.stream.token_source import TokenSource
+from refinery.loader.tokens.samples import DocumentStarts, interleave
+from refinery.loader.tokens.token_source import TokenSource
 
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.stream.schedule import Schedule, StepPlan
-from refinery.loader.stream.token_source import TokenSource
+from refinery.loader.tokens.token_source import TokenSource
 
 Window = tuple[int, int, int]  # domain, epoch, start in the epoch's sequence
 
@@ -92,8 +92,10 @@ class Lookahead:
             first = samples[rows] * domain.length
             ranges, counts = domain.ranges_of(first, first + domain.length + 1)
             found.append((np.repeat(rows, counts), ranges))
-        in_order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable") if found else []
-        parts = [np.concatenate([ranges for _, ranges in found])[in_order]] if found else []
+        parts: list[I64] = []
+        if found:
+            in_order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
+            parts.append(np.concatenate([ranges for _, ranges in found])[in_order])
         for d, epoch, windows, ranges, ends in _new_windows(self._schedule, plan, self._open):
             parts.append(ranges)
             begin = 0

@@ -7,14 +7,14 @@ from typing import Any
 
 from refinery.loader.arguments import whole
 from refinery.loader.order.arrays import Batch
-from refinery.loader.order.mix_params import mix_params
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.batch_iterator import BatchIterator
 from refinery.loader.stream.origins import RowIds
-from refinery.loader.stream.samples import Domain, domain_names, domains_of
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule
 from refinery.loader.stream.usage import Usage
+from refinery.loader.tokens.samples import Domain
+from refinery.loader.view.opened import OpenedCorpus
 
 LOOPS = ("continue", "epoch", "restart")
 
@@ -94,10 +94,11 @@ class Loop:
 class Arranger:
     """Makes what follows from the sizes of shards: schedule, the meaning of a loop, numbers of rows.
 
-    length: of a sample. ranks: rank, world_size, batch_size. ids: which of the arrays of RowIds batches have. The rest
-    as of TokenStream.
+    opened: what is read. length: of a sample. ranks: rank, world_size, batch_size. ids: which of the arrays of RowIds
+    batches have. The rest as of TokenStream.
     """
 
+    opened: OpenedCorpus
     length: int
     seed: int
     order: OrderParams
@@ -111,15 +112,15 @@ class Arranger:
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
     ) -> tuple[Schedule, Loop, RowIds]:
         """filled: places of each domain that are tokens."""
-        domains, mixture = domains_of(shards, self.length, mixed=self.weights is not None), None
-        if self.weights is not None:
+        params = self.opened.mixing(self.weights, self.epochs)
+        domains, mixture = self.opened.domains(shards, self.length, params is not None), None
+        if params is not None:
             sizes, names = [domain.samples for domain in domains], [domain.name for domain in domains]
-            params = mix_params(self.weights, self.epochs)
             mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains))
         names_of_ranks = dict(zip(("rank", "world_size", "batch_size"), self.ranks, strict=True))
         schedule = Schedule(domains, mixture, order=self.order, seed=self.seed, **names_of_ranks)
         looped = Loop(self.loop, self.epochs, schedule.length, schedule.step, mixed=mixture is not None)
-        return schedule, looped, RowIds(domains, domain_names(shards), **self.ids)
+        return schedule, looped, RowIds(domains, self.opened.names(shards), **self.ids)
 
 
 class LoopedBatches(BatchIterator):

@@ -12,7 +12,8 @@ from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.arrays import I64, Batch
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import PreparedBatch
-from refinery.loader.stream.samples import Domain
+from refinery.loader.tokens.samples import Domain
+from refinery.loader.view.opened import OpenedCorpus
 
 EMPTY = -1  # of a row without a sample
 
@@ -21,7 +22,8 @@ EMPTY = -1  # of a row without a sample
 class Origin:
     """A document, or the part of one, that is in a row.
 
-    start, stop: its tokens in the row, without the last label. shard: path of the .bin. document: its number there, and
+    start, stop: its tokens in the row, without the last label. shard: path of the .bin, of a view behind the corpus'
+    name; domain: that of the shard. document: its number there, and
     its row in the provenance file. first: the token of the document at which the part begins. id, url, source, origin:
     as in the provenance file; "" in a corpus that was adopted.
     """
@@ -87,7 +89,7 @@ class RowIds:
 
 
 def origins(
-    store: Store, shards: Sequence[ShardEntry], domain: Domain, sample: int, past: Any = None
+    opened: OpenedCorpus, shards: Sequence[ShardEntry], domain: Domain, sample: int, past: Any = None
 ) -> Iterator[Origin]:
     """The documents of a sample in order. Reads the index of each of its shards, and the row groups of its provenance.
 
@@ -97,7 +99,7 @@ def origins(
     first = sample * domain.length
     place = 0
     for number, begin, stop in domain.ranges(first, first + domain.length):
-        entry = shards[number]
+        entry, store = shards[number], opened.place(number)
         offsets = (past.index(number) if past else load_index(store, entry)).offsets
         some = range(int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, stop)))
         if past:
@@ -110,7 +112,7 @@ def origins(
             a, b = max(start, begin), min(end, stop)
             if a < b:
                 at = place + a - begin
-                yield Origin(at, at + b - a, entry.domain, entry.bin.path, document, a - start, **more)
+                yield Origin(at, at + b - a, entry.domain, opened.path(number, entry), document, a - start, **more)
         place += stop - begin
 
 

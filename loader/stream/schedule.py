@@ -13,8 +13,8 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mixing import Mixture
-from refinery.loader.order.order import GOLDEN, Order, OrderParams, block_for, coprime, expected_neighbours, mix
-from refinery.loader.stream.samples import Domain
+from refinery.loader.order.order import GOLDEN, Order, OrderParams, coprime, expected_neighbours, mix
+from refinery.loader.tokens.samples import Domain
 
 MAX_POSITIONS = 1 << 16  # of all ranks in a plan: about 10 ms of arithmetic
 MAX_ROWS = 1 << 13  # of this rank in a plan
@@ -100,7 +100,7 @@ class Schedule:
     def _warn_of_poor_windows(self) -> None:
         for domain in self.domains:
             if domain.samples > 1:
-                block = self.params.block or block_for(domain.samples, domain.length)
+                block = self.params.block or domain.block
                 share = expected_neighbours(domain.samples, block, self.params.lanes, self.params.window)
                 if share > POOR and share > 2 * min(1.0, 2048 / domain.samples):
                     _log.warning(
@@ -116,7 +116,7 @@ class Schedule:
             seed=self.seed,
             epoch=epoch,
             domain=which.name,
-            block=self.params.block or block_for(which.samples, which.length),
+            block=self.params.block or which.block,
             lanes=self.params.lanes,
             window=self.params.window,
         )

@@ -22,8 +22,8 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams, lag_correlation, neighbours
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule, rows_of_rank
+from refinery.loader.tokens.samples import Domain
 
 LIMITS = {
     "tokens": 2**60,

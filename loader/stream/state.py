@@ -7,8 +7,8 @@ from importlib import metadata
 from typing import Any
 
 from refinery import DISTRIBUTION
-from refinery.loader.order.order import ORDER_VERSION, block_for
-from refinery.loader.stream.samples import Domain
+from refinery.loader.order.order import ORDER_VERSION
+from refinery.loader.tokens.samples import Domain
 
 STATE_VERSION = 1
 
@@ -30,7 +30,7 @@ def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> Non
 
 
 def with_block(state: Mapping[str, Any], block: int | None, domains: Sequence[Domain]) -> Mapping[str, Any]:
-    """The state with the stream's own `block` of its order, if both mean the same: None is `block_for` of each domain.
+    """The state with the stream's own `block` of its order, if both mean the same: None is the `block` of each domain.
 
     So a state of a small corpus, with blocks of one sample, goes on from a remote copy and from a local one. Raises
     StateError, which says how to go on, if they are two orders.
@@ -39,7 +39,7 @@ def with_block(state: Mapping[str, Any], block: int | None, domains: Sequence[Do
     given = order.get("block", 0) if isinstance(order, Mapping) else 0
     if not isinstance(order, Mapping) or given == block or not (given is None or (type(given) is int and given > 0)):
         return state
-    usual = [block_for(domain.samples, domain.length) for domain in domains if domain.samples]
+    usual = [domain.block for domain in domains if domain.samples]
     if any((given or each) != (block or each) for each in usual):
         raise StateError(
             f"state: of an order with blocks of {given or 'many'} samples, this stream has {block or 'many'}; open it "

@@ -18,18 +18,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from refinery.loader.arguments import flag, of_kind, whole
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
-from refinery.loader.format.manifest import SPLITS, load_manifest
-from refinery.loader.format.shard_files import load_index
-from refinery.loader.local.local_source import LocalSource
+from refinery.loader.format.manifest import SPLITS
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.capacity import fit_cache
-from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
-from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
@@ -38,7 +32,6 @@ from refinery.loader.stream.loops import Arranger, LoopedBatches
 from refinery.loader.stream.masks import MaskParams
 from refinery.loader.stream.origins import EMPTY, Origin, origins
 from refinery.loader.stream.prefetch import Prefetcher
-from refinery.loader.stream.samples import DocumentStarts, Domain, choose_shards
 from refinery.loader.stream.state import (
     STATE_VERSION,
     StateError,
@@ -50,8 +43,9 @@ from refinery.loader.stream.state import (
     digests_in,
     with_block,
 )
-from refinery.loader.stream.token_source import open_token_source
 from refinery.loader.takedown.versions import NotDelivered, Version, Versions
+from refinery.loader.tokens.samples import DocumentStarts, Domain
+from refinery.loader.view.open_readable import open_readable
 
 
 class TokenStream(LoopedBatches):
@@ -153,21 +147,23 @@ class TokenStream(LoopedBatches):
             raise ValueError(f"codec: {codec!r:.80} given, (encode, decode) or None is allowed")
         self._own_store = not isinstance(prefix, Store)
         self._store = prefix if isinstance(prefix, Store) else open_with(prefix, remote.fetch if remote else None)
-        self.manifest, data = load_manifest(self._store)
-        self.corpus = hashlib.sha256(data).hexdigest()
+        self._opened = open_readable(self._store, remote)
+        self.manifest, self.corpus = self._opened.manifest, self._opened.sha256
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
         self.rank, self.world_size, self.labels = rank, world_size, labels
-        self._shards, self.order_params = self._choose(choose_shards(self.manifest.shards, split, shards), order)
+        self._shards, self.order_params = self._choose(self._opened.choose(split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         self._versions = Versions(self._store, self.manifest, self.corpus)
         self._past: Version | None = None
-        ranks = rank, world_size, batch_size
-        self._arrange = Arranger(sequence_length, seed, self.order_params, ranks, weights, epochs, loop, ids)
+        self._arrange = Arranger(
+            self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
+            loop, ids,
+        )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
         if fill_in_middle is not None:
-            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._store)
+            fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._opened.tokenizer_store)
         self._batch_params = BatchParams(
             pad_id=eos or 0,
             masks=MaskParams(**flags, **excluded, ignore_labels=any(excluded.values()), eos_id=eos),
@@ -182,7 +178,7 @@ class TokenStream(LoopedBatches):
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
         chosen = order or OrderParams()
-        default = 0 if isinstance(self._store, RemoteStore) else 1
+        default = 0 if self._opened.is_remote else 1
         return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
@@ -191,20 +187,12 @@ class TokenStream(LoopedBatches):
 
     def _open_source(self, remote: RemoteParams | None) -> Any:
         """Where batches come from; `close` ends it."""
-        corpus, counters = self.corpus, self._counters
-        if isinstance(self._store, RemoteStore):
-            size = np.dtype(self.manifest.dtype).itemsize
-            remote = fit_cache(
-                remote or RemoteParams(),
-                sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in self._shards) * CHECKSUM_BLOCK,
-                lambda: bytes_of(live_ranges(self._schedule) * [1, size, size]),
-            )
-        return open_token_source(
-            self._store, self._shards, self.manifest.dtype, corpus=corpus, params=remote, counters=counters
-        )
+        if self._opened.is_remote:
+            remote = self._opened.fit(remote, self._shards, lambda: live_ranges(self._schedule))
+        return self._opened.source(self._shards, remote, self._counters)
 
     def _assembler(self, **how: Any) -> Assembler:
-        ahead = None if isinstance(self._source, LocalSource) else Lookahead(self._source, self._schedule)
+        ahead = Lookahead(self._source, self._schedule) if self._opened.is_remote else None
         batches = self._schedule, self._source, self._documents, self._batch_params
         return TokenAssembler(*batches, **how, lookahead=ahead)
 
@@ -222,10 +210,10 @@ class TokenStream(LoopedBatches):
 
     def _new_documents(self) -> tuple[Stop, DocumentStarts]:
         """Document starts, and the Stop that cancels the reading of indexes. Neither refers to the stream."""
-        stop, store, shards, past = Stop(), self._store, self._shards, self._past
+        stop, past = Stop(), self._past
         if past is not None:
             return stop, DocumentStarts(lambda number: past.index(number, stop))
-        return stop, DocumentStarts(lambda number: load_index(store, shards[number], stop))
+        return stop, DocumentStarts(self._opened.index_loader(self._shards, stop))
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch delivered: JSON-able, at most 1 KiB.
@@ -345,8 +333,8 @@ class TokenStream(LoopedBatches):
         Raises ValueError for a number that no row has, and what reading raises. Cost: reads an index and 65,536 rows of
         provenance for each shard that the row is of.
         """
-        sample = self._ids.sample(whole("sample_id", sample_id, EMPTY))
-        return list(origins(self._store, self._shards, *sample, past=self._past))
+        found = self._ids.sample(whole("sample_id", sample_id, EMPTY))
+        return list(origins(self._opened, self._shards, *found, past=self._past))
 
     @property
     def tokens_per_shard(self) -> dict[str, int]:
@@ -361,7 +349,7 @@ class TokenStream(LoopedBatches):
         for domain, tokens in found:
             np.add.at(counts, domain.numbers, tokens)
         known = np.unique(np.concatenate([domain.numbers for domain, _ in found] or [np.empty(0, np.int64)]))
-        return {self._shards[number].bin.path: int(counts[number]) for number in known.tolist()}
+        return {self._opened.path(number, self._shards[number]): int(counts[number]) for number in known.tolist()}
 
     def receipt(self) -> dict[str, Any]:
         """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""
@@ -377,7 +365,8 @@ class TokenStream(LoopedBatches):
             "masks": {name: masks[name] for name in ("ignore_cross_document", "ignore_eos")},
             "fill_in_middle": None if infill is None else asdict(infill),
             "shards": [
-                {"path": entry.bin.path, "tokens": entry.tokens, "sha256": entry.bin.sha256} for entry in self._shards
+                {"path": self._opened.path(number, entry), "tokens": entry.tokens, "sha256": entry.bin.sha256}
+                for number, entry in enumerate(self._shards)
             ],
             "code": code_version(),
         }
@@ -389,6 +378,7 @@ class TokenStream(LoopedBatches):
         self._stop.set()  # first: cancels a thread that waits for the network
         self._source.close()
         self._halt()
+        self._opened.close()
         if self._own_store:
             self._store.close()
 

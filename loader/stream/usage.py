@@ -11,8 +11,8 @@ import numpy as np
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import Order
-from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import StepPlan
+from refinery.loader.tokens.samples import Domain
 
 MAX_IN_STATE = 24  # domains whose digests are in a state, so that it stays below 1 KiB
 T = TypeVar("T")

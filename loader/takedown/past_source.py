@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from refinery.loader.order.arrays import I64
 from refinery.loader.takedown.past import GONE, Past, Runs
+from refinery.loader.tokens.token_source import TokenRanges
 
 Range = tuple[int, int, int]
 IGNORE = -100  # as in loader.stream.masks
@@ -46,19 +47,19 @@ class PastSource:
         for row, (shard, start) in enumerate(zip(shards, starts, strict=True)):
             self.read_into(shard, start, out[row])
 
-    def will_need(self, ranges: Sequence[Range]) -> None:
+    def will_need(self, ranges: TokenRanges) -> None:
         self.inner.will_need(self._now(ranges))
 
-    def done_with(self, ranges: Sequence[Range]) -> None:
+    def done_with(self, ranges: TokenRanges) -> None:
         self.inner.done_with(self._now(ranges))
 
     def close(self) -> None:
         self.inner.close()
 
-    def _now(self, ranges: Sequence[Range]) -> list[Range]:
+    def _now(self, ranges: TokenRanges) -> list[Range]:
         """Where these ranges are now."""
         found: list[Range] = []
-        for shard, start, stop in ranges:
+        for shard, start, stop in np.asarray(ranges, np.int64).reshape(-1, 3).tolist():
             runs = self._runs[shard]
             if runs is None:
                 found.append((shard, start, stop))

@@ -11,7 +11,7 @@ from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.local.local_source import LocalSource
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.token_source import open_token_source
+from refinery.loader.tokens.token_source import open_token_source
 from tests.loader.remote_split import SIZES, TOKENS, check, check_everything, entries, name_of
 
 

@@ -298,7 +298,7 @@ def test_read_file(server: RangeServer) -> None:
 def test_imports() -> None:
     """Reading over https imports neither Google's libraries nor Beam nor torch."""
     script = (
-        "import sys; from refinery.loader.stream.token_source import open_token_source; "
+        "import sys; from refinery.loader.tokens.token_source import open_token_source; "
         "from refinery.loader.storage.open_store import open_store;"
         "open_store('https://host/x'); open_store('gs://b/x');"
         "assert not {'google.cloud.storage', 'requests', 'apache_beam', 'torch'} & set(sys.modules)"

@@ -19,7 +19,7 @@ from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import FetchError, ReadCounters
 from refinery.loader.storage.gcs_store import GcsStore
 from refinery.loader.storage.http_store import HttpStore
-from refinery.loader.stream.token_source import open_token_source
+from refinery.loader.tokens.token_source import open_token_source
 from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.range_server import FAULTS, RangeServer
 from tests.loader.remote_split import (

@@ -8,9 +8,9 @@ import pytest
 
 from refinery.loader import OrderParams, TokenStream
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.stream.samples import Domain
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.stream.state import StateError, with_block
+from refinery.loader.tokens.samples import Domain
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import range_server
 

@@ -12,7 +12,7 @@ from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import FetchParams
-from refinery.loader.stream import stream as stream_module
+from refinery.loader.view import opened as opened_module
 from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server
 
@@ -74,7 +74,8 @@ def test_reads_are_announced_and_released_once(
         recorders.append(Recorder(LocalSource(*args)))
         return recorders[-1]
 
-    monkeypatch.setattr(stream_module, "open_token_source", lambda *args, **_: recorded(*args))
+    monkeypatch.setattr(opened_module, "open_token_source", lambda *args, **_: recorded(*args))
+    monkeypatch.setattr(opened_module.OpenedCorpus, "is_remote", True)
     with TokenStream(str(corpus), 16, 2, epochs=1, order=order, prefetch=0, **options) as batches:
         steps = len(list(batches))
         (source,) = recorders

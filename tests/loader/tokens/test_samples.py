@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.indexed import Index
 from refinery.loader.native import documents as kernel
-from refinery.loader.stream import samples as samples_module
-from refinery.loader.stream.samples import DocumentStarts, Domain, interleave
+from refinery.loader.tokens import samples as samples_module
+from refinery.loader.tokens.samples import DocumentStarts, Domain, interleave
 
 # Lengths of the documents of each shard; shards and documents may be empty.
 SHARDS = st.lists(st.lists(st.integers(0, 9), max_size=8), min_size=1, max_size=6)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
 from refinery.loader.order.arrays import I64
+from refinery.loader.order.order import block_for
 
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 
@@ -36,6 +37,11 @@ class Domain:
         self.starts: I64 = np.cumsum([0, *(tokens for _, tokens in pairs)], dtype=np.int64)
         self.tokens = int(self.starts[-1])
         self.samples = -(-self.tokens // sequence_length)
+
+    @property
+    def block(self) -> int:
+        """Samples that are read together where OrderParams leave it open: the default K of the order."""
+        return block_for(self.samples, self.length)
 
     def locate(self, samples: I64) -> tuple[I64, I64, I64, npt.NDArray[np.bool_]]:
         """(shard, start, valid, whole) of each sample, [n] each; a sample of -1 is an empty row.
@@ -87,10 +93,6 @@ class Domain:
                 first = end
             index += 1
         return ranges
-
-    def spans(self, first: int, stop: int) -> list[tuple[int, int, int]]:
-        """What is fetched, and later released, for tokens [first, stop): (shard, start, stop), as `ranges`."""
-        return self.ranges(first, stop)
 
     def ranges_of(self, first: I64, stop: I64) -> tuple[I64, I64]:
         """`ranges` of many spans of tokens, one after another, int64 [ranges, 3], and how many each span has.

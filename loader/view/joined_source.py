@@ -1,0 +1,56 @@
+"""Tokens of several corpora's shards under one numbering."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from refinery.loader.local.local_source import LocalSource
+from refinery.loader.native import rows
+from refinery.loader.order.arrays import I64
+from refinery.loader.tokens.token_source import TokenRanges, TokenSource
+
+
+class JoinedSource:
+    """A TokenSource over others. places: of each number, which source, and the number there."""
+
+    def __init__(self, sources: Sequence[TokenSource], places: Sequence[tuple[int, int]]) -> None:
+        self._sources, self._places = list(sources), list(places)
+        self._numbers = np.array(self._places, np.int64).reshape(-1, 2)
+        self._local = [source for source in sources if isinstance(source, LocalSource)]
+
+    def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
+        which, number = self._places[shard]
+        self._sources[which].read_into(number, start, out)
+
+    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
+        if len(self._local) < len(self._sources):
+            for shard, start, row in zip(shards, starts, out, strict=True):
+                self.read_into(shard, start, row)
+            return
+        now, count, found = time.monotonic(), out.shape[1], []
+        for shard, start in zip(shards, starts, strict=True):
+            which, number = self._places[shard]
+            found.append(self._local[which].verified(number, start, count, now))
+        rows.copy(found, out)
+
+    def will_need(self, ranges: TokenRanges) -> None:
+        for which, some in enumerate(self._split(ranges)):
+            self._sources[which].will_need(some)
+
+    def done_with(self, ranges: TokenRanges) -> None:
+        for which, some in enumerate(self._split(ranges)):
+            self._sources[which].done_with(some)
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()
+
+    def _split(self, ranges: TokenRanges) -> list[I64]:
+        """Ranges by source, in order; those of local files are of no use."""
+        array = np.asarray(ranges, np.int64).reshape(-1, 3)
+        which = self._numbers[array[:, 0], 0]
+        array = np.stack([self._numbers[array[:, 0], 1], array[:, 1], array[:, 2]], axis=1)
+        return [array[which == source] for source in range(len(self._sources))]

@@ -1,0 +1,15 @@
+"""What a stream is given: a corpus or a view."""
+
+from refinery.loader.format.manifest import IsView
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.storage.store import Store
+from refinery.loader.view.opened import OpenedCorpus
+from refinery.loader.view.opened_view import OpenedView
+
+
+def open_readable(store: Store, remote: RemoteParams | None) -> OpenedCorpus:
+    """The corpus or view at `store`; remote: how a view's corpora are read, if they are remote. Raises FormatError."""
+    try:
+        return OpenedCorpus(store)
+    except IsView:
+        return OpenedView(store, remote)

@@ -1,0 +1,89 @@
+"""A corpus as a stream reads it: its shards, its domains and where their bytes are. A view is opened as one, too."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.format.indexed import Index
+from refinery.loader.format.manifest import Manifest, ShardEntry, load_manifest
+from refinery.loader.format.shard_files import load_index
+from refinery.loader.order.arrays import I64
+from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
+from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.capacity import fit_cache
+from refinery.loader.remote.remote_bytes import bytes_of
+from refinery.loader.storage.fetch import ReadCounters, Stop
+from refinery.loader.storage.remote_store import RemoteStore
+from refinery.loader.storage.store import Store
+from refinery.loader.tokens.samples import Domain, choose_shards, domain_names, domains_of
+from refinery.loader.tokens.token_source import TokenSource, open_token_source
+
+Weights = Mapping[str, float] | Sequence[MixStage] | MixParams
+
+
+class OpenedCorpus:
+    """The corpus at `store`. manifest; sha256: of its bytes. tokenizer_store: what its `files` are in.
+
+    Shards are numbered as `choose` returned them. Raises as `load_manifest`.
+    """
+
+    is_view = False
+
+    def __init__(self, store: Store) -> None:
+        self.store = self.tokenizer_store = store
+        self.manifest: Manifest
+        self.manifest, data = load_manifest(store)
+        self.sha256 = hashlib.sha256(data).hexdigest()
+
+    @property
+    def is_remote(self) -> bool:
+        return isinstance(self.store, RemoteStore)
+
+    def choose(self, split: str, names: Sequence[str] | None) -> list[ShardEntry]:
+        """The shards of a split; only those with these .bin, if there are names. ValueError for an unknown one."""
+        return choose_shards(self.manifest.shards, split, names)
+
+    def names(self, shards: Sequence[Any]) -> list[str]:
+        """The names of the domains that Domain.labels of `domains` are places of."""
+        return list(domain_names(shards))
+
+    def domains(self, shards: Sequence[Any], sequence_length: int, mixed: bool) -> list[Domain]:
+        return domains_of(shards, sequence_length, mixed)
+
+    def mixing(self, weights: Weights | None, epochs: int | None) -> MixParams | None:
+        """How domains are mixed: what the caller gives, else what the view says, else None."""
+        return None if weights is None else mix_params(weights, epochs)
+
+    def path(self, number: int, entry: Any) -> str:
+        """What a shard is called in counts and receipts."""
+        return str(entry.bin.path)
+
+    def place(self, number: int) -> Store:
+        """The store of a shard's files."""
+        return self.store
+
+    def index_loader(self, shards: Sequence[ShardEntry], stop: Stop) -> Callable[[int], Index]:
+        """Loads the index of a shard by its number. Does not refer to this object."""
+        store = self.store
+        return lambda number: load_index(store, shards[number], stop)
+
+    def fit(self, remote: RemoteParams | None, shards: Sequence[ShardEntry], live: Callable[[], I64]) -> Any:
+        """RemoteParams whose cache is large enough for what is read at a time."""
+        size = np.dtype(self.manifest.dtype).itemsize
+        return fit_cache(
+            remote or RemoteParams(),
+            sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in shards) * CHECKSUM_BLOCK,
+            lambda: bytes_of(live() * [1, size, size]),
+        )
+
+    def source(self, shards: Sequence[ShardEntry], remote: RemoteParams | None, counters: ReadCounters) -> TokenSource:
+        return open_token_source(
+            self.store, shards, self.manifest.dtype, corpus=self.sha256, params=remote, counters=counters
+        )
+
+    def close(self) -> None:
+        """Close what this object has opened: not `store`."""
+        return
