@@ -26,7 +26,7 @@ from pathlib import Path
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.filter.fasttext_model import OriginalModel, load_model
-from refinery.transforms.filter.language import LanguageParams, bundled_model, identify, model_line
+from refinery.transforms.filter.language import LanguageParams, bundled_model, identify, model_line, read_labels
 from refinery.transforms.filter.language_data import THRESHOLDS, UNIVERSAL
 
 KEPT, PRECISION, FEWEST, FOLDS = 0.95, 2 / 3, 10, 5
@@ -75,7 +75,7 @@ def read(path: Path) -> Iterator[dict[str, str]]:
 
 def texts_of(path: Path) -> list[Text]:
     """All labelled texts, as the stage sees them."""
-    model, params = load_model(bundled_model()), LanguageParams(threshold=0.0)
+    model, params = read_labels(load_model(bundled_model())), LanguageParams(threshold=0.0)
     found = []
     for row in read(path):
         code = CODES.get(row["lang"], CODES.get(row.get("lang_macro", ""), ""))
@@ -164,10 +164,11 @@ def speed(path: Path, documents: int = 1_500, rounds: int = 5) -> None:
     texts = [row["text"] for row in read(path) if len(row["text"]) >= 1_000][:documents]
     lines = [model_line(text, 1_000) for text in texts]
     kernel, original = load_model(bundled_model()), OriginalModel(bundled_model())
+    known = read_labels(kernel)
     runs: dict[str, Callable[[str], object]] = {
         "fastText": lambda line: original.predict(line, 1, 0.65),
         "kernel": lambda line: kernel.predict(line, 1, 0.65),
-        "kernel, line and relatives": lambda text: identify(model_line(text, 1_000), kernel, 0.65),
+        "kernel, line and relatives": lambda text: identify(model_line(text, 1_000), known, 0.65),
     }
     taken: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):

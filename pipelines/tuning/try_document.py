@@ -127,7 +127,7 @@ def _limits(
         if path not in known and isinstance(value, int | float | str) and value != ""
     }
     if reason == "language-score" and stage.name == LANGUAGE.name and (code := notes.get("language")):
-        found[f"threshold for {code}"] = max(params.needed(code), params.least)
+        found[f"threshold for {code}"] = max(params.needed(code, notes.get("language_script", "")), params.least)
     return found
 
 

@@ -19,8 +19,8 @@ from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.quality import SCALE, column_name, pareto_keeps
+from refinery.transforms.languages.numbers import number_of, read_language_numbers
 from refinery.transforms.rules.expression import ExpressionError, Rule, compile_rule
-from refinery.transforms.rules.language_numbers import read_language_numbers
 
 NOT_MET, UNKNOWN = "rule-not-met", "rule-unknown"
 MAX_TEXT = 100  # characters of a measured text in rejects/
@@ -177,7 +177,8 @@ def _field(name: str, kind: Any, doc: Document) -> Any:
 
 
 def _of_language(numbers: Mapping[str, float], default: float | None, doc: Document) -> float | None:
-    return numbers.get(str(doc.meta.get("language", "")), default)
+    found = number_of(numbers, str(doc.meta.get("language", "")), str(doc.meta.get("language_script", "")))
+    return default if found is None else found
 
 
 def _drawn(name: str, draw: DrawParams, doc: Document) -> bool | None:

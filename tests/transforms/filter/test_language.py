@@ -1,6 +1,7 @@
 """The right part of a document is judged, thresholds mean what they say, and nothing is an error."""
 
 import pickle
+from pathlib import Path
 
 import apache_beam as beam
 import pytest
@@ -14,10 +15,12 @@ from refinery.transforms.filter.language import (
     judge_language,
     load_language,
     model_line,
+    read_labels,
 )
 from refinery.transforms.filter.language_data import MACROLANGUAGES, RELATIVES, THRESHOLDS, UNIVERSAL
 from refinery.transforms.native.classifier import mostly_capitals
 from tests.beam import make_document, run_and_collect
+from tests.transforms.filter.fasttext_files import train_labelled
 
 ENGLISH = (
     "The harbour master wrote down the name of every ship that came in before the storm, and of each that did not."
@@ -58,10 +61,9 @@ def test_meta_is_added_to_and_the_document_is_not_touched() -> None:
 class FixedModel:
     """A model that knows the answer, and keeps to the threshold as fastText does."""
 
-    labels = ("__label__en", "__label__de", "__label__fr")
-
     def __init__(self, *found: tuple[float, str]) -> None:
         self.found = found
+        self.labels = tuple(label for _, label in found)
 
     def predict(self, text: str, k: int, threshold: float, errors: str = "strict", /) -> list[tuple[float, str]]:
         """The same for every text."""
@@ -94,7 +96,7 @@ class FixedModel:
 )
 def test_thresholds(languages: object, score: float, code: str, outcome: str) -> None:
     params = LanguageParams(languages=languages)  # type: ignore[arg-type]
-    result = judge_language(make_document("x"), FixedModel((score, f"__label__{code}")), params)
+    result = judge_language(make_document("x"), read_labels(FixedModel((score, f"__label__{code}"))), params)
     if isinstance(result, Drop):
         assert result.reason == outcome
     else:
@@ -103,7 +105,7 @@ def test_thresholds(languages: object, score: float, code: str, outcome: str) ->
 
 
 def noted(model: FixedModel, **values: object) -> tuple[object, object] | str:
-    result = judge_language(make_document("x"), model, LanguageParams(**values))  # type: ignore[arg-type]
+    result = judge_language(make_document("x"), read_labels(model), LanguageParams(**values))  # type: ignore[arg-type]
     return result.reason if isinstance(result, Drop) else (result.meta["language"], result.meta["language_score"])
 
 
@@ -127,7 +129,7 @@ def test_a_macrolanguage_counts_as_a_member_that_is_wanted() -> None:
 
 
 def test_the_tables_hold_together() -> None:
-    labels = {label.removeprefix("__label__") for label in load_language(LanguageParams()).labels}
+    labels = {label.removeprefix("__label__") for label in load_language(LanguageParams()).model.labels}
     relatives = [code for group in RELATIVES for code in group]
     assert len(relatives) == len(set(relatives))
     assert set(relatives) <= labels
@@ -226,7 +228,9 @@ def test_a_missing_model_and_an_unknown_language_are_named() -> None:
         load_language(LanguageParams(languages={"eng": 0.5, "de": None}))
     assert tuple(LANGUAGE.files(LanguageParams())) == ()  # the bundled model is known by its library's version
     assert tuple(LANGUAGE.files(LanguageParams(model="a.bin"))) == ("a.bin",)
-    assert load_language(LanguageParams()) is load_language(LanguageParams(threshold=0.1))  # once per process
+    assert (
+        load_language(LanguageParams()).model is load_language(LanguageParams(threshold=0.1)).model
+    )  # once per process
 
 
 def test_a_pipeline_keeps_what_is_wanted() -> None:
@@ -234,3 +238,68 @@ def test_a_pipeline_keeps_what_is_wanted() -> None:
     params = pickle.loads(pickle.dumps(LanguageParams(languages={"de": None})))  # noqa: S301
     [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | LANGUAGE(params)])
     assert [(doc.text, doc.meta["language"]) for doc in kept] == [(GERMAN, "de")]
+
+
+SERBIAN = "Управник луке је записао имена свих бродова који су ушли пре олује и оних који нису."
+LATIN = "Upravnik luke je zapisao imena svih brodova koji su ušli pre oluje i onih koji nisu."
+
+
+@pytest.fixture(scope="module")
+def scripted(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model with labels like GlotLID's."""
+    path = tmp_path_factory.mktemp("language") / "scripts.bin"
+    texts = {
+        "eng_Latn": [ENGLISH],
+        "deu_Latn": [GERMAN],
+        "srp_Cyrl": [SERBIAN],
+        "srp_Latn": [LATIN],
+        "arz_Arab": ["مرحبا"],
+    }
+    train_labelled(path, texts)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "languages", "found"),
+    [
+        (ENGLISH, ["en"], ("en", "Latn")),
+        (ENGLISH, ["eng_Latn", "de"], ("en", "Latn")),
+        (ENGLISH, ["en_Cyrl", "de"], None),
+        (SERBIAN, ["sr"], ("sr", "Cyrl")),
+        (LATIN, ["sr"], ("sr", "Latn")),
+        (LATIN, ["srp_Cyrl"], "language-not-allowed"),
+        (SERBIAN, {"srp_Cyrl": 0.3, "sr": 1.0}, ("sr", "Cyrl")),
+        (LATIN, {"srp_Cyrl": 0.3, "sr": 1.0}, "language-score"),
+        (LATIN, [], ("sr", "Latn")),
+        (SERBIAN, ["eng"], None),
+    ],
+)
+def test_models_whose_labels_name_a_script(scripted: str, text: str, languages: object, found: object) -> None:
+    values = {"model": scripted, "languages": languages, "threshold": 0.4}
+    if found is None:
+        with pytest.raises(ValueError, match=r"^languages: (en_Cyrl|eng) given, arz, de, en, sr are allowed$"):
+            judged(text, **values)
+        return
+    kept = judged(text, **values)
+    if isinstance(kept, Document):
+        assert (kept.meta["language"], kept.meta["language_script"]) == found
+        assert list(kept.meta) == ["language", "language_score", "language_script"]
+    else:
+        assert kept == found
+
+
+def test_thresholds_of_a_table(tmp_path: Path, scripted: str) -> None:
+    table = tmp_path / "least.csv"
+    table.write_text("language,language_score,other\neng_Latn,0.7,9\nde,0.2,9\nsr_Cyrl,0.9,9\nsr_Latn,0.1,9\n")
+    params = LanguageParams(languages={"en": None, "de": 0.5, "sr": None}, thresholds=str(table), threshold=0.6)
+    assert [params.needed(*name) for name in (("en",), ("en", "Latn"), ("de", "Latn"))] == [0.7, 0.7, 0.5]
+    assert [params.needed(*name) for name in (("sr", "Cyrl"), ("sr", "Latn"), ("sr",), ("fr",))] == [0.9, 0.1, 0.6, 0.6]
+    assert params.least == 0.1
+    assert params.replace(languages={}).least == 0.1
+    assert LANGUAGE.files(params.replace(model=scripted)) == (scripted, str(table))
+    assert "thresholds" not in LanguageParams().told() and LANGUAGE.files(LanguageParams()) == ()
+    table.write_text("language,language_score\nen,1.2\n")
+    with pytest.raises(ValueError, match=r"^thresholds: 1\.2 given for en, 0 to 1 is allowed"):
+        load_language(LanguageParams(thresholds=str(table)))
+    with pytest.raises(ValueError, match=r"^thresholds: .*cannot be read"):
+        load_language(LanguageParams(thresholds=str(tmp_path / "none.csv")))

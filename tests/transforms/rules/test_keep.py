@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Note
 from refinery.transforms.filter.quality import ClassifierParams, pareto_keeps
+from refinery.transforms.languages.numbers import read_language_numbers
 from refinery.transforms.rules.keep import (
     FACTS,
     KEEP,
@@ -22,7 +23,6 @@ from refinery.transforms.rules.keep import (
     judge_keep,
     prepare_rule,
 )
-from refinery.transforms.rules.language_numbers import read_language_numbers
 from tests.beam import make_document, run_and_collect
 
 NOTES = (
@@ -132,8 +132,8 @@ def table(folder: Path, text: str, name: str = "t.csv") -> str:
 
 def test_thresholds_by_language(tmp_path: Path) -> None:
     path = table(tmp_path, "\ufefflanguage, least, other\n# of a sample\nen,0.5,1\nno, 0.2 ,\nsrp_Cyrl,0.9,3\n\n")
-    assert read_language_numbers(path, "least") == {"en": 0.5, "no": 0.2, "srp_Cyrl": 0.9}
-    assert read_language_numbers(path, "other") == {"en": 1.0, "srp_Cyrl": 3.0}
+    assert read_language_numbers(path, "least") == {"en": 0.5, "no": 0.2, "sr_Cyrl": 0.9, "sr": 0.9}
+    assert read_language_numbers(path, "other") == {"en": 1.0, "sr_Cyrl": 3.0, "sr": 3.0}
     for default, language, score, reason in (
         (None, "en", 0.5, ""),
         (None, "en", 0.4, NOT_MET),
@@ -149,30 +149,6 @@ def test_thresholds_by_language(tmp_path: Path) -> None:
     assert KEEP.files(params) == (path,)
     tabbed = table(tmp_path, "language\tleast\nen\t0.5\n", "t.tsv")
     assert read_language_numbers(tabbed) == {"en": 0.5}
-
-
-@pytest.mark.parametrize(
-    ("text", "column", "problem"),
-    [
-        ("", "", "the header '' (empty text) given"),
-        ("en,0.5\n", "", "the header 'en,0.5' (text) given, language and names of other columns are needed"),
-        ("language\nen\n", "", "the header 'language' (text) given"),
-        ("language,a,b\nen,1,2\n", "", "columns a, b found, one of them must be named with `column`"),
-        ("language,a\nen,1\n", "aa", "column 'aa' (text) given, did you mean a?"),
-        ("language,a\nen,1\nen,2\n", "", "line 3: 'en' (text) given, a language that no line before has is needed"),
-        ("language,a\nen,1,2\n", "", "line 2: 3 cells found, 2 are needed"),
-        ("language,a\n#\nen,nan\n", "", "line 3: 'nan' (text) given, a number is allowed"),
-        ("language,a\nen,1e999\n", "", "line 2: '1e999' (text) given, a number is allowed"),
-        ('language,a\n"en\n,1"\n', "", "line 2: unexpected end of data"),
-        ("language,a\nen,\n", "", "no number found"),
-        ("\0", "", "the header"),
-    ],
-)
-def test_tables_that_are_none(tmp_path: Path, text: str, column: str, problem: str) -> None:
-    path = table(tmp_path, text)
-    with pytest.raises(ValueError) as error:
-        read_language_numbers(path, column)
-    assert problem in str(error.value) and "\n" not in str(error.value)
 
 
 def test_a_table_that_cannot_be_read(tmp_path: Path) -> None:

@@ -11,16 +11,21 @@ own. An empty cell says nothing of its language, lines that begin with # are com
 
 import csv
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from refinery.transforms.core.params import given, nearest
 from refinery.transforms.core.resources import read_list_file
+from refinery.transforms.languages.codes import canonical, with_script
 
 MAX_ROWS = 100_000  # ISO 639-3 has 8,000 languages; each may be in several scripts
 
 
 def read_language_numbers(path: str, column: str = "") -> dict[str, float]:
-    """Language code -> number, of the file at `path`, local or `gs://`. column: which one; "" for the only one.
+    """Language -> number, of the file at `path`, local or `gs://`. column: which one; "" for the only one.
+
+    Languages are `en`, or `en_Latn` for one in that script (a table may say `eng_Latn`); where a table has a language
+    in one script alone, the number is also that of the language.
 
     Raises ValueError, one line, for a file that cannot be read, has no such column, names a language twice, or has a
     cell that is no finite number. Linear; memory of the table.
@@ -45,14 +50,22 @@ def read_language_numbers(path: str, column: str = "") -> dict[str, float]:
         where = f"{path}, line {number}"
         if len(cells) != len(header):
             raise ValueError(f"{where}: {len(cells)} cells found, {len(header)} are needed")
-        code, cell = cells[0], cells[at]
+        code, cell = canonical(cells[0]), cells[at]
         if not code or code in found or number > MAX_ROWS:
             raise ValueError(f"{where}: {given(code)} given, a language that no line before has is needed")
         if cell:
             found[code] = _number(cell, where)
     if not found:
         raise ValueError(f"{path}: no number found")
-    return found
+    scripts = Counter(name.partition("_")[0] for name in found if "_" in name)
+    alone = {code: number for name, number in found.items() if scripts[code := name.partition("_")[0]] == 1}
+    return alone | found
+
+
+def number_of(numbers: Mapping[str, float], code: str, script: str = "") -> float | None:
+    """That of the language in its script, else of the language; None where the table has neither."""
+    own = numbers.get(with_script(code, script))
+    return numbers.get(code) if own is None else own
 
 
 def _rows(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
