@@ -5,7 +5,7 @@ in the corpus stays there. One that is no duplicate of any goes through the stag
 removed. Its id, tokens and place are those that a run without the removed documents would have given it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -26,6 +26,7 @@ from refinery.pipelines.takedown.rows import Key, Row, key_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Finding, Scored, text_bytes
 from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
+from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.encode import EncodedDocument
 
 
@@ -68,11 +69,33 @@ class Reinstated:
     instead_of: bytes
 
 
+@dataclass(frozen=True)
+class Allowed:
+    """What may come back. benchmarks: what no text may hold."""
+
+    request: Request
+    benchmarks: DecontaminateParams | None = None
+
+    def against(self, document: Document) -> str:
+        """Why a document may not, "" where it may."""
+        meta, judged = document.meta, self.benchmarks
+        columns: dict[str, list[Any]] = {
+            "url": [document.url],
+            "source": [document.source],
+            "license": [meta.get("license", "")],
+        }
+        if self.request.match(columns)[0]:
+            return "it is asked for itself"
+        if judged is not None and judge_contamination(document, load_benchmarks(judged), judged) is not document:
+            return "it holds items of the benchmarks itself"
+        return ""
+
+
 Fate = Unrepresented | Moved | Lost | Reinstated
 
 
 def reinstate(
-    corpus: SourceCorpus, decision: Decision, request: Request, work: str, recipe_file: str, runner: Runner
+    corpus: SourceCorpus, decision: Decision, allowed: Allowed, work: str, recipe_file: str, runner: Runner
 ) -> list[Fate]:
     """What becomes of every candidate. Cost: one pass over the ids, and one over the signatures, of all documents in
     the work location; and of the stages of phase 3 for those that are no duplicates. Memory: texts of the candidates.
@@ -84,7 +107,7 @@ def reinstate(
         _check_cuts(kept.recipe)
     except NotKept as error:
         return [Unrepresented(row, str(error)) for row in decision.candidates]
-    return list(_fates(corpus, kept, decision, request))
+    return list(_fates(corpus, kept, decision, allowed))
 
 
 def _check_cuts(recipe: Recipe) -> None:
@@ -98,7 +121,7 @@ def _check_cuts(recipe: Recipe) -> None:
             raise NotKept(f"the recipe has {section} on, and what would be cut out of it is not known")
 
 
-def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, request: Request) -> Iterator[Fate]:
+def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, allowed: Allowed) -> Iterator[Fate]:
     known = kept.candidates(map(key_of, decision.candidates))
     targets = kept.recipe.targets()
     rivals: list[Rival] = []
@@ -108,8 +131,8 @@ def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, request: Re
             yield Unrepresented(row, "its text is not among the parts of the run")
         elif row["source"] in targets:
             yield Unrepresented(row, "its source has a target, which is met without it or not at all")
-        elif asked := request.match(_as_columns(member.document))[0]:
-            yield Unrepresented(row, f"it is asked for itself ({asked})")
+        elif asked := allowed.against(member.document):
+            yield Unrepresented(row, asked)
         else:
             rivals.append(Rival(row, member))
     if not rivals:
@@ -129,10 +152,6 @@ def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, request: Re
             yield judge.fate(rival, behind.get(rival.key, []))
         else:
             yield _moved(rival)
-
-
-def _as_columns(document: Document) -> Mapping[str, Sequence[Any]]:
-    return {"url": [document.url], "source": [document.source], "license": [document.meta.get("license", "")]}
 
 
 def earlier(store: Store, corpus: SourceCorpus, decision: Decision) -> tuple[set[bytes], set[bytes]]:

@@ -154,7 +154,7 @@ def read_list(kind: str, path: str) -> Keys:
             raise BadList(f"--{kind} {path}: line {number} is not UTF-8; save the file as UTF-8 text") from None
         except ValueError as error:
             raise BadList(
-                f"--{kind} {path}: line {number} is {printable(raw[:60].decode(errors='replace'))!r}: {error}"
+                f"--{kind} {path}: line {number} is {printable(raw[:60].decode(errors='replace').strip())!r}: {error}"
             ) from None
         count += 1
         for key in found:

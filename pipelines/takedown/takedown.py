@@ -17,7 +17,7 @@ from refinery.pipelines.takedown.decide import Decision, decide
 from refinery.pipelines.takedown.find import LICENCE, Find, FindJob, find_tasks, read_found, save_request
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.publish import Result, publish_version
-from refinery.pipelines.takedown.reinstate import Fate, Unrepresented, reinstate
+from refinery.pipelines.takedown.reinstate import Allowed, Fate, Unrepresented, reinstate
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rewrite import Rewrite, rewrite_job, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
@@ -141,7 +141,8 @@ class TakedownRun:
         if not self.options.reinstate:
             return [Unrepresented(row, "nothing was to come back (--no-reinstate)") for row in decision.candidates]
         place = self.work or f"{self.corpus.root}/work"
-        return reinstate(self.corpus, decision, self.request, place, self.recipe, self.runner)
+        allowed = Allowed(self.request, self.options.decontaminate)
+        return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
 
     def _publish(self, place: Place) -> Manifest:
         foreseen = self._foresee(place)

@@ -96,7 +96,7 @@ def type_in(command: str, comment: str, folder: Path, forms: Mapping[str, str]) 
     """
     if command.startswith("echo "):
         text, _, file = words(command)[1:]
-        (folder / file).write_text(f"{text}\n")
+        (folder / file).write_text(f"{forms.get(text, text)}\n")
         return
     arguments = [forms.get(word, word) for word in words(command)]
     assert arguments[0] == "refinery", f"{command}: NOT_RUN in tests/docs/blocks.py says why a command is not run"

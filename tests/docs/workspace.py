@@ -43,6 +43,7 @@ def make_workspace(folder: Path, inputs: Path, corpus: Path) -> Path:
     rows = "".join(json.dumps({"body": f"{TEXT}And {number}."}) + "\n" for number in range(3))
     (folder / "books" / "books.jsonl.zst").write_bytes(zstandard.compress(rows.encode()))
     (folder / "page.txt").write_text(TEXT)
+    (folder / "gsm8k.jsonl").write_text(json.dumps({"id": "1", "question": TEXT}) + "\n")
     sources = [
         {"name": "web", "paths": [str(inputs / "input" / "crawl-0000[01].warc.gz")]},
         {"name": "code", "paths": ["out/demo/input/notes.jsonl.gz"]},
