@@ -170,7 +170,8 @@ def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, sa
     tasks = {key_of(entry): found for entry, found in zip(inputs, scan(run.tasks, inputs, "inputs", say), strict=True)}
     with TemporaryDirectory(prefix="refinery-audit-") as folder:
         job = Job(asked, sample, folder, run.earlier)
-        processes = Processes(job, workers, say)
+        most = max(len(published_files(run.manifest)), sum(map(len, tasks.values())))
+        processes = Processes(job, min(workers, most), say)
         try:
             return _audit(run, job, processes, tasks, len(inputs) == len(run.inputs))
         finally:

@@ -56,6 +56,14 @@ class AuditedRun:
     differs: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        try:
+            self._read()
+        except (KeyError, TypeError, AttributeError) as error:  # sealed, but no run's: of shapes that none writes
+            raise FormatError(
+                f"{self.asked.prefix}: {RUN} is not as a run writes it ({type(error).__name__}: {error})"
+            ) from None
+
+    def _read(self) -> None:
         self.store = open_store(self.asked.prefix)
         self.manifest, data = load_manifest(self.store)
         self.digest = hashlib.sha256(data).hexdigest()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
@@ -26,6 +27,7 @@ BUCKETS = 256
 HELD_ROWS = 20_000  # of rows that wait in memory
 
 Row = dict[str, Any]
+ROWS = {REMOVED: REMOVALS_SCHEMA, REJECTED: REJECT_SCHEMA, DEAD: DEAD_SCHEMA}
 
 
 @dataclass(frozen=True)
@@ -69,15 +71,14 @@ def chosen_rows(
 
     Ids are hexadecimal. Memory: a row group. Raises OSError for a file that cannot be read.
     """
-    schemas = {KEPT: provenance_schema(manifest.columns), REMOVED: REMOVALS_SCHEMA}
-    columns = {**schemas, REJECTED: REJECT_SCHEMA, DEAD: DEAD_SCHEMA}[file.kind].names
+    schema = {**ROWS, KEPT: provenance_schema(manifest.columns)}[file.kind]
     rows: list[Row] = []
     slices: dict[str, int] = {}
     with damage_named(store.url(file.path)), store.open(file.path) as stream:
         parquet = pq.ParquetFile(stream, page_checksum_verification=True)
-        names = [name for name in columns if name in parquet.schema_arrow.names]
+        check_columns(parquet.schema_arrow, schema)
         for group in range(parquet.num_row_groups):
-            keys = parquet.read_row_group(group, columns=["source", "origin"], use_threads=False)
+            keys = without_nulls(parquet.read_row_group(group, columns=["source", "origin"], use_threads=False))
             pairs = zip(keys["source"].to_pylist(), keys["origin"].to_pylist(), strict=True)
             places = [place for place, pair in enumerate(pairs) if sample.has(*pair)]
             if file.kind == KEPT and targets:
@@ -89,11 +90,27 @@ def chosen_rows(
                 errors = parquet.read_row_group(group, columns=["error"], use_threads=False)["error"].to_pylist()
                 places = sorted({*places, *(place for place, error in enumerate(errors) if error == POISON)})
             if places:
-                table = parquet.read_row_group(group, columns=names, use_threads=False).take(places)
+                table = parquet.read_row_group(group, columns=schema.names, use_threads=False).take(places)
+                without_nulls(table.select([each.name for each in schema if not each.nullable]))
                 for row in table.to_pylist():
                     plain = {name: value.hex() if isinstance(value, bytes) else value for name, value in row.items()}
                     rows.append({**plain, "kind": file.kind, "shard": file.shard})
     return rows, slices
+
+
+def check_columns(found: pa.Schema, expected: pa.Schema) -> None:
+    """Raise LookupError for a column that is missing, or of another type."""
+    for each in expected:
+        if each.name not in found.names or found.field(each.name).type != each.type:
+            raise LookupError(f"no column {each.name} of type {each.type}")
+
+
+def without_nulls(table: pa.Table) -> pa.Table:
+    """The table. Raises LookupError where a column of it has nulls."""
+    for name in table.column_names:
+        if table[name].null_count:
+            raise LookupError(f"nulls in column {name}")
+    return table
 
 
 def file_of(row: Mapping[str, Any], earlier: frozenset[str]) -> str:

@@ -121,7 +121,7 @@ def _numbers(series: Sequence[Series]) -> Iterator[str]:
 
 def _hosts(point: Point) -> Iterator[str]:
     hosts = point.hosts
-    if hosts is None:
+    if hosts is None or not hosts.top:
         return
     number = f"{hosts.distinct:,}" if hosts.exact else f"about {hosts.distinct:,}"
     yield "### Hosts"

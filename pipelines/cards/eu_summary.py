@@ -177,8 +177,11 @@ def _domains(facts: CardFacts) -> Iterator[str]:
     yield ""
     point = facts.published
     hosts = point.hosts if point else None
-    if point is None or hosts is None or not hosts.top:
+    if point is None or hosts is None:
         yield from ("Hosts of this corpus were not counted.", "")
+        return
+    if not hosts.top:
+        yield from ("No document of this corpus has an address.", "")
         return
     total = (point.total or NOTHING).bytes
     yield _reach(hosts, total)

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from refinery.pipelines.acquire.listing import RepositoryParams
 from refinery.pipelines.acquire.tree_files import REASONS
+from refinery.pipelines.cards.about import About
+from refinery.pipelines.cards.cards import CARDS
 from refinery.pipelines.commands.stages import parameters, show_default, shown_fields
 from refinery.pipelines.recipe.load_recipe import all_lanes, all_stages, with_target
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, find_lane, lane_names, recipe_class
@@ -25,7 +27,7 @@ from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import BUILT_IN
 
 BLOCK = re.compile(
-    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|statistics)(?:: ([\w.-]*))? -->\n)"
+    r"(<!-- (keys|reasons|rules|stages|notes|phases|defaults|acquire|cards|statistics)(?:: ([\w.-]*))? -->\n)"
     r"(.*?)(<!-- end -->)",
     re.DOTALL,
 )
@@ -138,6 +140,15 @@ def acquire(what: str) -> str:
     return table(("key", "meaning"), iter([(f"`{name}`", docs[name]) for name in RepositoryParams.model_fields]))
 
 
+def cards(what: str) -> str:
+    """The "formats" of cards, or what a publisher may say ("about")."""
+    if what == "formats":
+        rows = [(f"`{name}`", f"`{card.file}`", card.what) for name, card in CARDS.items()]
+        return table(("format", "file", "what it is"), iter(rows))
+    docs = field_docs(About)
+    return table(("key", "what it says"), iter([(f"`{name}`", docs[name]) for name in About.model_fields]))
+
+
 def statistics(what: str) -> str:
     """What statistics.json has: its "points", the "series" that need no note, and "artefacts"."""
     if what == "points":
@@ -176,8 +187,8 @@ def make(kind: str, name: str) -> str:
         return reasons(all_stages(), name)
     if kind == "notes":
         return notes(all_stages())
-    if kind in ("acquire", "statistics"):
-        return {"acquire": acquire, "statistics": statistics}[kind](name)
+    if named := {"acquire": acquire, "cards": cards, "statistics": statistics}.get(kind):
+        return named(name)
     if whole := {"stages": stages, "phases": phases, "defaults": defaults}.get(kind):
         return whole(with_target(find_lane(name)) if name else all_lanes()[0])
     section = name.partition(".")[0]

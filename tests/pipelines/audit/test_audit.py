@@ -5,15 +5,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from refinery.loader.format.manifest import unseal
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.pipelines.audit.audit import audit
 from refinery.pipelines.audit.recorded import Asked
 from refinery.pipelines.audit.sample import Sample
 from refinery.pipelines.audit.verdict import Verdict
 from refinery.pipelines.commands.command_line import execute
+from tests.corpus_factory import edit_manifest
 from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.inputs import run
@@ -84,8 +88,6 @@ def test_every_forgery_is_found(corpus: Path, tmp_path: Path, name: str) -> None
 
 def test_a_number_of_the_funnel(corpus: Path, tmp_path: Path) -> None:
     """All records are counted, whatever the sample."""
-    from tests.corpus_factory import edit_manifest
-
     prefix = copy_of(corpus, tmp_path / "forged")
 
     def edit(payload: dict[str, Any]) -> None:
@@ -146,6 +148,24 @@ def test_only_places_of_files_may_be_set(corpus: Path, inputs: Path, tmp_path: P
         audited(corpus, 0.1, settings=(f"quality.model={model}",))
     with pytest.raises(ValueError, match="only the places of files may be set"):
         audited(corpus, 0.1, settings=("heuristics.gopher.min_words=1",))
+
+
+def test_published_files_that_no_run_writes(corpus: Path, tmp_path: Path) -> None:
+    """One line that names the file: a column of another type, nulls, _run.json of another shape."""
+    prefix = copy_of(corpus, tmp_path / "forged")
+    path = next((prefix / "rejects").iterdir())
+    table = pq.read_table(path)
+    for column in (pa.nulls(len(table), pa.string()), pa.array(range(len(table)), pa.int64())):
+        pq.write_table(table.set_column(table.schema.get_field_index("origin"), "origin", column), path)
+        edit_manifest(prefix)
+        with pytest.raises(OSError, match=f"{path.name}.*origin"):
+            audited(prefix)
+    pq.write_table(table, path)
+    record = unseal((prefix / RUN).read_bytes(), RUN)
+    (prefix / RUN).write_bytes(seal({**record, "stages": None}))
+    edit_manifest(prefix)
+    with pytest.raises(FormatError, match="not as a run writes it"):
+        audited(prefix)
 
 
 def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

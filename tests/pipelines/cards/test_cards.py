@@ -22,6 +22,7 @@ from refinery.pipelines.statistics.published import STATISTICS, Host, Hosts, Tot
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.pipelines.cards.hostile import NASTY, hostile_corpus
 from tests.pipelines.cards.test_markdown import ACTIVE, tokens
+from tests.pipelines.inputs import ROOT
 
 HEADINGS = 18  # of the data card of the small corpus, at least
 
@@ -227,6 +228,14 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     about.write_text("licence: odc-by\n")
     assert execute(["card", str(corpus), "--about", str(about)]) == 2
     assert "about.licence" in capsys.readouterr().err
+
+
+def test_what_the_page_says_about_a_corpus(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cards.md").read_text()
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "about.yaml").write_text(block)
+    about = read_about(str(tmp_path / "about.yaml"))
+    assert about.license == "odc-by" and about.description.startswith("Pages")
 
 
 def test_a_sealed_file_of_another_shape(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
