@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
@@ -61,6 +62,7 @@ On Dataflow the jobs go on without this command; the same command finds them aga
 VERIFY_EXAMPLES = """examples:
   refinery verify out/web
   refinery verify gs://bucket/corpus
+  refinery verify out/web --full                 every text, not a sample
   refinery verify out/web-jsonl                  an export, too"""
 
 INSPECT_EXAMPLES = """examples:
@@ -105,6 +107,9 @@ def build_parser() -> argparse.ArgumentParser:
         "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=VERIFY_EXAMPLES
     )
     verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    verify.add_argument(
+        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
+    )
     add_output_arguments(verify)
     verify.set_defaults(run=run_verify)
 
@@ -192,7 +197,8 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     refuse_flags(flags)
     kinds: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...]
     kinds = ((is_export, verify_export), (is_adopted, verify_adopted))
-    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), verify)
+    whole = partial(verify, samples=sys.maxsize) if args.full else verify
+    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), whole)
     work = Work("verify")
     with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
         report = check(args.prefix, work=work)
