@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.packed import STRUCTURE, UNKNOWN, PackedRows
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.token_columns import Lost, read_columns, token_columns
 from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -20,7 +20,6 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 I64 = npt.NDArray[np.int64]
 
 PLACES = ("chunk_id", "char_start", "char_end")  # that never go back inside a document
-BATCH_ROWS = 4096
 
 
 class ColumnCheck:
@@ -113,8 +112,9 @@ def _derive(
 
 def _notes(store: Store, shard: ShardEntry, wanted: Mapping[bytes, Any]) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
     """(id, meta) of these documents, from the provenance."""
-    with store.open(shard.provenance.path) as stream, pq.ParquetFile(stream) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=["id", "meta"], use_threads=False):
+    path = shard.provenance.path
+    with store.open(path) as stream, bounded_parquet(stream, path, ["id", "meta"]) as (_, batches):
+        for batch in batches:
             for number, id_ in enumerate(batch["id"].to_pylist()):
                 if id_ in wanted:
                     yield id_, orjson.loads(batch["meta"][number].as_py())

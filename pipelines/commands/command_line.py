@@ -64,6 +64,7 @@ On Dataflow the jobs go on without this command; the same command finds them aga
 VERIFY_EXAMPLES = """examples:
   refinery verify out/web
   refinery verify gs://bucket/corpus
+  refinery verify out/web --full                 every text, not a sample
   refinery verify out/web-jsonl                  an export, too
   refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went"""
 
@@ -110,6 +111,9 @@ def build_parser() -> argparse.ArgumentParser:
     )
     verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
     verify.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
+    verify.add_argument(
+        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
+    )
     add_output_arguments(verify)
     verify.set_defaults(run=run_verify)
 
@@ -200,7 +204,8 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
     refuse_flags(flags)
     kinds: Sequence[tuple[Any, Any]] = ((is_export, verify_export), (is_adopted, verify_adopted))
-    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), partial(verify, against=args.against))
+    whole = partial(verify, against=args.against, **({"samples": sys.maxsize} if args.full else {}))
+    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), whole)
     work = Work("verify")
     with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
         report = check(args.prefix, work=work)

@@ -43,6 +43,7 @@ from refinery.pipelines.checks.file_checks import check_file, collect, verdict_l
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
+from refinery.pipelines.checks.texts import check_text, notes_text_ids
 from refinery.pipelines.commands.verify_files import check_others, check_work
 from refinery.pipelines.commands.verify_packed import check_packed
 from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
@@ -146,10 +147,12 @@ def _check_corpus(
             yield from failures
             lock = threading.Lock()
             read_back = partial(check_text, tokenizer, lock) if tokenizer else None
+            has_ids = notes_text_ids(manifest)
 
             def check(facts: ShardFacts) -> list[str]:
                 rows = sample_rows(manifest.fingerprint, facts.shard.bin.path, facts.shard.documents, samples)
-                failures = collect(facts.shard.bin.path, check_shard(store, manifest, facts, plan, rows, read_back))
+                found = check_shard(store, manifest, facts, plan, rows, read_back, has_ids)
+                failures = collect(facts.shard.bin.path, found)
                 digests, facts.digests = facts.digests, None  # not kept for the other shards
                 sources, sample = domain_sources(plan, facts.shard), (rows, tokenizer, lock)
                 packed = check_packed(store, manifest, facts.shard, facts.ids, digests, sources, facts.sizes, *sample)
@@ -341,28 +344,6 @@ def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> li
     if documents <= samples:
         return list(range(documents))
     return sorted({hash64("verify", fingerprint, path, k) % documents for k in range(samples)})
-
-
-def check_text(tokenizer: Tokenizer, lock: threading.Lock, ids: np.ndarray, text_bytes: int) -> str:
-    """What is wrong with a document's ids (without BOS and EOS), "" if nothing.
-
-    A lossless tokenizer must decode to a text of exactly `text_bytes` bytes of UTF-8, which must encode to the same
-    ids. Others normalise: the text must not be empty, and must encode to the same ids or at least to ids that decode to
-    the same text (unless it has unknown characters, which decode to U+2047).
-    """
-    with lock:
-        text = tokenizer.decode(ids)
-        again = tokenizer.encode(text)
-        if tokenizer.lossless:
-            size = len(text.encode("utf-8", "surrogatepass"))
-            if size != text_bytes:
-                return f"decodes to {size} bytes of text, {text_bytes} expected from provenance"
-            return "" if np.array_equal(again, ids) else "its decoded text encodes to other tokens"
-        if not text and text_bytes and len(ids) > 1:
-            return f"decodes to an empty text, {text_bytes} bytes expected from provenance"
-        if "\u2047" in text or np.array_equal(again, ids) or tokenizer.decode(again) == text:
-            return ""
-        return "its decoded text encodes to tokens of another text"
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
@@ -16,7 +15,7 @@ from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.commands.verify_shard import BATCH_ROWS
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
 # Folders that may hold no file that the manifest does not list.
@@ -81,13 +80,13 @@ def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[st
     for path in paths:
         if path in damaged:
             return  # has a failure already
-        with store.open(path) as stream, pq.ParquetFile(stream) as file:
-            columns = tuple(file.schema_arrow.names)
+        with store.open(path) as stream, bounded_parquet(stream, path) as (schema, batches):
+            columns = tuple(schema.names)
             older = tuple(name for name in RECORDS[folder] if name not in LATER.get(folder, ()))
             if columns not in (RECORDS[folder], older):
-                yield f"{path}: columns {file.schema_arrow.names} found, {list(RECORDS[folder])} expected"
+                yield f"{path}: columns {schema.names} found, {list(RECORDS[folder])} expected"
                 return
-            for batch in file.iter_batches(BATCH_ROWS, use_threads=False):
+            for batch in batches:
                 groups = pa.Table.from_batches([batch]).group_by(keys).aggregate([([], "count_all")])
                 for row in groups.to_pylist():
                     found[tuple(row[key] for key in keys)] += row["count_all"]

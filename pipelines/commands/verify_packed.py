@@ -31,6 +31,7 @@ from refinery.loader.format.removals import column_ids
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.packed_columns import ColumnCheck
+from refinery.pipelines.checks.parquet_batches import check_pages
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 U64 = npt.NDArray[np.uint64]
@@ -132,7 +133,9 @@ def _check_rows(
     store: Store, entry: FileEntry, layout: PackedFormat, sources: set[str] | None, pieces: _Pieces
 ) -> Iterator[str]:
     path, rows, documents, tokens = entry.path, 0, 0, 0
-    with store.open(path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    with store.open(path) as stream:
+        check_pages(stream, path)
+        file = pq.ParquetFile(stream, page_checksum_verification=True)
         schema = packed_schema(layout)
         if not file.schema_arrow.equals(schema):
             yield f"{path}: its columns are not those of the format: {file.schema_arrow.names} found"

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import (
@@ -25,7 +24,8 @@ from refinery.loader.format.removals import (
     removals_name,
 )
 from refinery.loader.storage.store import Store
-from refinery.pipelines.commands.verify_shard import BATCH_ROWS, Faults, ShardFacts
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
+from refinery.pipelines.commands.verify_shard import Faults, ShardFacts
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
@@ -63,11 +63,11 @@ def check_removals(
     rows = Rows(manifest.recipe)
     for index, file in enumerate(files):
         before = rows.seen
-        with store.open(file.path) as stream, pq.ParquetFile(stream) as parquet:
-            if not parquet.schema_arrow.equals(REMOVALS_SCHEMA):
-                yield f"{file.path}: columns {parquet.schema_arrow.names} found, {REMOVALS_SCHEMA.names} expected"
+        with store.open(file.path) as stream, bounded_parquet(stream, file.path) as (schema, batches):
+            if not schema.equals(REMOVALS_SCHEMA):
+                yield f"{file.path}: columns {schema.names} found, {REMOVALS_SCHEMA.names} expected"
                 return
-            for batch in parquet.iter_batches(BATCH_ROWS, use_threads=False):
+            for batch in batches:
                 nulls = [name for name in REMOVALS_SCHEMA.names if batch.column(name).null_count]
                 if nulls:
                     yield f"{file.path}: nulls in {', '.join(nulls)}, none expected"

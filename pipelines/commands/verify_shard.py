@@ -10,7 +10,6 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import DTYPES
@@ -25,13 +24,15 @@ from refinery.loader.format.manifest import (
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.checks.placement import Plan
+from refinery.pipelines.checks.texts import is_text_id, text_id
 from refinery.pipelines.commands.verify_packed import DocumentDigests
+from refinery.transforms.core.document import TEXT_ID
 
 Ids = npt.NDArray[np.uint64]
-ReadBack = Callable[[npt.NDArray[Any], int], str]
+ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
 
-BATCH_ROWS = 16_384
 INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two counts, the first boundary; a document
 
 
@@ -77,8 +78,10 @@ def check_shard(
     plan: Plan | None,
     rows: Sequence[int],
     read_back: ReadBack | None,
+    has_text_ids: bool,
 ) -> Iterator[str]:
     """Failures of one shard; fills `facts`. plan: None skips the checks that need it. rows: documents to decode.
+    has_text_ids: whether every text is that of its row's `text_id`, else of its id.
 
     Memory: a chunk and 60 bytes per document.
     """
@@ -105,8 +108,9 @@ def check_shard(
     yield from provenance_failures
     if provenance_failures:
         return  # damaged Parquet is not parsed: its reader is not safe for arbitrary bytes
-    text_bytes = yield from _check_provenance(store, facts, plan, index, manifest.columns)
-    if text_bytes is None or index is None or read_back is None or bin_failures:
+    changed = dict[int, bytes]()
+    text_bytes = yield from _check_provenance(store, facts, plan, index, manifest.columns, changed)
+    if text_bytes is None or facts.ids is None or index is None or read_back is None or bin_failures:
         return
     head, tail = manifest.tokenizer.bos_id is not None, manifest.tokenizer.eos_id is not None
     for row in rows:
@@ -118,7 +122,8 @@ def check_shard(
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < manifest.tokenizer.vocab_size:
             continue  # reported already; a decoder may crash on such ids
         facts.decoded += 1
-        problem = read_back(ids, int(text_bytes[row]))
+        expected = (changed.get(row) or facts.ids[row].tobytes()) if has_text_ids else b""
+        problem = read_back(ids, int(text_bytes[row]), expected)
         if problem:
             yield f"{shard.bin.path}: document {row}: {problem}"
 
@@ -216,18 +221,24 @@ class TokenCheck:
 
 
 def _check_provenance(
-    store: Store, facts: ShardFacts, plan: Plan | None, index: Index | None, stage_columns: Sequence[Column]
+    store: Store,
+    facts: ShardFacts,
+    plan: Plan | None,
+    index: Index | None,
+    stage_columns: Sequence[Column],
+    changed: dict[int, bytes],
 ) -> Generator[str, None, npt.NDArray[np.int64] | None]:
-    """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable)."""
+    """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
+    `text_id`, of those that have one, is put into `changed`."""
     shard, path = facts.shard, facts.shard.provenance.path
-    check = RowCheck(shard, plan, [column.name for column in stage_columns if column.type == "float"])
+    check = RowCheck(shard, plan, [column.name for column in stage_columns if column.type == "float"], changed)
     schema = provenance_schema(stage_columns)
-    with store.open(path) as stream, pq.ParquetFile(stream) as file:
-        if not file.schema_arrow.equals(schema):
-            yield f"{path}: its columns are not those of the format: {_schema_difference(file.schema_arrow, schema)}"
+    with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
+        if not found_schema.equals(schema):
+            yield f"{path}: its columns are not those of the format: {_schema_difference(found_schema, schema)}"
             return None
         columns: dict[str, list[npt.NDArray[Any]]] = {"id": [], "text_bytes": [], "token_offset": [], "token_count": []}
-        for batch in file.iter_batches(BATCH_ROWS, use_threads=False):  # all columns, since each must be readable
+        for batch in batches:  # all columns, since each must be readable
             for name, parts in columns.items():
                 column = batch.column(name)
                 if column.null_count:
@@ -268,9 +279,10 @@ class RowCheck:
     Cost: about 3 microseconds a row, most of it the two hashes of the id.
     """
 
-    def __init__(self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str] = ()) -> None:
+    def __init__(self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str], changed: dict[int, bytes]) -> None:
         self.shard = shard
         self.scores = scores
+        self.changed = changed
         self.plan = plan
         self.rows = 0  # rows seen
         self.last: tuple[int, bytes, bytes, bytes] | None = None  # sort key of the row before the batch
@@ -305,8 +317,11 @@ class RowCheck:
         for name in self.scores:
             finite = pc.fill_null(pc.is_finite(batch.column(name)), True)
             self._add(f"rows whose {name} is neither finite nor null", ~_numpy(finite))
-        metas = batch.column("meta").to_pylist()
-        self._add("rows whose meta is not a JSON object", np.array([not _is_object(meta) for meta in metas]))
+        metas = [_parsed(meta) for meta in batch.column("meta").to_pylist()]
+        self._add("rows whose meta is not a JSON object", np.array([not isinstance(meta, dict) for meta in metas]))
+        noted = [meta.get(TEXT_ID) if isinstance(meta, dict) else None for meta in metas]
+        self._add("rows whose text_id is no id", np.array([not is_text_id(value) for value in noted]))
+        self.changed |= {self.rows + row: found for row, meta in enumerate(metas) if (found := text_id(meta))}
 
     def _sources(self, batch: pa.RecordBatch, plan: Plan) -> None:
         known = pa.array(list(plan.domains), pa.string())
@@ -340,11 +355,11 @@ def _numpy(array: Any) -> npt.NDArray[Any]:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def _is_object(text: str) -> bool:
+def _parsed(text: str) -> Any:
     try:
-        return isinstance(orjson.loads(text), dict)
+        return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return False
+        return None
 
 
 def _schema_difference(schema: pa.Schema, right: pa.Schema) -> str:

@@ -16,6 +16,8 @@ NO_META: Mapping[str, Scalar] = MappingProxyType({})
 
 ID_BYTES = 16
 COPIES = "copies"  # note of every document that deduplication kept: how many it stands for
+TEXT_ID = "text_id"  # note of a document whose text was changed after it got its id: the id of the text encoded
+TEXT_ID_SINCE = ("encode", 2)  # the stage that makes it, and its first version that does
 MAX_SUMMARY = 10  # findings that a summary names
 
 

@@ -20,9 +20,10 @@ MAX_PAGES = 100_000  # of a column in a row group
 MAX_DEPTH = 12
 
 # What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
-# total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes.
+# total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes and, of either kind of page,
+# the number of values.
 FOOTER: Mapping[int, Any] = {4: {1: {3: {3: None, 7: None, 9: None, 11: None}}}}
-HEADER: Mapping[int, Any] = {2: None, 3: None}
+HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None}, 8: {1: None}}
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 
@@ -43,43 +44,48 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
-    """size: bytes of the page, inflated. compressed: as they are in the file. header_bytes: of the header itself."""
+    """size: bytes of the page, inflated. compressed: as they are in the file. values: how many it has, with nulls and
+    elements of lists; 0 of a dictionary. header_bytes: of the header itself."""
 
     size: int
     compressed: int
+    values: int
     header_bytes: int
 
 
 def read_footer(file: WatchedFile) -> list[list[Column]]:
     """The columns of each row group. Raises BadPages, and what the storage raises. Cost: a pass over the footer."""
     end = file.seek(0, io.SEEK_END)
-    tail = _read(file, end - 8, 8)
+    tail = _read(file, max(end - 8, 0), 8)
     size = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or not 0 < size <= min(end - 8, MAX_FOOTER):
         raise BadPages("no footer of Parquet")
     try:
         groups = _Thrift(_read(file, end - 8 - size, size)).struct(FOOTER)[4]
         return [[_column(chunk[3]) for chunk in group[1]] for group in groups]
-    except (IndexError, KeyError, TypeError, AttributeError) as error:
+    except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadPages("a damaged footer") from error
 
 
 def _column(fields: Mapping[int, Any]) -> Column:
-    start = min(offset for offset in (fields[9], fields.get(11, 0) or fields[9]))
+    start = min((offset for offset in (fields[9], fields.get(11, 0)) if offset), default=0)  # 0: there is no such page
     return Column(fields[3][0].decode("utf-8", "replace"), start, fields[7])
 
 
-def largest_page(file: WatchedFile, columns: Sequence[Column]) -> int:
-    """Bytes of the largest page of these columns, inflated. Raises BadPages, and what the storage raises. Cost: a read
-    of 512 bytes for each page."""
+def largest_page(file: WatchedFile, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
+    """Bytes of the largest page of these columns, inflated. Raises BadPages, also for a column of more than
+    `most_values` values, and what the storage raises. Cost: a read of 512 bytes for each page."""
     largest = 0
     for column in columns:
-        at = column.start
+        at, values = column.start, 0
         for _ in range(MAX_PAGES):
             if at >= column.start + column.size:
                 break
             page = _header_at(file, at)
             largest = max(largest, page.size)
+            values += page.values
+            if values > most_values:
+                raise BadPages(f"more than {most_values:,} values in one column of a row group")
             at += page.header_bytes + page.compressed
         else:
             raise BadPages(f"more than {MAX_PAGES} pages in one column of a row group")
@@ -92,11 +98,12 @@ def read_header(data: bytes) -> PageHeader:
     try:
         fields = reader.struct(HEADER)
         size, compressed = int(fields[2]), int(fields[3])
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+        values = int((fields.get(5) or fields.get(8) or {}).get(1, 0))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise BadPages("not the header of a page") from error
-    if size < 0 or compressed < 0:
-        raise BadPages(f"a page of {size} bytes, {compressed} in the file")
-    return PageHeader(size, compressed, reader.at)
+    if size < 0 or compressed < 0 or values < 0:
+        raise BadPages(f"a page of {size} bytes, {compressed} in the file, and {values} values")
+    return PageHeader(size, compressed, values, reader.at)
 
 
 def _header_at(file: WatchedFile, at: int) -> PageHeader:

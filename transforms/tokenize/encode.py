@@ -16,9 +16,9 @@ from apache_beam.coders.coders import FastCoder
 from pydantic import Field
 
 from refinery.loader.format.indexed import dtype_for
-from refinery.transforms.core.document import Document, Drop, Finding, Scalar, text_bytes
+from refinery.transforms.core.document import TEXT_ID, Document, Drop, Finding, Scalar, document_id, text_bytes
 from refinery.transforms.core.params import Params
-from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.token_columns import Lost, token_columns
@@ -145,7 +145,8 @@ def load_encoder(params: TokenizerParams) -> Encoder:
 def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) -> EncodedDocument | Drop | Finding:
     """The document as tokens; "no-tokens" for a text that encodes to nothing. Raises ValueError for lone surrogates.
 
-    A document with the note `chunks` also gets its columns, or a finding that says why it has none.
+    A document with the note `chunks` also gets its columns, or a finding that says why it has none; one whose text is
+    not that of its id (cut, redacted, a part of another) the note `text_id`.
     """
     ids = encoder.tokenizer.encode(doc.text)
     if not len(ids):
@@ -155,7 +156,9 @@ def encode_document(doc: Document, encoder: Encoder, params: TokenizerParams) ->
     tokens[:start] = encoder.bos
     tokens[start : start + len(ids)] = ids
     tokens[start + len(ids) :] = encoder.eos
-    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), doc.meta)
+    own_id = document_id(doc.text)
+    meta = doc.meta if own_id == doc.id else {**doc.meta, TEXT_ID: own_id.hex()}
+    encoded = EncodedDocument(doc.id, tokens, doc.source, doc.url, doc.origin, text_bytes(doc.text), meta)
     if CHUNKS not in doc.meta:
         return encoded
     try:
@@ -172,7 +175,7 @@ def tokenizer_files(params: TokenizerParams) -> tuple[str, ...]:
 
 ENCODE = Stage(
     name="encode",
-    version=1,
+    version=2,
     summary="Turn text into token ids: BOS, the text's tokens, EOS, in the integer type of the shards.",
     params=TokenizerParams,
     section="tokenizer",
@@ -182,6 +185,7 @@ ENCODE = Stage(
     check=check_tokenizer,
     files=tokenizer_files,
     libraries=("sentencepiece", "tokenizers"),
+    notes=(Note(TEXT_ID, str, "the id of the text that was encoded, in hexadecimal, where it is not the document's"),),
     hint="refinery train-tokenizer learns one",
     output=EncodedDocument,
     reasons=(

@@ -8,7 +8,8 @@ import pytest
 
 from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import Report, check_text, sample_rows, verify
+from refinery.pipelines.checks.texts import check_text
+from refinery.pipelines.commands.verify import Report, sample_rows, verify
 from tests.corpus_factory import (
     EOS,
     TEXTS,

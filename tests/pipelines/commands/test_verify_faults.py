@@ -195,7 +195,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
         "its columns are not those of the format",
     ),
     "column nullable": (edit_provenance(WEB0, nullable), "its columns are not those of the format"),
-    "not Parquet": (put(f"{WEB0}.provenance.parquet", b"PAR1", reseal=True), "ArrowInvalid"),
+    "not Parquet": (put(f"{WEB0}.provenance.parquet", b"PAR1", reseal=True), "no footer of Parquet"),
     "unlisted shard": (put("train/web/shard-00000-of-00009.bin", b""), "of-00009.bin: not in manifest.json"),
     "unlisted idx": (put("validation/web/x.idx", b""), "validation/web/x.idx: not in manifest.json"),
     "shard left out": (edited(lambda m: m["shards"].pop(1)), "train/web: 2 shards of 3 found; shard 1 is missing"),

@@ -125,3 +125,11 @@ def test_documents_of_an_earlier_run_keep_their_origin(path: Path) -> None:
     assert summary(outcomes) == ["text", "!BadJson", "!MissingField", "empty"]
     assert [one.origin for one in outcomes[1:]] == [f"{path}@1", f"{path}@2", "z@1"]
     assert summary(read(path, write(path, {"text": ["x"]}), "documents")) == ["!MissingField"]
+
+
+def test_a_row_group_without_rows_is_no_damage(path: Path) -> None:
+    table = pa.table({"text": pa.array([], pa.string())})
+    with pq.ParquetWriter(path, table.schema) as writer:
+        for rows in (table, pa.table({"text": ["one"]}), table):
+            writer.write_table(rows)
+    assert summary(read(path, path.read_bytes(), "parquet")) == ["text"]
