@@ -99,10 +99,12 @@ class PackedStream(TokenStream):
         return list(packed_origins(self._store, self.manifest.shards, self._shards[number], row))
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
-        found = dict.fromkeys([domain.name for domain in domains], 0)
+        found, places = ({domain.name: 0 for domain in domains} for _ in range(2))
         for file in self._shards:
             found[file.domain] += file.bin.tokens or 0
-        return list(found.values())
+            places[file.domain] += file.tokens
+        # A subset is as full as its domain: nothing says how full single rows are.
+        return [round(found[d.name] * d.tokens / places[d.name]) if d.tokens else 0 for d in domains]
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)

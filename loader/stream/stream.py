@@ -25,6 +25,7 @@ from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
 from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
+from refinery.loader.order.subset import check_subset
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.capacity import fit_cache
 from refinery.loader.remote.remote_bytes import bytes_of
@@ -89,7 +90,8 @@ class TokenStream(LoopedBatches):
     order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
     (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
     calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
-    stream only these (refinery.loader.stream.assignment), as if there were no others.
+    stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many rows of the
+    split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
 
     `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
 
@@ -128,6 +130,7 @@ class TokenStream(LoopedBatches):
         workers: int = 1,
         remote: RemoteParams | None = None,
         shards: Sequence[str] | None = None,
+        subset: int | float | None = None,
         domain_ids: bool = False,
         sample_ids: bool = False,
     ) -> None:
@@ -160,7 +163,8 @@ class TokenStream(LoopedBatches):
         self.rank, self.world_size, self.labels = rank, world_size, labels
         self._shards, self.order_params = self._choose(choose_shards(self.manifest.shards, split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
-        domains = domains_of(self._shards, sequence_length, mixed=weights is not None)
+        self.subset = check_subset(subset)
+        domains = domains_of(self._shards, sequence_length, mixed=weights is not None, subset=self.subset)
         self._mixture = None
         if weights is not None:
             sizes = [domain.samples for domain in domains]
@@ -258,6 +262,7 @@ class TokenStream(LoopedBatches):
             "sequence_length": self.sequence_length,
             "seed": self.seed,
             "shards": self._part,
+            "subset": self.subset,
             "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None},
         }
 
