@@ -64,6 +64,8 @@ class PackedStream(TokenStream):
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
         if options.get("fill_in_middle") is not None:
             raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
+        if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
+            raise ValueError("sequence_length: stages given, the rows' own length is allowed: they are packed already")
         if packing_every < 0:
             raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
         self._decoded, self._every = decoded, packing_every

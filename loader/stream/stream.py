@@ -21,6 +21,7 @@ from refinery.loader.arguments import flag, of_kind, whole
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
+from refinery.loader.lengths.stages import LengthStage, length_stages
 from refinery.loader.local.local_source import LocalSource
 from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
 from refinery.loader.order.mixing import Mixture
@@ -73,6 +74,9 @@ class TokenStream(LoopedBatches):
     loop: what a `for` loop delivers. "continue": what is left of all epochs, from where the last loop ended; "epoch":
     the same, but to the end of the epoch; "restart", for evaluation: every loop begins anew, with the same batches.
 
+    sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
+    all that is counted in rows or steps is as with S (refinery.loader.lengths.stages).
+
     prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
     None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or validation.
 
@@ -105,7 +109,7 @@ class TokenStream(LoopedBatches):
     def __init__(
         self,
         prefix: str | Path | Store,
-        sequence_length: int = 4096,
+        sequence_length: int | Sequence[LengthStage] = 4096,
         batch_size: int = 8,
         seed: int = 1,
         epochs: int | None = None,
@@ -134,6 +138,11 @@ class TokenStream(LoopedBatches):
         domain_ids: bool = False,
         sample_ids: bool = False,
     ) -> None:
+        lengths = length_stages(sequence_length)
+        if lengths is not None:
+            sequence_length = lengths.longest
+            if fill_in_middle is not None:
+                raise ValueError("fill_in_middle: given with lengths that change, None is allowed")
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
         sequence_length, batch_size, world_size, workers, prefetch = (
@@ -187,6 +196,7 @@ class TokenStream(LoopedBatches):
             fill_in_middle=fill_in_middle,
             codec=codec,
             labels=labels,
+            lengths=lengths,
         )
         self._prefetch = prefetch
         self._source = self._open_source(remote)
