@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from refinery.loader.errors import CorruptObject, CorruptShard, FormatError
+    from refinery.loader.lengths.stages import LengthStage
     from refinery.loader.order.mix_params import MixParams, MixStage
     from refinery.loader.order.mixing import RepetitionLimit
     from refinery.loader.order.order import OrderParams
@@ -33,6 +34,7 @@ _MODULES = {
     "FetchParams": "storage.fetch",
     "FillInMiddleParams": "stream.fill_in_middle",
     "FormatError": "errors",
+    "LengthStage": "lengths.stages",
     "MixParams": "order.mix_params",
     "MixStage": "order.mix_params",
     "NodeStream": "stream.node",
@@ -55,6 +57,7 @@ __all__ = [
     "FetchParams",
     "FillInMiddleParams",
     "FormatError",
+    "LengthStage",
     "MixParams",
     "MixStage",
     "NodeStream",

@@ -65,6 +65,8 @@ class PackedStream(TokenStream):
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
         if options.get("fill_in_middle") is not None:
             raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
+        if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
+            raise ValueError("sequence_length: stages given, the rows' own length is allowed: they are packed already")
         if packing_every < 0:
             raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
         self._decoded, self._every = decoded, packing_every
@@ -113,10 +115,12 @@ class PackedStream(TokenStream):
         return super()._turn_to(version)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
-        found = dict.fromkeys([domain.name for domain in domains], 0)
+        found, places = ({domain.name: 0 for domain in domains} for _ in range(2))
         for file in self._shards:
             found[file.domain] += file.bin.tokens or 0
-        return list(found.values())
+            places[file.domain] += file.tokens
+        # A subset is as full as its domain: nothing says how full single rows are.
+        return [round(found[d.name] * d.tokens / places[d.name]) if d.tokens else 0 for d in domains]
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from refinery.loader.lengths.stages import LengthStages
+from refinery.loader.lengths.subdivide import cut, cut_documents
 from refinery.loader.order.arrays import I64, Batch
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.stream import masks
@@ -51,7 +53,7 @@ class PreparedBatch(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class BatchParams:
     """What a batch consists of. pad_id: padding token. masks: of batches without padding; in batches with padding,
-    labels are always a copy with the ignore index.
+    labels are always a copy with the ignore index. lengths: of rows, where they change; None for one length.
     """
 
     pad_id: int
@@ -59,6 +61,7 @@ class BatchParams:
     fill_in_middle: FillInMiddleParams | None = None
     codec: Codec | None = None
     labels: str = "shifted"
+    lengths: LengthStages | None = None
 
     def __post_init__(self) -> None:
         if self.labels not in LABELS:
@@ -197,13 +200,14 @@ class TokenAssembler(Assembler):
         plain = not (needs_documents or self._params.masks.loss_mask)
         no_documents = np.empty(0, np.int64), np.zeros(self._shape[0], np.int64)
         for number, i in enumerate(steps):
+            parts = self._parts(plan, i)
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
             if simple[i]:
                 read(shards[i], starts[i], tokens)
                 arrived = time.perf_counter_ns()
                 if plain:
-                    inputs, labels = masks.shared(tokens)
+                    inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
                     batch: Batch = {"input_ids": inputs, "labels": labels}
                     yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                     continue
@@ -215,8 +219,16 @@ class TokenAssembler(Assembler):
             if needs_documents and not documents:
                 several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
                 documents = self._document_starts(domains[several], samples[several])
-            batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i)
+            batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
             yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+
+    def _parts(self, plan: StepPlan, step: int) -> int:
+        """Rows that a sample is delivered as in a step."""
+        stages = self._params.lengths
+        if stages is None:
+            return 1
+        epochs = 0 if self._schedule.mixture is not None else plan.epoch * (self._schedule.length or 0)
+        return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
 
     def _pieces_of(self, domains: I64, samples: I64, whole: npt.NDArray[np.bool_], steps: range) -> I64:
         """int64 [5, pieces]: what Domain.pieces says of each row of those of `steps` with a row that is not whole.
@@ -269,6 +281,7 @@ class TokenAssembler(Assembler):
         valid: I64,
         plan: StepPlan,
         step: int,
+        parts: int,
     ) -> Batch:
         infill = self._params.fill_in_middle
         if infill is not None:
@@ -283,4 +296,7 @@ class TokenAssembler(Assembler):
             else:
                 fill_in_middle_of_text(tokens, starts, counts, valid, drawn, infill, *self._params.codec)
         padded = valid is not self._full
+        if parts > 1:
+            tokens = cut(tokens, parts)
+            starts, counts, valid = cut_documents(starts, counts, valid, tokens.shape[1] - 1, parts)
         return masks.fill(tokens, starts, counts, valid, self._padded_masks if padded else self._params.masks)

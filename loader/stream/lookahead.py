@@ -86,24 +86,21 @@ class Lookahead:
         """Announce what the plan's rows read: their own tokens in order of need, then the rest of their windows."""
         mine = plan.mine[plan.mine >= 0]
         domains, samples = plan.domains[mine], plan.samples[mine]
-        found = []
+        rows, parts = [np.empty(0, np.int64)], [np.empty((0, 3), np.int64)]
         for d in np.unique(domains).tolist():
-            domain, rows = self._schedule.domains[d], np.flatnonzero(domains == d)
-            first = samples[rows] * domain.length
+            domain, its_rows = self._schedule.domains[d], np.flatnonzero(domains == d)
+            first = samples[its_rows] * domain.length
             ranges, counts = domain.ranges_of(first, first + domain.length + 1)
-            found.append((np.repeat(rows, counts), ranges))
-        parts: list[I64] = []
-        if found:
-            in_order = np.argsort(np.concatenate([rows for rows, _ in found]), kind="stable")
-            parts.append(np.concatenate([ranges for _, ranges in found])[in_order])
+            rows.append(np.repeat(its_rows, counts))
+            parts.append(ranges)
+        parts = [np.concatenate(parts)[np.argsort(np.concatenate(rows), kind="stable")]]
         for d, epoch, windows, ranges, ends in _new_windows(self._schedule, plan, self._open):
             parts.append(ranges)
             begin = 0
             for window, (last, end) in zip(windows, ends, strict=True):
                 self._open[window] = epoch * self._schedule.domains[d].samples + last, ranges[begin:end]
                 begin = end
-        if parts:
-            self._source.will_need(np.concatenate(parts))
+        self._source.will_need(np.concatenate(parts))
 
     def finish(self, plan: StepPlan | None) -> None:
         """Release windows that end before the plan; None: all of them."""

@@ -107,13 +107,14 @@ class Arranger:
     epochs: int | None
     loop: str
     ids: Mapping[str, bool]
+    subset: int | float | None = None
 
     def __call__(
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
     ) -> tuple[Schedule, Loop, RowIds]:
         """filled: places of each domain that are tokens."""
         params = self.opened.mixing(self.weights, self.epochs)
-        domains, mixture = self.opened.domains(shards, self.length, params is not None), None
+        domains, mixture = self.opened.domains(shards, self.length, params is not None, self.subset), None
         if params is not None:
             sizes, names = [domain.samples for domain in domains], [domain.name for domain in domains]
             mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains))

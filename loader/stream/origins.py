@@ -61,7 +61,7 @@ class RowIds:
         """The batch with domain_ids int32 [B] and sample_ids int64 [B], as asked; EMPTY in empty rows.
 
         A row that crosses from one domain into the next, as without weights it can, has the domain of its first token.
-        Cost: 10 us.
+        Rows that are parts of one sample have its number. Cost: 10 us.
         """
         if prepared.batch is None:
             return prepared
@@ -78,6 +78,8 @@ class RowIds:
             more["domain_ids"] = found
         if self._asked[1]:
             more["sample_ids"] = np.where(samples < 0, EMPTY, samples + self._first[which])
+        parts = len(prepared.batch["input_ids"]) // len(rows)
+        more = {name: np.repeat(values, parts) for name, values in more.items()} if parts > 1 else more
         return prepared._replace(batch=prepared.batch | more)
 
     def sample(self, number: int) -> tuple[Domain, int]:

@@ -19,8 +19,10 @@ import numpy as np
 
 from refinery.loader.arguments import flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
+from refinery.loader.lengths.stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
+from refinery.loader.order.subset import check_subset
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
@@ -65,6 +67,9 @@ class TokenStream(LoopedBatches):
     loop: what a `for` loop delivers. "continue": what is left of all epochs, from where the last loop ended; "epoch":
     the same, but to the end of the epoch; "restart", for evaluation: every loop begins anew, with the same batches.
 
+    sequence_length: with LengthStages rows are shorter at first: B x n rows of S / n tokens, S being the longest, and
+    all that is counted in rows or steps is as with S (refinery.loader.lengths.stages).
+
     prefix: local folder, gs://bucket/prefix or https:// URL, or a store, which stays open. epochs: number of epochs,
     None for no end, with loop="restart" for one. batch_size: rows of one rank. split: train or validation.
 
@@ -82,7 +87,8 @@ class TokenStream(LoopedBatches):
     order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
     (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
     calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
-    stream only these (refinery.loader.stream.assignment), as if there were no others.
+    stream only these (refinery.loader.stream.assignment), as if there were no others. subset: only so many rows of the
+    split, or, below 1.0, this share of each domain's (refinery.loader.order.subset).
 
     `telemetry` has the times of each step; `tokens_per_shard`, `mix` and `receipt` describe what was delivered.
 
@@ -96,7 +102,7 @@ class TokenStream(LoopedBatches):
     def __init__(
         self,
         prefix: str | Path | Store,
-        sequence_length: int = 4096,
+        sequence_length: int | Sequence[LengthStage] = 4096,
         batch_size: int = 8,
         seed: int = 1,
         epochs: int | None = None,
@@ -121,9 +127,15 @@ class TokenStream(LoopedBatches):
         workers: int = 1,
         remote: RemoteParams | None = None,
         shards: Sequence[str] | None = None,
+        subset: int | float | None = None,
         domain_ids: bool = False,
         sample_ids: bool = False,
     ) -> None:
+        lengths = length_stages(sequence_length)
+        if lengths is not None:
+            sequence_length = lengths.longest
+            if fill_in_middle is not None:
+                raise ValueError("fill_in_middle: given with lengths that change, None is allowed")
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
         sequence_length, batch_size, world_size, workers, prefetch = (
@@ -155,9 +167,10 @@ class TokenStream(LoopedBatches):
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         self._versions = Versions(self._store, self.manifest, self.corpus)
         self._past: Version | None = None
+        self.subset = check_subset(subset)
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
-            loop, ids,
+            loop, ids, self.subset,
         )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
@@ -170,6 +183,7 @@ class TokenStream(LoopedBatches):
             fill_in_middle=fill_in_middle,
             codec=codec,
             labels=labels,
+            lengths=lengths,
         )
         self._prefetch = prefetch
         self._source = self._open_source(remote)
@@ -241,6 +255,7 @@ class TokenStream(LoopedBatches):
             "sequence_length": self.sequence_length,
             "seed": self.seed,
             "shards": self._part,
+            "subset": self.subset,
             "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None},
         }
 

@@ -15,6 +15,7 @@ from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.native import documents
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import block_for
+from refinery.loader.order.subset import rows_of_domains
 
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 
@@ -205,16 +206,22 @@ def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str
     return found if names is None else [entry for entry in found if entry.bin.path in set(names)]
 
 
-def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) -> list[Domain]:
-    """The domains of a split in manifest order; if not mixed, a single one with an empty name that has all shards."""
+def domains_of(
+    shards: Sequence[ShardEntry], sequence_length: int, mixed: bool, subset: int | float | None = None
+) -> list[Domain]:
+    """The domains of a split in manifest order; if not mixed, a single one with an empty name that has all shards.
+
+    subset: of the rows of each domain only the first so many (refinery.loader.order.subset).
+    """
+    tokens = [entry.tokens for entry in shards]
+    if subset is not None:
+        tokens = _first_tokens(shards, sequence_length, subset)
     members: dict[str, list[int]] = {}
     for number, entry in enumerate(shards):
         members.setdefault(entry.domain if mixed else "", []).append(number)
     names = domain_names(shards)
     return [
-        Domain(
-            name, [(n, shards[n].tokens) for n in numbers], sequence_length, [names[shards[n].domain] for n in numbers]
-        )
+        Domain(name, [(n, tokens[n]) for n in numbers], sequence_length, [names[shards[n].domain] for n in numbers])
         for name, numbers in (members or {"": []}).items()
     ]
 
@@ -222,3 +229,17 @@ def domains_of(shards: Sequence[ShardEntry], sequence_length: int, mixed: bool) 
 def domain_names(shards: Sequence[ShardEntry]) -> dict[str, int]:
     """The names of the shards' domains in manifest order, and their places in it, which are Domain's labels."""
     return {name: place for place, name in enumerate(dict.fromkeys(entry.domain for entry in shards))}
+
+
+def _first_tokens(shards: Sequence[ShardEntry], sequence_length: int, subset: int | float) -> list[int]:
+    """How many of each shard's tokens are in a subset: the first ones."""
+    totals: dict[str, int] = {}
+    for entry in shards:
+        totals[entry.domain] = totals.get(entry.domain, 0) + entry.tokens
+    rows = rows_of_domains(subset, [-(-total // sequence_length) for total in totals.values()])
+    left = {domain: count * sequence_length for domain, count in zip(totals, rows, strict=True)}
+    found = []
+    for entry in shards:
+        found.append(min(entry.tokens, left[entry.domain]))
+        left[entry.domain] -= found[-1]
+    return found

@@ -50,8 +50,11 @@ class OpenedCorpus:
         """The names of the domains that Domain.labels of `domains` are places of."""
         return list(domain_names(shards))
 
-    def domains(self, shards: Sequence[Any], sequence_length: int, mixed: bool) -> list[Domain]:
-        return domains_of(shards, sequence_length, mixed)
+    def domains(
+        self, shards: Sequence[Any], sequence_length: int, mixed: bool, subset: int | float | None = None
+    ) -> list[Domain]:
+        """Samples of the shards, one domain where they are not mixed; of each only the first rows of a `subset`."""
+        return domains_of(shards, sequence_length, mixed, subset)
 
     def mixing(self, weights: Weights | None, epochs: int | None) -> MixParams | None:
         """How domains are mixed: what the caller gives, else what the view says, else None."""

@@ -157,7 +157,13 @@ class OpenedView(OpenedCorpus):
     def names(self, shards: Sequence[Any]) -> list[str]:
         return [domain.name for domain in self.view.domains]
 
-    def domains(self, shards: Sequence[Any], sequence_length: int, mixed: bool) -> list[Domain]:
+    def domains(
+        self, shards: Sequence[Any], sequence_length: int, mixed: bool, subset: int | float | None = None
+    ) -> list[Domain]:
+        if subset is not None:
+            raise ValueError(
+                f"subset: {subset} given of a view, None is allowed; `limit` in its recipe makes it smaller"
+            )
         here = np.flatnonzero(self.segments["split"] == SPLITS.index(self._split))
         first, stop = (int(here[0]), int(here[-1]) + 1) if len(here) else (0, 0)
         if not mixed:

@@ -204,7 +204,9 @@ def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
     refuse_flags(flags)
     kinds: Sequence[tuple[Any, Any]] = ((is_export, verify_export), (is_adopted, verify_adopted))
-    whole = partial(verify, against=args.against, **({"samples": sys.maxsize} if args.full else {}))
+    whole: Any = partial(verify, against=args.against)
+    if args.full:
+        whole = partial(whole, samples=sys.maxsize)
     check = next((check for is_kind, check in kinds if is_kind(args.prefix)), whole)
     work = Work("verify")
     with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
