@@ -114,30 +114,35 @@ def build(
     `scan`, HostLimits, Sums and SelectionWriter for memory; 40 bytes per candidate of a domain on disk.
     """
     chosen_parts = [parts_of(domain, names, corpora) for domain in recipe.domains]
-    writer = SelectionWriter(folder / "runs")
     tables = [{split: TimesTable() for split in SPLITS} for _ in recipe.domains]
     plan: dict[str, Any] = {}
-    for s, split in enumerate(SPLITS):
-        for d, domain in enumerate(recipe.domains):
-            shape = ViewDomain(domain.name, chosen_parts[d], {})
-            shards = list(shards_of(shape, split, [manifest for _, manifest in corpora]))
-            table = tables[d][split]
-            if is_whole(domain, split):
-                turns = int(domain.times) if split == SPLITS[0] else 1
-                for corpus, shard in shards:
-                    entry = corpora[corpus][1].shards[shard]
-                    writer.whole(s, d, turns, corpus, shard, entry)
-                    table.add(turns, entry.documents, entry.tokens)
-            else:
+    needed = not all(is_whole(domain, split) for domain in recipe.domains for split in SPLITS)
+    entry, path = None, folder / SELECTION
+    with SelectionWriter(folder / "runs") as writer:
+        for s, split in enumerate(SPLITS):
+            for d, domain in enumerate(recipe.domains):
+                shape = ViewDomain(domain.name, chosen_parts[d], {})
+                shards = list(shards_of(shape, split, [manifest for _, manifest in corpora]))
+                if is_whole(domain, split):
+                    turns = int(domain.times) if split == SPLITS[0] else 1
+                    for corpus, shard in shards:
+                        whole = corpora[corpus][1].shards[shard]
+                        writer.whole(s, d, turns, corpus, shard, whole)
+                        tables[d][split].add(turns, whole.documents, whole.tokens)
+                    continue
                 inside = folder / f"{s}-{d}"
                 inside.mkdir()
                 chooser = Chooser(domain, recipe.seed, split)
                 parts = list(scan(corpora, names, shards, chooser, inside, done))
-                times = _choose(domain, split, chooser, parts, inside, table, writer if write else None, (s, d))
+                times = _choose(
+                    domain, split, chooser, parts, inside, tables[d][split], writer if write else None, (s, d)
+                )
                 if split == SPLITS[0]:
                     plan[domain.name] = {"times": [each / UNIT for each in times]}
                 for part in parts:
                     part.path.unlink()
+        if needed and write:
+            entry = writer.finish(path)
     if not any(table[SPLITS[0]].rows() for table in tables):
         raise RecipeError("the view has no training document: nothing meets its rules, or all times are 0")
     domains = [
@@ -148,9 +153,7 @@ def build(
         }
         for d, domain in enumerate(recipe.domains)
     ]
-    needed = not all(is_whole(domain, split) for domain in recipe.domains for split in SPLITS)
-    path = folder / SELECTION
-    return Built(domains, plan, writer.finish(path) if needed and write else None, path)
+    return Built(domains, plan, entry, path)
 
 
 def _choose(

@@ -62,6 +62,12 @@ class SelectionWriter:
             self._spill.write(getattr(packed, name).astype("<i8").tobytes())
         self._spill.write(packed.data)
 
+    def __enter__(self) -> "SelectionWriter":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._spill.close()
+
     def finish(self, path: Path) -> FileEntry:
         """Write the file; its entry for the manifest."""
         self._spill.close()
