@@ -7,10 +7,8 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
 
 from refinery import DISTRIBUTION
 from refinery.loader.storage.store import StorageConflict
@@ -29,6 +27,7 @@ from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
+from refinery.pipelines.mix.command import add_mix, run_mix
 from refinery.pipelines.opt_outs.command import add_opt_outs, opt_outs
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.progress.flags import add_output_arguments
@@ -157,6 +156,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_export_commands(commands)
     add_remove(commands)
     add_compare(commands).set_defaults(run=run_compare)
+    add_mix(commands).set_defaults(run=run_mix)
     add_plan(commands).set_defaults(run=saying(plan_command))
     add_report(commands).set_defaults(run=saying(report_command))
     add_audit(commands).set_defaults(run=answering(audit_command))
@@ -198,16 +198,10 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what was checked and every failure."""
-    from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
-    from refinery.pipelines.checks.verify_export import is_export, verify_export
-    from refinery.pipelines.commands.verify import verify
+    from refinery.pipelines.commands.verify_kinds import check_for
 
     refuse_flags(flags)
-    kinds: Sequence[tuple[Any, Any]] = ((is_export, verify_export), (is_adopted, verify_adopted))
-    whole: Any = partial(verify, against=args.against)
-    if args.full:
-        whole = partial(whole, samples=sys.maxsize)
-    check = next((check for is_kind, check in kinds if is_kind(args.prefix)), whole)
+    check = check_for(args.prefix, full=args.full, against=args.against)
     work = Work("verify")
     with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
         report = check(args.prefix, work=work)
@@ -227,6 +221,7 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print the status of a run. With --live, flags go to Beam, as for a launch (--impersonate_service_account)."""
     from refinery.pipelines.commands.inspection import inspect
     from refinery.pipelines.commands.inspection_text import json_line, text_lines
+    from refinery.pipelines.mix.inspect_view import holds_view, inspect_view
 
     ask = None
     if args.live:
@@ -236,6 +231,11 @@ def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         ask = ask_dataflow(flags)
     else:
         refuse_flags(flags)
+    if holds_view(args.prefix):
+        lines, code = inspect_view(args.prefix, args.json)
+        for line in lines:
+            say(line)
+        return code
     found = inspect(args.prefix, args.work, ask)
     for line in [json_line(found)] if args.json else text_lines(found):
         say(line)

@@ -1,0 +1,27 @@
+"""Which check `refinery verify` makes of a location: of a corpus, an export, an adopted corpus or a view."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
+from refinery.pipelines.checks.verify_export import is_export, verify_export
+from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.mix.inspect_view import holds_view
+from refinery.pipelines.mix.verify_view import verify_view
+
+KINDS: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...] = (
+    (is_export, verify_export),
+    (is_adopted, verify_adopted),
+    (holds_view, verify_view),
+)
+
+
+def check_for(prefix: str, full: bool = False, against: str = "") -> Callable[..., Any]:
+    """The check of what is at `prefix`; that of a corpus where it is nothing else.
+
+    full: of every text, not a sample; against: a corpus' version before, both of a corpus alone.
+    """
+    whole = partial(verify, against=against, **({"samples": sys.maxsize} if full else {}))  # type: ignore[arg-type]
+    return next((check for is_kind, check in KINDS if is_kind(prefix)), whole)

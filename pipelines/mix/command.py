@@ -1,0 +1,65 @@
+"""The flags of `refinery mix` and what it says; what it does is imported when it runs."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+from refinery.pipelines.commands.arguments import refuse_flags, result
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import current
+from refinery.pipelines.progress.work import Work
+from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.live import live_totals
+
+MIX_EXAMPLES = """examples:
+  refinery mix half.yaml --output views/half
+  refinery mix half.yaml --output views/more --set domains.web.tokens=2000000
+  refinery mix half.yaml --dry-run                 the table of documents, tokens and epochs; nothing is written
+  refinery verify views/half
+A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes."""
+
+
+def add_mix(commands: Any) -> argparse.ArgumentParser:
+    """Add the command's parser to `commands`, the subparsers of the command line."""
+    parser = commands.add_parser(
+        "mix",
+        help="a view of one or several corpora: filters, upsampling, caps, targets and weights, without copying tokens",
+        epilog=MIX_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("recipe", metavar="RECIPE", help="a YAML file (docs/mixing.md)")
+    parser.add_argument("--output", default="", metavar="VIEW", help="where the view goes: a folder or gs://…")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the recipe")
+    parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
+    add_output_arguments(parser)
+    return cast(argparse.ArgumentParser, parser)
+
+
+def run_mix(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
+    """Make a view."""
+    refuse_flags(flags)
+    for line in mix_command(args):
+        result(line)
+    return ExitCode.DONE
+
+
+def mix_command(args: argparse.Namespace) -> Iterator[str]:
+    """Make the view, or say what it would be. Raises ValueError for flags and recipes that cannot be."""
+    from refinery.pipelines.mix.build import published_domains
+    from refinery.pipelines.mix.make_view import dry_run, make_view, table_lines
+    from refinery.pipelines.mix.recipe import load_mix
+
+    recipe = load_mix(args.recipe, args.set)
+    if args.dry_run:
+        built, _ = dry_run(recipe)
+        yield from table_lines(built.domains)
+        return
+    if not args.output:
+        raise ValueError("--output: none given, a folder or gs://bucket/prefix for the view is needed (or --dry-run)")
+    work = Work("mix")
+    with current().watch("mix", live_totals, work):
+        view = make_view(recipe, args.output, work)
+    yield from table_lines(published_domains(view))
+    size = view.selection.size if view.selection else 0
+    yield f"{view.totals['documents']:,} documents, {view.totals['tokens']:,} tokens; {size:,} bytes of selection"
+    yield f"check it:   refinery verify {args.output}"
