@@ -21,7 +21,7 @@ from refinery.loader.format.removals import REFERENCE
 from refinery.pipelines.audit.examine import Examiner, unclaimed
 from refinery.pipelines.audit.outcome import COUNTS, SURVIVOR, Finding, Outcome
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
-from refinery.pipelines.audit.removals import Spill, problem_of, survivors
+from refinery.pipelines.audit.removals import Spill, Survivor, problem_of, survivors
 from refinery.pipelines.audit.sample import Buckets, PublishedFile, Row, Sample, chosen_rows, file_of, published_files
 from refinery.pipelines.audit.verdict import Verdict
 from refinery.pipelines.tracing.scan import scan
@@ -34,7 +34,8 @@ from refinery.transforms.read.sources import read_task
 SECONDS = 5.0  # between two lines about how far it is
 HELD_BACK = "the document kept instead is in a reference corpus"
 EARLIER = "the document kept instead is one of an earlier run"
-LOST = "the document kept instead was dropped later, or is listed nowhere"
+NOT_READ = "the document kept instead is in an input file that was not chosen"
+LOST = "the document kept instead is listed nowhere: dropped later, and not in the sample"
 CHECKED = "removed as a copy"
 
 Say = Callable[[str], None]
@@ -193,11 +194,13 @@ def _audit(
     calls = [(number, task, slices) for number, task in enumerate(task for many in tasks.values() for task in many)]
     claimed: set[int] = set()
     removals: list[Row] = []
+    later: dict[str, tuple[str, str]] = {}
     for outcome in processes.map("examine", calls, "parts of input files read"):
         verdict.add(outcome)
         claimed.update(outcome.claimed)
         removals += outcome.removals
-    for outcome in _removals(run, processes, removals, verdict):
+        later |= outcome.later
+    for outcome in _removals(run, processes, survivors(run, removals, later), tasks, verdict):
         verdict.add(outcome)
     for finding in unclaimed(buckets, claimed):
         verdict.outcome.differ(finding)
@@ -206,22 +209,34 @@ def _audit(
     return verdict
 
 
-def _removals(run: AuditedRun, processes: Processes, rows: Sequence[Row], verdict: Verdict) -> Iterator[Outcome]:
-    """What comes of removals once the documents kept instead are looked at."""
+def _removals(
+    run: AuditedRun,
+    processes: Processes,
+    found: Iterable[tuple[Row, Survivor | None]],
+    tasks: Mapping[str, Sequence[ReadTask]],
+    verdict: Verdict,
+) -> Iterator[Outcome]:
+    """What comes of removals once the documents kept instead are looked at. found: of `survivors`."""
     by_file: dict[str, dict[str, list[Row]]] = {}
-    entries = {key_of(entry): entry for entry in run.inputs}
-    for row, survivor in survivors(run, rows):
+    entries = {key_of(entry) for entry in run.inputs}
+    for row, survivor in found:
         key = file_of({"source": survivor.source, "origin": survivor.origin}, run.earlier) if survivor else ""
-        if survivor and key in entries:
+        if row["scope"].startswith(REFERENCE):
+            verdict.outcome.undecided[HELD_BACK] += 1
+        elif survivor and key in tasks:
             by_file.setdefault(key, {}).setdefault(printable(survivor.origin), []).append(row)
-        elif survivor and survivor.source not in run.earlier:
-            outcome = Outcome()
-            settle_removal(row, f"the document kept is said to be at {survivor.origin:.200}, no input", outcome)
-            yield outcome
+        elif survivor and survivor.source in run.earlier:
+            verdict.outcome.undecided[EARLIER] += 1
+        elif survivor and key in entries:
+            verdict.outcome.undecided[NOT_READ] += 1
+        elif survivor is None and not verdict.is_whole:
+            verdict.outcome.undecided[LOST] += 1
         else:
-            why = HELD_BACK if row["scope"].startswith(REFERENCE) else EARLIER if survivor else LOST
-            verdict.outcome.undecided[why] += 1
-    calls = [(run.tasks(entries[key]), wanted) for key, wanted in sorted(by_file.items())]
+            place = f"at {survivor.origin:.200}, no input" if survivor else "a document that no record gives"
+            outcome = Outcome()
+            settle_removal(row, f"the document kept is said to be {place}", outcome)
+            yield outcome
+    calls = [(tasks[key], wanted) for key, wanted in sorted(by_file.items())]
     yield from processes.map("look_again", calls, "input files read for documents that were kept instead")
 
 

@@ -70,6 +70,8 @@ class Examiner:
             self.removal(cleaned, row, outcome)
             return
         published = next((row for row in rows if row["kind"] == KEPT), None)
+        if published is None:
+            outcome.later[id_] = (source, printable(cleaned.origin))
         self.settle(self.judge.finish(cleaned, published), rows, outcome, id_, cleaned)
 
     def settle(
@@ -84,10 +86,11 @@ class Examiner:
                 outcome.agreed["dropped, not in the sample of rejects/"] += 1
             elif expected.kind == KEPT and other is None and self._cut_at_target(source, id_):
                 outcome.agreed["cut at the target of its source"] += 1
-            elif doc is not None and self.judge.cuts and (other is None or other["kind"] in (KEPT, REJECTED)):
-                outcome.undecided["its text depends on what was cut of it"] += 1
-                outcome.claimed += [row["number"] for row in rows]
-                rows.clear()
+            elif doc is not None and self.judge.may_be_cut(origin, other):
+                outcome.undecided[CUT] += 1
+                if other is not None:
+                    rows.remove(other)
+                    outcome.claimed.append(other["number"])
             elif other is None:
                 outcome.differ(Finding(MISSING, source, origin, id_, expected.words, "nothing"))
             else:
@@ -99,8 +102,8 @@ class Examiner:
         finding = self._compare(expected, row, id_)
         if finding and expected.kind == KEPT and self.judge.cuts and self._is_part(expected, row):
             outcome.agreed["in the corpus, a part of the text that its record gives"] += 1
-        elif finding and doc is not None and self.judge.cuts and expected.kind == REJECTED:
-            outcome.undecided["its text depends on what was cut of it"] += 1
+        elif finding and doc is not None and self.judge.may_be_cut(origin, row) and not self._can_compare(expected):
+            outcome.undecided[CUT] += 1
         elif finding:
             outcome.differ(finding)
         else:
@@ -135,12 +138,16 @@ class Examiner:
     def _is_part(self, expected: Expected, row: Row) -> bool:
         """Whether the published text is what is left of the expected one where parts are cut out, and all else about
         the document that no cut can change is equal."""
-        fixed = {name: expected.row[name] for name in ("id", "url", "source", "origin")}
+        fixed = {name: expected.row[name] for name in self.judge.fixed}
         if different_fields(fixed, row) or not self.tokenizer.lossless:
             return False
         text = self.tokenizer.decode(without_ends(self.run.manifest, self.tokens(row)).tolist())
         words = iter(expected.text.split())
         return all(word in words for word in text.split())
+
+    def _can_compare(self, expected: Expected) -> bool:
+        """Whether a text of which something was cut can be compared with the one that its record gives."""
+        return expected.kind == KEPT and self.tokenizer.lossless
 
     def _cut_at_target(self, source: str, id_: str) -> bool:
         """Whether the source's target explains that a kept document is not there: all kept ones have earlier slices, or
@@ -161,6 +168,7 @@ class Examiner:
         outcome.removals.append({**row, "rank": rank.hex(), "features": self.spill.add(features)})
 
 
+CUT = "its text depends on what was cut of it"
 AGREED = {KEPT: "in the corpus", REJECTED: "dropped, in rejects/", DEAD: "failed"}
 
 

@@ -57,7 +57,22 @@ class Judge:
         active = [stage for _, stage, _ in self.trial.stages]
         # Later stages are given texts of which phase 2 has cut what other documents have, too.
         self.cuts = [stage.name for stage in active if stage in CUTS]
-        self.splits = any(stage.splits for stage in active)
+        lane = run.recipe.LANE
+        self.late = {stage.name: stage for phase, stage, _ in self.trial.stages if phase == "shards"}
+        early = {note.name for stage in lane.clean for note in stage.notes if note.column}
+        early |= {note.name for note in lane.fields}
+        self.fixed = ("id", "url", "source", "origin", *sorted(early))  # fields of a row that no cut changes
+
+    def may_be_cut(self, origin: str, row: Row | None) -> bool:
+        """Whether what other documents have, too, and was cut, explains that a document has another fate than its whole
+        text has: it is in the corpus, or in rejects/ by a stage of phase 3, or dropped for a reason of one of these for
+        which the sample of rejects does not take it."""
+        if not self.cuts:
+            return False
+        if row is not None:
+            return row["kind"] == KEPT or (row["kind"] == REJECTED and row["stage"] in self.late)
+        reasons = [reason.name for stage in self.late.values() for reason in stage.reasons]
+        return any(hash64("reject", reason, origin) >= self.rejects.rate * 2**64 for reason in reasons)
 
     def clean(self, record: RawDocument | Skipped | Damaged, source: str) -> Document | Expected:
         """Phase 1: the document that deduplication was given, or what must be published of the record."""

@@ -39,7 +39,8 @@ class Finding:
 class Outcome:
     """What was found in a part of the work. agreed, undecided: units by fate, by why. findings: of units that differ
     (`differing` of them), the first ones. claimed: numbers of published rows. removals: rows whose survivors are still
-    to be looked at. read: (outcome, reason) -> documents, bytes, of the reader."""
+    to be looked at. later: id -> source and origin of documents that phase 3 loses, in whose favour others may
+    have been removed. read: (outcome, reason) -> documents, bytes, of the reader."""
 
     source: str = ""
     agreed: Counter[str] = field(default_factory=Counter)
@@ -49,6 +50,7 @@ class Outcome:
     findings: list[Finding] = field(default_factory=list)
     claimed: list[int] = field(default_factory=list)
     removals: list[Row] = field(default_factory=list)
+    later: dict[str, tuple[str, str]] = field(default_factory=dict)
     read: dict[tuple[str, str], list[int]] = field(default_factory=dict)
 
     def differ(self, finding: Finding) -> None:

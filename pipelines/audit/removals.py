@@ -94,8 +94,12 @@ class Survivor:
     is_kept: bool
 
 
-def survivors(run: AuditedRun, rows: Iterable[Row]) -> Iterator[tuple[Row, Survivor | None]]:
-    """Each removal with the document kept instead; None where nothing that is published says which record it was.
+Later = Mapping[str, tuple[str, str]]
+
+
+def survivors(run: AuditedRun, rows: Iterable[Row], later: Later) -> Iterator[tuple[Row, Survivor | None]]:
+    """Each removal with the document kept instead; None where nothing that is published says which record it was, nor
+    `later`: id -> source and origin of sampled documents that a later stage loses.
 
     Cost: for each id a row group of one shard of every domain, and of one file of removals where it is not kept.
     """
@@ -103,12 +107,12 @@ def survivors(run: AuditedRun, rows: Iterable[Row]) -> Iterator[tuple[Row, Survi
     for row in rows:
         batch.append(row)
         if len(batch) >= AT_ONCE:
-            yield from _survivors(run, batch)
+            yield from _survivors(run, batch, later)
             batch = []
-    yield from _survivors(run, batch)
+    yield from _survivors(run, batch, later)
 
 
-def _survivors(run: AuditedRun, rows: list[Row]) -> Iterator[tuple[Row, Survivor | None]]:
+def _survivors(run: AuditedRun, rows: list[Row], later: Later) -> Iterator[tuple[Row, Survivor | None]]:
     ids = frozenset(bytes.fromhex(row["kept_id"]) for row in rows if not row["scope"].startswith(REFERENCE))
     found: dict[str, Survivor] = {}
     for _, _, row in find_kept(run.store, run.manifest, Wanted(id=ids)):
@@ -117,6 +121,9 @@ def _survivors(run: AuditedRun, rows: list[Row]) -> Iterator[tuple[Row, Survivor
     for row in find_removed(run.store, run.manifest, Wanted(id=rest)):
         if row["reason"] not in (URL_DUPLICATE, EXACT):  # those speak of other documents of this id
             found.setdefault(row["id"].hex(), Survivor(row["source"], row["origin"], False))
+    for id_ in (row["kept_id"] for row in rows):
+        if id_ not in found and id_ in later:
+            found[id_] = Survivor(*later[id_], False)
     for row in rows:
         yield row, None if row["scope"].startswith(REFERENCE) else found.get(row["kept_id"])
 

@@ -59,6 +59,11 @@ class Verdict:
             entry[1] += size
 
     @property
+    def is_whole(self) -> bool:
+        """Whether every record was looked at."""
+        return self.sample.rate >= 1 and self.files == self.of
+
+    @property
     def units(self) -> int:
         """Units that could be decided."""
         return self.outcome.agreed.total() + self.outcome.differing
@@ -77,7 +82,7 @@ class Verdict:
         """What the sample says about the whole."""
         if not self.units:
             return "nothing was compared, so nothing is said; take a larger --sample"
-        if self.sample.rate >= 1 and self.files == self.of:
+        if self.is_whole:
             return f"all {self.units:,} records that can be decided were compared: {self.outcome.differing:,} differ"
         whole = "" if self.files == self.of else f" of the {self.files:,} input files that were chosen"
         return (

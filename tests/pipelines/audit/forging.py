@@ -125,6 +125,16 @@ def pretend_a_removal(root: Path) -> None:
     edit_rows(next((root / "removals").iterdir()), lambda rows: [*rows, forged])
 
 
+def pretend_a_lost_removal(root: Path) -> None:
+    """A document goes, in favour of one that nobody can find."""
+    path = provenance_files(root)[0]
+    gone = pq.read_table(path).to_pylist()[0]
+    edit_documents(path, lambda docs, rows: (docs[1:], rows[1:]))
+    forged = {name: gone[name] for name in ("id", "url", "source", "origin")}
+    forged |= {"kept_id": b"\7" * 16, "similarity": 0.9, "reason": "near-duplicate", "scope": "corpus"}
+    edit_rows(next((root / "removals").iterdir()), lambda rows: [*rows, forged])
+
+
 def favour_the_copy(root: Path) -> None:
     """A removed copy takes the place of the one that was kept."""
     removed_path = next((root / "removals").iterdir())
@@ -154,5 +164,6 @@ FORGERIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "a document is invented": (invent_a_document, "not of any record"),
     "a document is dropped silently": (drop_a_document, "missing"),
     "a removal is forged": (pretend_a_removal, "removal does not hold"),
+    "a removal in favour of nothing": (pretend_a_lost_removal, "removal does not hold"),
     "a copy of lower rank is kept": (favour_the_copy, "removal does not hold"),
 }

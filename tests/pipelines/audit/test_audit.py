@@ -53,6 +53,10 @@ def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
     assert verdict.is_sound, list(verdict.lines())
     assert verdict.outcome.agreed["in the corpus"] and verdict.outcome.agreed["removed as a copy"]
     assert verdict.outcome.agreed["in the corpus, a part of the text that its record gives"]
+    forged = copy_of(tmp_path / "corpus", tmp_path / "forged")
+    FORGERIES["a document is dropped silently"][0](forged)
+    seal_again(forged)
+    assert [finding.what for finding in audited(forged).outcome.findings] == ["missing"]  # all rejects are listed there
 
 
 def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_path: Path) -> None:

@@ -57,6 +57,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"params": DigitsParams()}, "stage many-digits: params .* given, a subclass of Params is needed"),
     ({"reasons": DIGITS.reasons * 2}, "stage many-digits: reason 'digit-ratio' given twice"),
     ({"reasons": DIGITS.reasons[0]}, "stage many-digits: reasons of type Reason given, a tuple is allowed"),
+    ({"concerns": ("weather",)}, "stage many-digits: concern 'weather' given, some of rights, .* is allowed"),
     ({"libraries": ("numpy")}, "stage many-digits: libraries of type str given, a tuple is allowed"),
 ]
 
