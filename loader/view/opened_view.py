@@ -162,7 +162,7 @@ class OpenedView(OpenedCorpus):
     ) -> list[Domain]:
         if subset is not None:
             raise ValueError(
-                f"subset: {subset} given of a view, None is allowed; `limit` in its recipe makes it smaller"
+                f"subset: {subset} given of a view, None is allowed; `tokens` in its recipe makes one smaller"
             )
         here = np.flatnonzero(self.segments["split"] == SPLITS.index(self._split))
         first, stop = (int(here[0]), int(here[-1]) + 1) if len(here) else (0, 0)
