@@ -60,7 +60,8 @@ class Note:
     type: str, float or int. column: whether it is a column of the provenance files (else it is part of their JSON
     column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
     run may bring it along, since it was noted before they were written. category: of text, whether it is one of few
-    words, by which statistics.json counts documents; of numbers it has the distribution.
+    words, by which statistics.json counts documents; of numbers it has the distribution. counts: of what was found: a
+    document without it has 0 where the stage ran, in rules and columns.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Note:
     column: bool = False
     carried: bool = False
     category: bool = False
+    counts: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):
