@@ -248,9 +248,13 @@ class Recipe(Params):
 
     def notes(self) -> tuple[Note, ...]:
         """What the lane's stages note, whether they are on or not, then what parameters ask for. Those that the recipe
-        wants as columns are columns."""
+        wants as columns are columns; those of stages that are off count nothing."""
+        off = {note for stage in self.LANE.stages if stage.key and not getattr(self, stage.key) for note in stage.notes}
         noted = (*self.LANE.notes, *(note for _, note in self._asked_notes()))
-        return tuple(replace(note, column=note.column or note.name in self.columns) for note in noted)
+        return tuple(
+            replace(note, column=note.column or note.name in self.columns, counts=note.counts and note not in off)
+            for note in noted
+        )
 
     def provenance(self) -> tuple[Note, ...]:
         """What are columns of the provenance files, in their order: fields of records, and notes."""

@@ -313,6 +313,7 @@ class Refinement:
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
             notes=measured_notes(self.recipe.notes()),
+            counted=frozenset(note.name for note in self.recipe.notes() if note.counts),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)

@@ -69,7 +69,8 @@ class Note:
     column `meta`); null there where the stage did not run, for text "". carried: whether the documents/ of an earlier
     run may bring it along, since it was noted before they were written. category: of text, whether it is one of few
     words, by which statistics.json counts documents; of numbers it has the distribution. given: whether sources may
-    have it as a field of their records, which the stage brings into its own form.
+    have it as a field of their records, which the stage brings into its own form. counts: of what was found: a
+    document without it has 0 where the stage ran, in rules and columns.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Note:
     carried: bool = False
     category: bool = False
     given: bool = False
+    counts: bool = False
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name):

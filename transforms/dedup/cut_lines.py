@@ -116,7 +116,7 @@ LINES = Stage(
     judge=cut_lines,
     notes=(
         Note(CUT_LINES, str, "numbers of the lines to cut, until they are cut"),
-        Note("lines_cut", int, "lines that were cut out"),
+        Note("lines_cut", int, "lines that were cut out", counts=True),
     ),
     reasons=(
         Reason(

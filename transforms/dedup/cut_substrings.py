@@ -120,7 +120,7 @@ SUBSTRINGS = Stage(
     judge=cut_substrings,
     notes=(
         Note(CUT_SUBSTRINGS, str, "spans of characters to cut, until they are cut"),
-        Note("chars_cut", int, "characters of repeated text that were cut out"),
+        Note("chars_cut", int, "characters of repeated text that were cut out", counts=True),
     ),
     reasons=(
         Reason(

@@ -158,7 +158,7 @@ DECONTAMINATE = Stage(
     prepare=load_benchmarks,
     files=benchmark_files,
     notes=(
-        Note("benchmark_cuts", int, "how often text around items of benchmarks was cut out"),
+        Note("benchmark_cuts", int, "how often text around items of benchmarks was cut out", counts=True),
         Note("benchmark_items", int, "items of benchmarks that were found, with `action: note`"),
         Note("benchmark_share", float, "share of the characters in n-grams of items, with `action: note`"),
     ),

@@ -324,7 +324,7 @@ PII = Stage(
     excerpts=False,
     libraries=("google-re2", "phonenumbers"),
     notes=(
-        Note("pii", int, "matches that were replaced"),
+        Note("pii", int, "matches that were replaced", counts=True),
         Note("pii_types", str, 'how many of each type: "email=2 phone=1"'),
     ),
     reasons=(

@@ -177,7 +177,7 @@ SECRETS = Stage(
     excerpts=False,
     libraries=("google-re2",),
     notes=(
-        Note("secrets", int, "credentials that were replaced"),
+        Note("secrets", int, "credentials that were replaced", counts=True),
         Note("secret_rules", str, "rules that found them, each with its count"),
     ),
     reasons=(

@@ -31,7 +31,8 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 
 from refinery.transforms.core.params import given
 from refinery.transforms.core.safe_text import safe
-from refinery.transforms.rules.grammar import COLUMN_KINDS, GRAMMAR, Builder, ExpressionError, Node, Row
+from refinery.transforms.rules.evaluate import Row
+from refinery.transforms.rules.grammar import COLUMN_KINDS, GRAMMAR, Builder, ExpressionError, Node
 
 __all__ = ["ExpressionError", "Rule", "column_types", "compile_rule"]
 

@@ -17,6 +17,21 @@ from typing import Any
 from lark import Token, Transformer
 
 from refinery.transforms.core.params import nearest
+from refinery.transforms.rules.evaluate import (
+    READ,
+    Run,
+    all_of,
+    among,
+    any_of,
+    apply_to,
+    calculate,
+    choose,
+    constant,
+    is_missing,
+    negative,
+    not_,
+    single,
+)
 
 MAX_DEPTH = 50  # of nested conditions and terms; evaluation recurses
 
@@ -58,9 +73,6 @@ STRING: /'[^'\n]*'|"[^"\n]*"/
 NAME: /[a-zA-Z_][a-zA-Z0-9_]*/
 %ignore /[ \t\r\n]+/
 """
-
-Row = Mapping[str, Any]
-Run = Callable[[Row], Any]
 
 NUMBERS = ("integer", "double", "float")
 WORDS = {
@@ -131,11 +143,11 @@ class Builder(Transformer[Token, Node]):
         value = int(token) if exact else float(token)
         if not math.isfinite(value):
             raise ExpressionError(f"{token[:20]} is beyond the largest number, 1.8e308", _at(token))
-        return Node("integer" if exact else "double", partial(_constant, value), _at(token), literal=value)
+        return Node("integer" if exact else "double", partial(constant, value), _at(token), literal=value)
 
     def text(self, children: list[Token]) -> Node:
         value = str(children[0][1:-1])
-        return Node("text", partial(_constant, value), _at(children[0]), literal=value)
+        return Node("text", partial(constant, value), _at(children[0]), literal=value)
 
     def texts(self, children: list[Node]) -> Node:
         for child in children:
@@ -146,7 +158,7 @@ class Builder(Transformer[Token, Node]):
             if (child.kind == "text") != (kind == "texts"):
                 raise ExpressionError("a list holds texts alone, or numbers alone", child.position)
         literal = tuple(child.literal for child in children)
-        return Node(kind, partial(_constant, literal), children[0].position, literal=literal)
+        return Node(kind, partial(constant, literal), children[0].position, literal=literal)
 
     def column(self, children: list[Token]) -> Node:
         name = str(children[0])
@@ -155,7 +167,7 @@ class Builder(Transformer[Token, Node]):
             hint = "missing values are found by: is null, is not null" if name in ("null", "None") else known
             raise ExpressionError(f"{name[:60]} is no column, {hint}", _at(children[0]))
         kind = COLUMN_KINDS[self.types[name]]
-        return Node(kind, partial(_READ[kind], name), _at(children[0]), names=frozenset((name,)))
+        return Node(kind, partial(READ[kind], name), _at(children[0]), names=frozenset((name,)))
 
     def call(self, children: list[Any]) -> Node:
         name, *arguments = children
@@ -165,14 +177,14 @@ class Builder(Transformer[Token, Node]):
                 _expect(argument, NUMBERS)
             if len(arguments) < 2:
                 raise ExpressionError(f"{name} of 1 number given, 2 or more are needed", at)
-            return _inner(_of_numbers(arguments), partial(_choose, CHOICES[name], _runs(arguments)), arguments, at)
+            return _inner(_of_numbers(arguments), partial(choose, CHOICES[name], _runs(arguments)), arguments, at)
         if name in TEXT_TESTS:
             if len(arguments) != 2:
                 raise ExpressionError(f"{name} takes two texts: the text, and what it is searched for", at)
             for argument in arguments:
                 _expect(argument, ("text",))
             text, part = _runs(arguments)
-            return _inner("condition", partial(_apply, TEXT_TESTS[name], text, part), arguments, at)
+            return _inner("condition", partial(apply_to, TEXT_TESTS[name], text, part), arguments, at)
         known = (*CHOICES, *TEXT_TESTS)
         raise ExpressionError(f"{name[:60]} is no function, {nearest(str(name), known)}", at)
 
@@ -182,7 +194,7 @@ class Builder(Transformer[Token, Node]):
         if token == "+":  # noqa: S105 - no password
             return child  # type: ignore[no-any-return]
         literal = None if child.literal is None else -child.literal
-        return _inner(child.kind, partial(_negative, child.run), (child,), _at(token), literal=literal)
+        return _inner(child.kind, partial(negative, child.run), (child,), _at(token), literal=literal)
 
     def total(self, children: list[Any]) -> Node:
         left, *rest = children
@@ -190,7 +202,7 @@ class Builder(Transformer[Token, Node]):
             for side in (left, right):
                 _expect(side, NUMBERS)
             kind = "float" if "float" in (left.kind, right.kind) else "double"
-            left = _inner(kind, partial(_calculate, ARITHMETIC[token], left.run, right.run), (left, right))
+            left = _inner(kind, partial(calculate, ARITHMETIC[token], left.run, right.run), (left, right))
         return left  # type: ignore[no-any-return]
 
     product = total
@@ -202,8 +214,8 @@ class Builder(Transformer[Token, Node]):
             _expect(left, ("text", *NUMBERS))
             _expect(right, ("text",) if left.kind == "text" else NUMBERS)
             first, second = _same_precision(left, right)
-            pairs.append(partial(_apply, COMPARISONS[token], first, second))
-        return _inner("condition", pairs[0] if len(pairs) == 1 else partial(_all, tuple(pairs)), sides)
+            pairs.append(partial(apply_to, COMPARISONS[token], first, second))
+        return _inner("condition", pairs[0] if len(pairs) == 1 else partial(all_of, tuple(pairs)), sides)
 
     def inside(self, children: list[Node]) -> Node:
         value, choices = children
@@ -217,8 +229,8 @@ class Builder(Transformer[Token, Node]):
             _expect(choices, ("numbers",))
             single = value.kind == "float"
             first = _rounded(value) if single else value.run
-            second = partial(_constant, tuple(c_float(v).value for v in choices.literal) if single else choices.literal)
-        return _inner("condition", partial(_apply, _among, first, second), children)
+            second = partial(constant, tuple(c_float(v).value for v in choices.literal) if single else choices.literal)
+        return _inner("condition", partial(apply_to, among, first, second), children)
 
     def outside(self, children: list[Node]) -> Node:
         return self.negate([self.inside(children)])
@@ -226,24 +238,24 @@ class Builder(Transformer[Token, Node]):
     def missing(self, children: list[Node]) -> Node:
         if children[0].kind not in ("text", *NUMBERS):
             raise ExpressionError(f"{WORDS[children[0].kind]} is never null", children[0].position)
-        return _inner("condition", partial(_is_missing, children[0].run), children)
+        return _inner("condition", partial(is_missing, children[0].run), children)
 
     def present(self, children: list[Node]) -> Node:
         return self.negate([self.missing(children)])
 
     def negate(self, children: list[Node]) -> Node:
         _expect(children[0], ("condition",))
-        return _inner("condition", partial(_not, children[0].run), children)
+        return _inner("condition", partial(not_, children[0].run), children)
 
     def both(self, children: list[Node]) -> Node:
         for child in children:
             _expect(child, ("condition",))
-        return _inner("condition", partial(_all, _runs(children)), children)
+        return _inner("condition", partial(all_of, _runs(children)), children)
 
     def either(self, children: list[Node]) -> Node:
         for child in children:
             _expect(child, ("condition",))
-        return _inner("condition", partial(_any, _runs(children)), children)
+        return _inner("condition", partial(any_of, _runs(children)), children)
 
 
 def _at(token: Token) -> int:
@@ -284,123 +296,5 @@ def _same_precision(left: Node, right: Node) -> tuple[Run, Run]:
 def _rounded(node: Node) -> Run:
     """Its value as float32."""
     if node.literal is not None:
-        return partial(_constant, c_float(node.literal).value)
-    return node.run if node.kind == "float" and node.depth == 1 else partial(_single, node.run)  # a column is one
-
-
-# --- evaluation: each takes the row last; None is a missing value, or an unknown condition ---------------------------
-
-
-def _constant(value: Any, row: Row) -> Any:
-    return value
-
-
-def _read_text(name: str, row: Row) -> str:
-    value = row.get(name)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError(f"{name}: a value of type {type(value).__name__} found, text expected")
-    return value
-
-
-def _read_condition(name: str, row: Row) -> bool | None:
-    value = row.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name}: a value of type {type(value).__name__} found, true or false expected")
-    return value
-
-
-def _read_texts(name: str, row: Row) -> Any:
-    return row.get(name) or ()
-
-
-def _read_integer(name: str, row: Row) -> int | None:
-    value = row.get(name)
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        raise TypeError(f"{name}: a value of type {type(value).__name__} found, an integer expected")
-    return value
-
-
-def _read_float(name: str, row: Row) -> float | None:
-    value = row.get(name)
-    if value is None or value != value:  # NaN
-        return None
-    if not isinstance(value, (float, int)) or isinstance(value, bool):
-        raise TypeError(f"{name}: a value of type {type(value).__name__} found, a number expected")
-    return c_float(value).value
-
-
-_READ: dict[str, Callable[[str, Row], Any]] = {
-    "condition": _read_condition,
-    "text": _read_text,
-    "texts": _read_texts,
-    "integer": _read_integer,
-    "float": _read_float,
-}
-
-
-def _single(run: Run, row: Row) -> float | None:
-    value = run(row)
-    return None if value is None else c_float(value).value
-
-
-def _apply(function: Callable[[Any, Any], Any], left: Run, right: Run, row: Row) -> Any:
-    first = left(row)
-    second = right(row)
-    return None if first is None or second is None else function(first, second)
-
-
-def _calculate(function: Callable[[float, float], float], left: Run, right: Run, row: Row) -> float | None:
-    first, second = left(row), right(row)
-    if first is None or second is None:
-        return None
-    try:
-        value = function(float(first), float(second))
-    except ZeroDivisionError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _negative(run: Run, row: Row) -> float | None:
-    value = run(row)
-    return None if value is None else -value
-
-
-def _choose(function: Callable[..., float], runs: tuple[Run, ...], row: Row) -> float | None:
-    values = [run(row) for run in runs]
-    return None if None in values else function(values)
-
-
-def _among(value: Any, choices: Any) -> bool:
-    return value in choices
-
-
-def _is_missing(run: Run, row: Row) -> bool:
-    value = run(row)
-    return value is None or value == ""
-
-
-def _not(run: Run, row: Row) -> bool | None:
-    value = run(row)
-    return None if value is None else not value
-
-
-def _all(runs: tuple[Run, ...], row: Row) -> bool | None:
-    unknown = False
-    for run in runs:
-        value = run(row)
-        if value is False:
-            return False
-        unknown = unknown or value is None
-    return None if unknown else True
-
-
-def _any(runs: tuple[Run, ...], row: Row) -> bool | None:
-    unknown = False
-    for run in runs:
-        value = run(row)
-        if value is True:
-            return True
-        unknown = unknown or value is None
-    return None if unknown else False
+        return partial(constant, c_float(node.literal).value)
+    return node.run if node.kind == "float" and node.depth == 1 else partial(single, node.run)  # a column is one

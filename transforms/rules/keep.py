@@ -95,6 +95,8 @@ class BoundKeepParams(KeepParams):
 
     columns: Mapping[str, str]
     """name -> type, of everything that the stages note"""
+    counted: tuple[str, ...] = ()
+    """those that are 0 where a document has none"""
 
     @property
     def types(self) -> dict[str, str]:
@@ -119,9 +121,11 @@ class BoundKeepParams(KeepParams):
 
 def bind_notes(params: KeepParams, notes: Iterable[Note]) -> BoundKeepParams:
     """The parameters with what the rule can name. Raises ValueError "field: …" where the rule does not go with it."""
+    notes = tuple(notes)
     columns = {note.name: TYPES[note.type] for note in notes}
+    counted = tuple(note.name for note in notes if note.counts)
     values = {name: getattr(params, name) for name in KeepParams.model_fields}
-    bound = BoundKeepParams(**values, columns=columns)
+    bound = BoundKeepParams(**values, columns=columns, counted=counted)
     bound.compiled()
     return bound
 
@@ -164,11 +168,11 @@ def _reader(name: str, params: BoundKeepParams) -> Callable[[Document], Any]:
         return partial(_drawn, name, draw) if draw.share is None else partial(_sampled, name, draw.seed, draw.share)
     if name in params.fields:
         return partial(_field, name, {"string": str, "float": (float, int), "integer": int}[params.fields[name]])
-    return FACTS[name][1] if name in FACTS else partial(_note, name)
+    return FACTS[name][1] if name in FACTS else partial(_note, name, 0 if name in params.counted else None)
 
 
-def _note(name: str, doc: Document) -> Any:
-    return doc.meta.get(name)
+def _note(name: str, absent: int | None, doc: Document) -> Any:
+    return doc.meta.get(name, absent)
 
 
 def _field(name: str, kind: Any, doc: Document) -> Any:

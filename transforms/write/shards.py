@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -47,14 +47,19 @@ def sort_batches(batches: Iterable[bytes]) -> pa.Table:
     return table.sort_by(keys)
 
 
-def provenance_rows(table: pa.Table, lengths: Sequence[int], columns: Sequence[Column]) -> Iterator[dict[str, Any]]:
-    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are."""
+def provenance_rows(
+    table: pa.Table, lengths: Sequence[int], columns: Sequence[Column], counted: Container[str] = ()
+) -> Iterator[dict[str, Any]]:
+    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. counted:
+    columns that are 0 where a document has no such note."""
+    missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     offset = row = 0
     for batch in table.drop_columns(["tokens", "columns", "order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
             # A text may be a field of a record, which may be a number there.
-            own = {c.name: str(meta.pop(c.name, "")) if c.type == "string" else meta.pop(c.name, None) for c in columns}
+            own = {name: meta.pop(name, value) for name, value in missing.items()}
+            own |= {name: str(own[name]) for name, value in missing.items() if value == ""}
             yield {
                 **fields,
                 **own,
@@ -77,13 +82,14 @@ def write_shard(
     columns: Sequence[Column] = (),
     packed: PackedFormat | None = None,
     notes: Measured = NO_NOTES,
+    counted: Container[str] = (),
 ) -> Iterator[bytes]:
     """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
     checksums), and the statistics of its documents.
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. notes: of documents that are measured. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where tokens
-    have columns, and `packed_memory` for packed rows.
+    rows. notes: of documents that are measured. counted: as of `provenance_rows`. Memory: SHARD_MEMORY for a byte of
+    text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
@@ -100,7 +106,7 @@ def write_shard(
             writer.add(array)
             lengths.append(len(array))
         writer.close()
-        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths, columns), columns)
+        write_provenance(local["provenance.parquet"], provenance_rows(table, lengths, columns, counted), columns)
         for suffix, path in local.items():
             size, crc32c, sha256 = checksums(path)
             store.create(f"{name}.{suffix}", path)
@@ -153,6 +159,7 @@ class WriteShards(beam.PTransform):
     packed: PackedFormat | None = None
     cuts: beam.PCollection | None = None  # of `FindCuts`, where sources have targets
     notes: Measured = NO_NOTES
+    counted: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         super().__init__("write-shards")
@@ -166,6 +173,7 @@ class WriteShards(beam.PTransform):
             columns=tuple(self.columns),
             packed=self.packed,
             notes=self.notes,
+            counted=self.counted,
         )
         if self.cuts is None:
             written = shards | "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
@@ -189,7 +197,7 @@ class ShardsJob:
     """What a writer must know of a run. params: the recipe's `shards`. counts: shards of each "split/domain"
     (`shard_counts`). domains: source -> domain. dtype: of the tokens. columns: of the provenance. prefix: where to.
     targets: source -> most tokens, of those that have a target. packed: of packed rows, where there are to be any.
-    notes: of documents that are measured."""
+    notes: of documents that are measured. counted: notes that are 0 where a document has none."""
 
     params: ShardParams
     counts: Mapping[str, int]
@@ -200,6 +208,7 @@ class ShardsJob:
     targets: Mapping[str, int] = field(default_factory=dict)
     packed: PackedFormat | None = None
     notes: Measured = NO_NOTES
+    counted: frozenset[str] = frozenset()
 
 
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
@@ -207,7 +216,7 @@ def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     columns = job.packed is not None and bool(job.packed.structure)
     batches = docs | ShuffleToShards(job.params, job.counts, job.domains, columns)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
-    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes)
+    write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes, job.counted)
     memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
     return batches | with_memory(write, memory)  # side-output records

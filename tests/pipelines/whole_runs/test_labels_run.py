@@ -41,7 +41,8 @@ def settings(folder: Path) -> tuple[str, ...]:
         f"quality={{classifiers: [{edu}, {dclm}]}}",
         f"labels={{models: [{{name: topic, model: {folder / 'topics.bin'}}}]}}",
         "toxicity=on",
-        "columns=[toxicity]",
+        "pii=on",
+        "columns=[toxicity, pii, lines_cut]",
         "heuristics={basic: off, gopher: off, repetition: off, c4: off, fineweb: off, columns: [duplicate_lines]}",
         f"keep={{rule: {json.dumps(RULE)}}}",
         "rejects.rate=1.0",
@@ -73,8 +74,10 @@ def test_labels_are_typed_columns_and_the_rule_decides_by_them(inputs: Path) -> 
     assert [(column.name, column.type) for column in manifest.columns] == [
         ("language", "string"),
         ("language_score", "float"),
+        ("lines_cut", "integer"),
         ("quality", "float"),
         ("toxicity", "float"),
+        ("pii", "integer"),
         ("repetition_duplicate_lines", "float"),
         ("edu", "float"),
         ("edu_bin", "integer"),
@@ -89,6 +92,7 @@ def test_labels_are_typed_columns_and_the_rule_decides_by_them(inputs: Path) -> 
     for row in rows:
         assert row["quality"] == row["edu"] and row["edu_bin"] == sum(row["edu"] >= edge for edge in (0.25, 0.5, 0.75))
         assert row["topic"] in ("early", "late") and row["toxicity"] == 0.0 and row["repetition_duplicate_lines"] == 0.0
+        assert row["pii"] == 0 and row["lines_cut"] is None  # found nothing; is off
         assert "edu" not in json.loads(row["meta"])
     (funnel,) = [row for row in manifest.funnel if row["stage"] == "keep"]
     dropped = funnel["dropped"]["rule-not-met"]["documents"]

@@ -29,6 +29,7 @@ NOTES = (
     Note("edu", float, "a score"),
     Note("dclm", float, "a score"),
     Note("pii", int, "matches"),
+    Note("cut", int, "lines", counts=True),
     Note("language", str, "code"),
     Note("copy_sources", str, "sources"),
 )
@@ -52,6 +53,8 @@ def judge(rule: str, meta: dict[str, Any], text: str = "a text", **more: Any) ->
         ("pii is null or pii < 3", {}, ""),
         ("text_bytes >= 6 and source == 's'", {}, ""),
         ("text_bytes > 6", {}, NOT_MET),
+        ("pii < 3", {}, UNKNOWN),
+        ("cut < 3", {}, ""),  # a count is 0 where nothing was found
         ("'books' in sources", {"copy_sources": "crawl,books"}, ""),
         ("starts_with(url, 'https://')", {}, NOT_MET),
     ],
