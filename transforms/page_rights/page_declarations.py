@@ -2,8 +2,8 @@
 
 A licence counts only where it is about the page as a whole: in the head (`<link rel=license>`, `<meta name=dc.rights>`,
 `dcterms.license`, JSON-LD of the page), as `rel=license` in the body (microformats: "the licence of the current page";
-ccREL), or as a plain link to Creative Commons in a footer. Not where what is around it is a figure, a caption, a
-comment or another work's notice: pages quote the licences of their images.
+ccREL), or as a plain link to Creative Commons in a footer or sidebar. Not where what is around it is a figure,
+a caption, a comment or another work's notice: pages quote the licences of their images.
 
 A search for one word in the page, and for a few in its head, comes first: most pages cost that alone, 1 to 2 ms a MB.
 """
@@ -40,6 +40,7 @@ MAX_JSON = 1 << 20  # bytes of a JSON-LD script
 MAX_PARTS = 3  # licences of one page, which hold together; more of them are a list of other works
 MAX_FIELD = 2000  # characters of a record's licence
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]{0,39}")
+MAX_LINKS = 2  # plain ones to a page's licence: a button and words beside it
 NEAR = 5  # elements around a link whose names say what it is about
 
 _ANYWHERE = b"reativecommons"
@@ -67,7 +68,7 @@ _ABOUT_OTHERS = re.compile(
 _COMMENTS = re.compile(rb"\bcomment(?:s|-?list|-?body|-?content)?\b|\bkommentare?\b")
 _FOOTERS = re.compile(
     rb"foot(?!note|ball|age|er-?image)|colophon|copyright|licen[sc]e|lizenz|imprint|impressum|legal|contentinfo"
-    rb"|site-?info"
+    rb"|site-?info|sidebar|textwidget"
 )
 # fmt: off
 _TYPES_OF_OTHERS = frozenset((
@@ -143,7 +144,7 @@ def _license(page: bytes, spans: list[Span], tags: list[Tag]) -> tuple[str, str]
     if len({license_ for license_, _ in declared if license_ != OTHER}) > 1:
         declared = [found for found in declared if found[1] == "footer"] or declared
     linked = [(license_, "footer") for license_, where in body if where == "link"]
-    if len({license_ for license_, _ in linked}) > 1:  # they are about several works
+    if len({license_ for license_, _ in linked}) > 1 or len(linked) > MAX_LINKS:  # they are about several works
         linked = []
     return _together(declared) or _together(linked) or next(iter([*head, *declared]), ("", ""))
 
@@ -197,7 +198,9 @@ def _is_quoted(element: Element) -> bool:
 
 
 def _is_footer(element: Element) -> bool:
-    return element.tag == b"footer" or (element.tag != b"body" and _FOOTERS.search(element.names) is not None)
+    if element.tag == b"body":
+        return False
+    return element.tag in (b"footer", b"aside") or _FOOTERS.search(element.names) is not None
 
 
 def _in_json_ld(page: bytes, spans: list[Span]) -> Iterator[str]:

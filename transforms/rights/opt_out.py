@@ -198,6 +198,11 @@ def _page_refusals(doc: Document, tdm: Any, params: OptOutParams) -> Iterator[tu
         yield "opt-out-page", f"page/{no_ai}", f"page: {no_ai}"
 
 
+def list_files(params: OptOutParams) -> tuple[str, ...]:
+    """Files whose content decides the result."""
+    return params.tables + params.host_lists
+
+
 AS_OF = Note(
     "opt_out_as_of",
     str,
@@ -211,7 +216,7 @@ OPT_OUT: Stage[OptOutParams] = Stage(
     params=OptOutParams,
     judge=judge_opt_out,
     prepare=OptOuts,
-    files=lambda params: params.tables + params.host_lists,
+    files=list_files,
     libraries=("idna",),
     notes=(AS_OF,),
     reasons=(

@@ -1,5 +1,6 @@
 """Opt-outs and licences of pages through whole runs: new opt-outs on an old run, nothing lost, the same bytes."""
 
+import hashlib
 import json
 import signal
 import time
@@ -114,6 +115,9 @@ def test_licences_are_a_column_whether_or_not_there_is_a_rule(recipe: Path, corp
 def test_the_manifest_says_which_opt_outs_were_applied(corpus: Path) -> None:
     section = manifest_of(corpus).recipe["opt_out"]
     assert section["as_of"] == AS_OF and "GPTBot" in section["agents"] and len(section["tables"]) == 1
+    run_of = json.loads((corpus / "_run.json").read_text())
+    files = next(each["files"] for each in run_of["stages"]["shards"] if each["name"] == "opt-out")
+    assert files == [[path, hashlib.sha256(Path(path).read_bytes()).hexdigest()] for path in section["tables"]]
     row = stage(corpus, "opt-out")
     assert row["found"]["known"]["documents"] > 0 and row["found"]["robots.txt"]["documents"] > 0
 

@@ -1,6 +1,7 @@
 """Files that a recipe names: local or in a bucket, the same bytes and the same kinds of errors."""
 
 import gzip
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,15 @@ import pytest
 
 from refinery.loader.storage import gcs_client
 from refinery.loader.storage.store import StorageError
-from refinery.transforms.core.resources import check_place, local_copy, read_list_file, read_resource
+from refinery.transforms.core.resources import (
+    check_place,
+    local_copy,
+    machine_copy,
+    read_list_file,
+    read_pieces,
+    read_resource,
+    resource_digest,
+)
 from tests.fake_gcs import FakeGcs, Fault, fake_gcs
 
 
@@ -73,3 +82,26 @@ def test_places_are_checked_by_their_folder(server: FakeGcs, pattern: str) -> No
 
 def test_local_places_pass() -> None:
     check_place("/nowhere/*.gz")
+
+
+def test_pieces_are_the_file(folder: str) -> None:
+    assert list(read_pieces(f"{folder}/a.txt", 3)) == [b"tex", b"t"]
+    assert resource_digest(f"{folder}/a.txt") == hashlib.sha256(b"text").hexdigest()
+    with pytest.raises(FileNotFoundError):
+        resource_digest(f"{folder}/none.txt")
+
+
+def test_a_copy_is_shared_by_a_machine_until_the_file_is_another_one(
+    server: FakeGcs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.clear()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    copies = []
+    for data in (b"first " * 10, b"first " * 10, b"second " * 10):
+        server.put("bucket", "lists/table", data)
+        copies.append(machine_copy("gs://bucket/lists/table", 8))
+        assert copies[-1].read_bytes() == data
+    assert copies[0] == copies[1] != copies[2]
+    assert machine_copy(str(copies[0]), 8) == copies[0]
+    with pytest.raises(FileNotFoundError):
+        machine_copy("gs://bucket/lists/none", 8)
