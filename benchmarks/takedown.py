@@ -1,6 +1,6 @@
 """0.1 % of a corpus of 1 TB taken down by host: which files are read and written, how long it takes, how much memory.
 
-    python -m benchmarks.takedown --shards 1000 --shard-mb 1000 --documents 10 --folder /tmp/bench
+    python -m benchmarks.takedown --shards 1000 --shard-mb 1000 --documents 10 --folder out/bench
 
 The shards have their full size and are sparse: holes of zeros, so that a terabyte fits on any disk; those that are
 rewritten are written in full. Documents are as many as `--documents` a shard, equally long, at the places that the

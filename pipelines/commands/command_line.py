@@ -23,6 +23,7 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
+from refinery.pipelines.commands.remove import add_remove
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
@@ -38,7 +39,6 @@ from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.error_line import TRACEBACK, error_line
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_next_step
-from refinery.pipelines.takedown.command import add_remove
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines

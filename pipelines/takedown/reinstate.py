@@ -41,12 +41,12 @@ class Unrepresented:
 @dataclass(frozen=True)
 class Moved:
     """It is a duplicate of another document. row: as removals/ has it from now on; was: its reason before. size: of its
-    text in bytes. is_own: whether that other document was in the corpus before."""
+    text in bytes. behind: id of the document that was in the corpus before and stands for it in the end, or b""."""
 
     row: Row
     was: str
     size: int
-    is_own: bool
+    behind: bytes
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,8 @@ def _moved(rival: Rival) -> Moved:
     scope = SOURCE if rival.reason == "near-duplicate-in-source" else CORPUS
     facts = {"kept_id": rival.kept_id, "similarity": rival.similarity, "reason": rival.reason, "scope": scope}
     size = text_bytes(cast(Document, rival.member.document).text)
-    return Moved({**rival.row, **facts}, rival.row["reason"], size, isinstance(rival.instead, Member))
+    last = rival.root.instead
+    return Moved({**rival.row, **facts}, rival.row["reason"], size, b"" if last is None else cast(Member, last).id)
 
 
 @dataclass

@@ -47,8 +47,8 @@ def recounted(
     went = {key_of(row) for row in (*decision.deleted, *decision.candidates)}
     got: dict[bytes, list[Row]] = {}
     for fate in fates:
-        if isinstance(fate, Moved) and fate.is_own:
-            got.setdefault(fate.row["kept_id"], []).append(fate.row)
+        if isinstance(fate, Moved) and fate.behind:
+            got.setdefault(fate.behind, []).append(fate.row)
     heads = _ends(removals, [row["kept_id"] for row in decision.deleted if row["was"] != "url-duplicate"])
     roots = (heads | set(got)) - decision.gone_ids
     links = _links(removals, roots, went)
