@@ -13,7 +13,7 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
-from refinery.pipelines.recipe.plain_yaml import override
+from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.differences import leaves
 from refinery.pipelines.run.fingerprint import describe_environment, describe_stages, input_digest
@@ -111,7 +111,10 @@ class AuditedRun:
             if describe_environment().get(name) != there:
                 yield f"{name} is {there} there, {describe_environment().get(name)} here"
         theirs = {(phase, entry["name"]): entry for phase, entries in self.run["stages"].items() for entry in entries}
-        ours = {(phase, entry["name"]): entry for phase in PHASES for entry in describe_stages(self.recipe, phase)}
+        try:
+            ours = {(phase, entry["name"]): entry for phase in PHASES for entry in describe_stages(self.recipe, phase)}
+        except RecipeError as error:
+            raise ValueError(f"{error}; say with --set KEY=FILE where it is") from None
         for key in sorted({*theirs, *ours}):
             there, here = theirs.get(key), ours.get(key)
             if there is None or here is None:

@@ -103,6 +103,11 @@ def read_card_facts(store: Store, about: About) -> CardFacts:
             "The corpus was adopted from files of another tool: nobody recorded sources, addresses, decisions or "
             "dates of its documents."
         )
+    declared = {stage.name: stage for stage in lane_stages(manifest.lane)}
+    if unknown := [entry.name for entry in manifest.stages if entry.name not in declared]:
+        missing.append(
+            f"What these stages of the recipe's own do: {', '.join(unknown)}. Code that a corpus names is not loaded."
+        )
     return CardFacts(
         where=store.root,
         manifest=manifest,
@@ -112,7 +117,7 @@ def read_card_facts(store: Store, about: About) -> CardFacts:
         run=run,
         statistics=statistics,
         stages=stage_counts(manifest.funnel, {}),
-        declared={stage.name: stage for stage in lane_stages(manifest.lane)},
+        declared=declared,
         about=about,
         missing=tuple(missing),
     )

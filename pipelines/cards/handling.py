@@ -45,7 +45,9 @@ def handling_lines(facts: CardFacts, concern: str) -> Iterator[str]:
     found = handlings(facts, concern)
     if not any(each.is_on for each in found):
         off = f" ({', '.join(code(each.stage.name) for each in found)} was off)" if found else ""
-        yield f"- No stage of this run takes care of {CONCERNS[concern]}{off}."
+        known = all(entry.name in facts.declared for entry in facts.manifest.stages)
+        which = "" if known else " that is known here"
+        yield f"- No stage of this run{which} takes care of {CONCERNS[concern]}{off}."
     for each in found:
         if each.is_on:
             yield f"- {code(each.stage.name)}, version {each.version}: {inline(each.stage.summary)} {_outcome(each)}"

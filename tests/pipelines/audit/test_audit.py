@@ -150,6 +150,9 @@ def test_only_places_of_files_may_be_set(corpus: Path, inputs: Path, tmp_path: P
     model.write_bytes(model.read_bytes()[:-1] + b"x")
     with pytest.raises(ValueError, match="is not the file of the run"):
         audited(corpus, 0.1, settings=(f"quality.model={model}",))
+    model.unlink()
+    with pytest.raises(ValueError, match=r"moved.bin: cannot be read: .*; say with --set KEY=FILE where it is"):
+        audited(corpus, 0.1, settings=(f"quality.model={model}",))
     with pytest.raises(ValueError, match="only the places of files may be set"):
         audited(corpus, 0.1, settings=("heuristics.gopher.min_words=1",))
 

@@ -230,6 +230,15 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "about.licence" in capsys.readouterr().err
 
 
+def test_stages_that_are_not_known_here(corpus: Path, tmp_path: Path) -> None:
+    for each in (MANIFEST, RUN, STATISTICS):
+        (tmp_path / each).write_bytes((corpus / each).read_bytes())
+    edit_manifest(tmp_path, lambda m: m["stages"].append({"name": "mine", "phase": "shards", "version": 1}))
+    source = card(tmp_path, "markdown")
+    assert "stages of the recipe's own do: mine" in source and "No stage of this run that is known here takes" in source
+    assert "that is known here" not in card(corpus, "markdown")
+
+
 def test_what_the_page_says_about_a_corpus(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "cards.md").read_text()
     (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
