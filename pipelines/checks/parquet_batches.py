@@ -7,14 +7,13 @@ a batch has no more rows than would fit if each were as large as the largest pag
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
-from refinery.transforms.read.watched_file import WatchedFile
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
@@ -25,9 +24,8 @@ BATCH_ROWS = 16_384
 def check_pages(stream: BinaryIO, path: str) -> list[int]:
     """Bytes of the largest page of each row group, inflated. Raises FormatError for pages above MAX_PAGE, columns of
     too many values and damage. Cost: a read of 512 bytes a page."""
-    watched: Any = WatchedFile(stream)
     try:
-        pages = [largest_page(watched, columns, MAX_VALUES) for columns in read_footer(watched)]
+        pages = [largest_page(stream, columns, MAX_VALUES) for columns in read_footer(stream)]
     except BadPages as error:
         raise FormatError(f"{path}: {error}") from error
     stream.seek(0)

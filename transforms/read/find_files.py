@@ -6,13 +6,13 @@ import re
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
+from refinery.loader.storage.fetch import without_secrets
 from refinery.transforms.core.resources import check_place
 from refinery.transforms.read.byte_source import MemberStream, open_source
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.remote.files import Found, choose_files, find, is_remote, measure
 
-_USER = re.compile(r"(://)[^/@\s'\"]*:[^/@\s'\"]*@")
-_QUERY = re.compile(r"(://[^\s'\"?]*)\?[^\s'\"]*")
+_ADDRESS = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^\s'\"]*")
 MAX_FILE_BYTES = 1 << 46  # 64 TiB, more than any storage holds in one object; planning cuts files into parts
 MAX_LIST_BYTES = 256 << 20  # of a list of addresses, decompressed
 
@@ -60,9 +60,9 @@ def find_files(source: SourceParams) -> list[Found]:
 
 
 def without_credentials(said: object) -> str:
-    """What is said of an address, without a user and password in it and without its query: recipes and command lines
-    hold addresses that somebody copied from a browser, and errors end in logs."""
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", str(said)))
+    """What is said of addresses, each without user, password and query: recipes and command lines hold some that
+    somebody copied from a browser, and errors end in logs. (A glob's ? stays.)"""
+    return _ADDRESS.sub(lambda address: without_secrets(address[0]), str(said))
 
 
 def find_file(path: str) -> Found:
@@ -93,14 +93,14 @@ def find_pattern(pattern: str, source: SourceParams) -> list[Found]:
             Found(os.path.normpath(path), os.path.getsize(path))
             for folder, _, names in os.walk(pattern)
             for path in (os.path.join(folder, name) for name in names)
-            if os.path.isfile(path)
+            if not is_hidden(os.path.relpath(path, pattern)) and is_regular(path)
         ]
     else:
         found = match(f"{pattern}**" if pattern.endswith("/") else pattern)
     if not pattern.endswith("/"):
         return found
     if "://" not in pattern:
-        return [file for file in found if not is_hidden(os.path.relpath(file.path, pattern))]
+        return found
     depth = pattern.count("/")  # a data set's commit changes none
     return [file for file in found if not is_hidden("/".join(file.path.split("/")[depth:]))]
 
@@ -118,10 +118,19 @@ def match(pattern: str) -> list[Found]:
     found: list[FileMetadata] = FileSystems.match([placed])[0].metadata_list
     if not found and "://" not in pattern and os.path.isfile(pattern):  # its name holds a glob's characters
         found = [FileMetadata(pattern, os.path.getsize(pattern))]
-    kept = [file for file in found if "://" in file.path or os.path.isfile(file.path)]
+    kept = [file for file in found if "://" in file.path or is_regular(file.path)]
     return [
         Found(file.path if "://" in file.path else os.path.normpath(file.path), file.size_in_bytes) for file in kept
     ]
+
+
+def is_regular(path: str) -> bool:
+    """Whether a local path is a file, and no folder. Raises ValueError for what is neither: it cannot be read, and
+    nothing is to be left out without a word."""
+    if os.path.isfile(path) or os.path.isdir(path):
+        return os.path.isfile(path)
+    what = "a FIFO, device or socket" if os.path.exists(path) else "a link that leads nowhere"
+    raise ValueError(f"{path!r} is {what}, files are allowed: remove it, or name the files without it")
 
 
 def find_listed(address: str) -> list[Found]:
@@ -149,9 +158,12 @@ def files_in(place: str) -> list[Found]:
             files.append(Found(path))
             continue
         try:
-            files.append(Found(os.path.normpath(path), os.path.getsize(path)))
+            size = os.path.getsize(path)
         except (FileNotFoundError, ValueError):  # or a NUL in it
             raise ValueError(f"line {number}: {path[:200]!r} is not there") from None
+        if not is_regular(path):
+            raise ValueError(f"line {number}: {path[:200]!r} is a folder, files are allowed")
+        files.append(Found(os.path.normpath(path), size))
     return files
 
 

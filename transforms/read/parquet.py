@@ -9,14 +9,16 @@ import pyarrow.parquet as pq
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
+from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
-from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
+from refinery.transforms.read.parquet_pages import BadPages, footer_bytes, largest_page, read_footer
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote
 
 BATCH_BYTES = 8 << 20
 MAX_BATCH_ROWS = 1024
+FOOTER_BYTES = 1 << 16  # of a remote file, read first; most footers are shorter
 PAGES = 2  # times limits.max_decompressed_bytes that a page may take, and the rows of a batch if each repeats it
 ARROW_ERRORS = (OSError, ValueError, pa.ArrowException)
 MAX_CARRIED = 128  # characters of a note that an earlier run's documents bring along: an expression of several licences
@@ -28,14 +30,16 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
 
     origin and position use the row's number in the file. Only the columns asked for are read, in batches of about
     8 MiB; a row group that cannot be read on costs one Damaged for the rest of it. Memory: five times
-    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group. (Of remote
-    files the sizes in the footer are believed.) Format "documents" keeps url, origin
+    limits.max_decompressed_bytes, however small the file is; a page above twice that costs its row group. Of a remote
+    file a row group's columns are read in one go, and held as they are stored. Format "documents" keeps url, origin
     and position of the run that wrote the file (so nothing depends on how rows fell into files), and its source as
     meta "source".
     """
+    file = HeldRanges(source.file) if is_remote(task.path) else source.file
     try:
-        # Remote: a row group's columns in one go, else each of them costs a request, and what is read ahead of it.
-        table = pq.ParquetFile(source.file, pre_buffer=is_remote(task.path))
+        if isinstance(file, HeldRanges):
+            hold_footer(file, task.size)
+        table = pq.ParquetFile(file)
     except ARROW_ERRORS:
         source.file.check()
         yield Damaged("BadParquet", task.origin(0), size=task.size)
@@ -50,10 +54,10 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
     taken = 0
     first = sum(table.metadata.row_group(group).num_rows for group in range(low))
     bound = PAGES * limits.max_decompressed_bytes
-    largest = pages_by_size(task, source.file, table, columns)
+    largest = pages_by_size(file, columns)
     for group in range(low, high):
         page = largest(group)
-        if page is None or (page > bound and not is_remote(task.path)):
+        if page is None or page > bound:
             error = "BadRowGroup" if page is None else "PageTooLarge"
             yield Damaged(error, task.origin(first), size=max(table.metadata.row_group(group).total_byte_size, 0))
         else:
@@ -66,15 +70,19 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         first += table.metadata.row_group(group).num_rows
 
 
-def pages_by_size(
-    task: ReadTask, file: WatchedFile, table: pq.ParquetFile, names: Sequence[str]
-) -> Callable[[int], int | None]:
+def hold_footer(file: HeldRanges, size: int) -> None:
+    """Keep the footer, which is read twice, in one request or two."""
+    file.hold([(size - FOOTER_BYTES, FOOTER_BYTES)])
+    file.seek(max(size - 8, 0))
+    if (footer := footer_bytes(file.read(8))) > FOOTER_BYTES:
+        file.hold([(size - footer, footer)])
+
+
+def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Callable[[int], int | None]:
     """Row group -> bytes of the largest page that reading the columns `names` of it inflates; None if one is damaged.
 
-    Of remote files the size of the row group, as the footer has it: each look at a page would be a request.
+    Of a remote file these columns are then held: each look at a page would be a request.
     """
-    if is_remote(task.path):
-        return lambda group: max(table.metadata.row_group(group).total_byte_size, 0)
     try:
         groups = read_footer(file)
     except BadPages:
@@ -82,7 +90,10 @@ def pages_by_size(
 
     def largest(group: int) -> int | None:
         try:
-            return largest_page(file, [column for column in groups[group] if column.name in names])
+            chosen = [column for column in groups[group] if column.name in names]
+            if isinstance(file, HeldRanges):
+                file.hold((column.start, column.size) for column in chosen)
+            return largest_page(file, chosen)
         except (BadPages, IndexError):
             return None
 

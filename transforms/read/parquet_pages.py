@@ -9,9 +9,7 @@ both, but shows no header to anybody, and its view of a damaged footer's columns
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from refinery.transforms.read.watched_file import WatchedFile
+from typing import Any, Protocol
 
 MAGIC = b"PAR1"
 HEADERS = 1 << 9, 1 << 16  # bytes read for a page's header; some hold long values, as statistics
@@ -26,6 +24,13 @@ FOOTER: Mapping[int, Any] = {4: {1: {3: {3: None, 7: None, 9: None, 11: None}}}}
 HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None}, 8: {1: None}}
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
+
+
+class Seekable(Protocol):
+    """A file of which parts can be read."""
+
+    def seek(self, offset: int, whence: int = ..., /) -> int: ...
+    def read(self, size: int = ..., /) -> bytes | None: ...
 
 
 class BadPages(ValueError):
@@ -53,15 +58,20 @@ class PageHeader:
     header_bytes: int
 
 
-def read_footer(file: WatchedFile) -> list[list[Column]]:
+def footer_bytes(tail: bytes) -> int:
+    """How long the footer is of a file that ends with these 8 bytes, with them; 0 if it is no Parquet."""
+    size = int.from_bytes(tail[:4], "little")
+    return size + 8 if tail[4:] == MAGIC and 0 < size <= MAX_FOOTER else 0
+
+
+def read_footer(file: Seekable) -> list[list[Column]]:
     """The columns of each row group. Raises BadPages, and what the storage raises. Cost: a pass over the footer."""
     end = file.seek(0, io.SEEK_END)
-    tail = _read(file, max(end - 8, 0), 8)
-    size = int.from_bytes(tail[:4], "little")
-    if tail[4:] != MAGIC or not 0 < size <= min(end - 8, MAX_FOOTER):
+    size = footer_bytes(_read(file, max(end - 8, 0), 8))
+    if not 0 < size <= end:
         raise BadPages("no footer of Parquet")
     try:
-        groups = _Thrift(_read(file, end - 8 - size, size)).struct(FOOTER)[4]
+        groups = _Thrift(_read(file, end - size, size - 8)).struct(FOOTER)[4]
         return [[_column(chunk[3]) for chunk in group[1]] for group in groups]
     except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadPages("a damaged footer") from error
@@ -72,7 +82,7 @@ def _column(fields: Mapping[int, Any]) -> Column:
     return Column(fields[3][0].decode("utf-8", "replace"), start, fields[7])
 
 
-def largest_page(file: WatchedFile, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
+def largest_page(file: Seekable, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
     """Bytes of the largest page of these columns, inflated. Raises BadPages, also for a column of more than
     `most_values` values, and what the storage raises. Cost: a read of 512 bytes for each page."""
     largest = 0
@@ -81,7 +91,7 @@ def largest_page(file: WatchedFile, columns: Sequence[Column], most_values: int 
         for _ in range(MAX_PAGES):
             if at >= column.start + column.size:
                 break
-            page = _header_at(file, at)
+            page = _header_at(file, at, column.start + column.size - at)
             largest = max(largest, page.size)
             values += page.values
             if values > most_values:
@@ -106,16 +116,16 @@ def read_header(data: bytes) -> PageHeader:
     return PageHeader(size, compressed, values, reader.at)
 
 
-def _header_at(file: WatchedFile, at: int) -> PageHeader:
+def _header_at(file: Seekable, at: int, most: int) -> PageHeader:
     for size in HEADERS[:-1]:
         try:
-            return read_header(_read(file, at, size))
+            return read_header(_read(file, at, min(size, most)))
         except BadPages:
             continue
-    return read_header(_read(file, at, HEADERS[-1]))
+    return read_header(_read(file, at, min(HEADERS[-1], most)))
 
 
-def _read(file: WatchedFile, at: int, size: int) -> bytes:
+def _read(file: Seekable, at: int, size: int) -> bytes:
     if not 0 <= at < 1 << 62:
         raise BadPages(f"an offset of {at}")
     file.seek(at)

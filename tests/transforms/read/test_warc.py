@@ -11,17 +11,8 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams
-from tests.transforms.read_fixtures import (
-    COMPRESSORS,
-    HTML,
-    arc_record,
-    http,
-    offset_of,
-    page,
-    read,
-    summary,
-    warc_record,
-)
+from tests.transforms import read_fixtures as made
+from tests.transforms.read_fixtures import COMPRESSORS, HTML, arc_record, http, page, read, summary, warc_record
 
 SMALL = LimitParams(max_record_bytes=2000, max_decompressed_bytes=10_000)
 
@@ -74,7 +65,7 @@ def test_each_kind_of_record_has_its_outcome(path: Path, record: bytes, outcome:
         members = [compress(page(0)), compress(record), compress(page(2))]
         outcomes = read(path, b"".join(members), limits=SMALL)
         assert summary(outcomes) == ["html", outcome, "html"]
-        assert [offset_of(one) for one in outcomes] == [0, len(members[0]), len(members[0] + members[1])]
+        assert [made.offset_of(one) for one in outcomes] == [0, len(members[0]), len(members[0] + members[1])]
 
 
 def test_a_page_carries_what_is_known_of_it(path: Path) -> None:
@@ -119,7 +110,7 @@ def test_a_file_compressed_as_a_whole_counts_offsets_in_what_is_inside(path: Pat
     pages = [page(number) for number in range(4)]
     outcomes = read(path, COMPRESSORS[ending](b"".join(pages)))
     assert summary(outcomes) == ["html"] * 4
-    assert [offset_of(one) for one in outcomes] == [sum(map(len, pages[:at])) for at in range(4)]
+    assert [made.offset_of(one) for one in outcomes] == [sum(map(len, pages[:at])) for at in range(4)]
 
 
 def test_members_that_are_no_records_are_joined(path: Path) -> None:
@@ -136,7 +127,7 @@ def test_agrees_with_fastwarc_on_sound_archives(path: Path, ending: str) -> None
         warc_record(http(HTML * rng.randrange(1, 40)), rng.choice(kinds), f"http://a.example/{at}") for at in range(50)
     ]
     data = b"".join(map(COMPRESSORS[ending], records))
-    ours = {offset_of(one): one for one in read(path, data)}
+    ours = {made.offset_of(one): one for one in read(path, data)}
     with path.open("rb") as file:
         theirs = {r.stream_pos: r.reader.read() for r in ArchiveIterator(file, record_types=WarcRecordType.any_type)}
     assert list(ours) == list(theirs)
@@ -153,7 +144,7 @@ def test_zstandard_with_a_dictionary_in_front(path: Path) -> None:
         front = b"\x5d\x2a\x4d\x18" + len(stored).to_bytes(4, "little") + stored
         outcomes = read(path, front + b"".join(compressor.compress(one) for one in pages))
         assert summary(outcomes) == ["html"] * 60
-        assert offset_of(outcomes[0]) == len(front)
+        assert made.offset_of(outcomes[0]) == len(front)
 
 
 # Damage: one record each.
@@ -329,7 +320,7 @@ def test_arc_files(path: Path, compress: type[bytes]) -> None:
     data = b"".join(map(compress, records))
     outcomes = read(path, data, "arc")
     assert summary(outcomes) == ["record-type", "html", "record-type", "html", "html", "html", "http-status"]
-    assert [offset_of(one) for one in outcomes] == [len(b"".join(map(compress, records[:at]))) for at in range(7)]
+    assert [made.offset_of(one) for one in outcomes] == [len(b"".join(map(compress, records[:at]))) for at in range(7)]
     assert isinstance(outcomes[3], RawDocument) and isinstance(outcomes[4], RawDocument)
     assert (outcomes[3].url, outcomes[3].meta) == ("http://a.example/a b c", {"date": "2008-04-30T20:48:25Z"})
     assert outcomes[4].charset == "latin1"
