@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 import numpy as np
 
 from refinery.loader.arguments import flag, of_kind, whole
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.lengths.stages import LengthStage, length_stages
@@ -28,7 +27,7 @@ from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.capacity import fit_cache
+from refinery.loader.remote.capacity import bytes_in_blocks, fit_cache
 from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_store
@@ -219,7 +218,7 @@ class TokenStream(LoopedBatches):
             size = np.dtype(self.manifest.dtype).itemsize
             remote = fit_cache(
                 remote or RemoteParams(),
-                sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in self._shards) * CHECKSUM_BLOCK,
+                bytes_in_blocks(entry.bin.size for entry in self._shards),
                 lambda: bytes_of(live_ranges(self._schedule) * [1, size, size]),
             )
         return open_token_source(
