@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from refinery.loader.arguments import whole
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
@@ -21,7 +22,9 @@ from refinery.loader.packed.packed_batches import PackedAssembler
 from refinery.loader.packed.packed_origins import packed_origins
 from refinery.loader.packed.packed_source import PACKED_ORDER, PackedSource, row_files
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.stream.lookahead import Lookahead
+from refinery.loader.remote.capacity import bytes_in_blocks, fit_cache
+from refinery.loader.storage.remote_store import RemoteStore
+from refinery.loader.stream.lookahead import Lookahead, live_ranges
 from refinery.loader.stream.origins import EMPTY, Origin
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.stream import TokenStream
@@ -124,6 +127,9 @@ class PackedStream(TokenStream):
 
     def _open_source(self, remote: RemoteParams | None) -> PackedSource:
         self._batch_params = replace(self._batch_params, pad_id=self._layout.pad_id or 0)
+        if isinstance(self._store, RemoteStore):
+            corpus = bytes_in_blocks(file.bin.size for file in self._shards)
+            remote = fit_cache(remote or RemoteParams(), corpus, self._live_bytes)
         return PackedSource(
             self._store,
             self._shards,
@@ -134,6 +140,16 @@ class PackedStream(TokenStream):
             counters=self._counters,
             decoded=self._decoded,
         )
+
+    def _live_bytes(self) -> int:
+        """About what is read from at a time: the row groups of open windows, each a share of its file and a MiB that it
+        has together with its neighbour."""
+        number, start, stop = live_ranges(self._schedule).T
+        places = self._layout.group_rows * self._layout.length
+        spans = np.stack([number, start // places, -(-stop // places)], axis=1)
+        groups = {(n, group) for n, first, end in np.unique(spans, axis=0).tolist() for group in range(first, end)}
+        files = [self._shards[n] for n, _ in groups]
+        return sum(min(file.bin.size, file.bin.size * places // max(file.tokens, 1) + CHECKSUM_BLOCK) for file in files)
 
     def _assembler(self, **how: Any) -> PackedAssembler:
         ahead = Lookahead(self._source, self._schedule) if self._source.is_remote else None

@@ -37,9 +37,10 @@ class RemoteParams:
     cache: folder shared by the processes of a host, None for the user's cache folder. cache_bytes: its bound, 0 for no
     cache. memory_bytes: bound per process for blocks that could not be cached. open_blocks: cached blocks kept open per
     process, which protects them from eviction; never more than a 16th of the cache. request_bytes: largest prefetch
-    request. threads: threads that prefetch, and as many again for blocks that readers wait for. peer_wait: seconds to
-    wait for another process that is already fetching a block before it is fetched twice. stagger: seconds between the
-    starts of the threads. fetch: timeouts and retries.
+    request. threads: most prefetches in flight, and as many again of blocks that readers wait for; 8 at first, fewer
+    when the server refuses (refinery.loader.storage.pace). peer_wait: seconds to wait for another process that is
+    already fetching a block before it is fetched twice. stagger: seconds between the starts of the first 8 threads.
+    fetch: timeouts and retries.
     """
 
     cache: Path | None = None
@@ -47,7 +48,7 @@ class RemoteParams:
     memory_bytes: int = 64 << 20
     open_blocks: int = 256
     request_bytes: int = 8 << 20
-    threads: int = 8
+    threads: int = 32
     peer_wait: float = 1.0
     stagger: float = 0.02
     fetch: FetchParams = field(default_factory=FetchParams)
@@ -135,6 +136,11 @@ class BlockReader:
         self._memory_bytes = 0
         self._fetching_groups: set[tuple[str, int]] = set()  # (file, group), in this process
         self.urgent = 0  # blocks that readers wait for; a hint, so no lock
+
+    @property
+    def most_in_flight(self) -> int:
+        """Prefetches that the server takes at once, so far."""
+        return self._fetcher.pace.limit
 
     def read(self, file: RemoteFile, start: int, stop: int) -> list[memoryview]:
         """Bytes [start, stop) of `file` in order, one piece per block; missing blocks are fetched concurrently.

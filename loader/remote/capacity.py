@@ -5,7 +5,7 @@ A cache that is smaller fetches blocks again for nearly every sample: a hundred 
 
 import logging
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
@@ -13,6 +13,12 @@ from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import LOW, bytes_in_use
 
 _log = logging.getLogger("refinery.loader")
+
+
+def bytes_in_blocks(sizes: Iterable[int]) -> int:
+    """What files of these sizes take in the cache."""
+    return sum(-(-size // CHECKSUM_BLOCK) for size in sizes) * CHECKSUM_BLOCK
+
 
 MARGIN = 4 * CHECKSUM_BLOCK  # blocks on their way
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
+from refinery.loader.storage.pace import FIRST
 
 _QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
 _ALONE = 16  # ranges of an announcement that are fetched as they are; later ones wait for their neighbours
@@ -42,6 +43,7 @@ class ReadAhead:
         self._changed = threading.Condition(self._lock)
         self._stopped = False
         self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
 
     def add(self, groups: Sequence[tuple[RemoteFile, tuple[int, ...]]]) -> None:
         alone = _ALONE
@@ -65,12 +67,21 @@ class ReadAhead:
                     alone -= 1
                 self._queued.update((file.id, block) for block in new)
             self._changed.notify_all()
-            start = bool(self._queue) and not self._stopped
-        while start and len(self._threads) < self._params.threads:  # after an interrupt: what is missing of them
-            number = len(self._threads)
-            thread = threading.Thread(target=self._work, args=(number,), name=f"refinery-ahead-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        self._start_threads()
+
+    def _start_threads(self) -> None:
+        """As many as requests may be in flight; after an interrupt, what is missing of them."""
+        if not self._starting.acquire(blocking=False):
+            return
+        try:
+            while self._queue and not self._stopped and len(self._threads) < self._reader.most_in_flight:
+                number = len(self._threads)
+                name = f"refinery-ahead-{number}"
+                thread = threading.Thread(target=self._work, args=(number,), name=name, daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        finally:
+            self._starting.release()
 
     def discard(self, file: RemoteFile, block: int) -> None:
         """The block is no longer needed."""
@@ -110,7 +121,7 @@ class ReadAhead:
             if stagger:
                 # Spread the first large requests of a process's threads and of a job's processes over time.
                 started = True
-                self._pause(self._params.stagger * (number + random.random()))  # noqa: S311 - jitter
+                self._pause(self._params.stagger * (number % FIRST + random.random()))  # noqa: S311 - jitter
                 continue
             if not blocks:
                 continue
@@ -127,6 +138,8 @@ class ReadAhead:
                     self._queued.difference_update((file.id, block) for block in blocks)
             if not fetched:
                 self._pause(0.01)
+            if number == 0:
+                self._start_threads()
 
     def _long_next(self) -> bool:
         return bool(self._queue) and len(self._queue[0].blocks) > SHORT

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.indexed import Index
 from refinery.loader.format.manifest import Manifest, ShardEntry, load_manifest
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
 from refinery.loader.remote.blocks import RemoteParams
-from refinery.loader.remote.capacity import fit_cache
+from refinery.loader.remote.capacity import bytes_in_blocks, fit_cache
 from refinery.loader.remote.remote_bytes import bytes_of
 from refinery.loader.storage.fetch import ReadCounters, Stop
 from refinery.loader.storage.remote_store import RemoteStore
@@ -78,7 +77,7 @@ class OpenedCorpus:
         size = np.dtype(self.manifest.dtype).itemsize
         return fit_cache(
             remote or RemoteParams(),
-            sum(-(-entry.bin.size // CHECKSUM_BLOCK) for entry in shards) * CHECKSUM_BLOCK,
+            bytes_in_blocks(entry.bin.size for entry in shards),
             lambda: bytes_of(live() * [1, size, size]),
         )
 

@@ -266,7 +266,14 @@ def _verdict(
 
 
 def _shard_entries(store: Store, shards: Sequence[_Shard], say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """The manifest's entries; copies files, and publishes an .idx where documents had several sequences."""
+    """The manifest's entries; copies files, and publishes an .idx where documents had several sequences.
+
+    Files without tokens are left out: Megatron cannot map them.
+    """
+    for shard in shards:
+        if not shard.found.index.tokens:
+            say(f"{shard.pair.url}.bin: has no tokens, left out")
+    shards = [shard for shard in shards if shard.found.index.tokens]
     counts: dict[tuple[str, str], int] = {}
     for shard in shards:
         key = shard.pair.split, shard.pair.domain

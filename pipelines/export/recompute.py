@@ -8,7 +8,7 @@ Each text then meets its document by id, source and origin, and must encode to i
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -19,7 +19,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from refinery.loader.format.manifest import RUN, unseal
+from refinery.loader.format.manifest import RUN, SPLITS, unseal
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.export.rows import TextDiffers
 from refinery.pipelines.export.text_job import TextJob, export_shard
@@ -115,10 +115,15 @@ def _lines(tasks: TaskList) -> dict[bytes, bytes]:
 
 def write_recomputed(
     key: bytes, batches: Iterable[bytes], tasks: TaskList, job: TextJob, targets: frozenset[str]
-) -> bytes:
-    """`export_shard` with the texts in `batches`."""
+) -> Iterator[bytes]:
+    """`export_shard` with the texts in `batches`; nothing for a shard that the corpus does not have, since none of its
+    documents have a place there."""
     texts = partial(RecomputedTexts, sort_batches(batches), load_tokenizer(job.corpus.tokenizer), targets)
-    return export_shard(_lines(tasks)[key], job, texts)
+    line = _lines(tasks).get(key)
+    if line is None:
+        texts().finish()
+    else:
+        yield export_shard(line, job, texts)
 
 
 @dataclass
@@ -148,7 +153,7 @@ class ExportRecomputed(beam.PTransform):
             | "as bytes" >> beam.Map(as_bytes).with_output_types(EncodedDocument)
             | ShuffleToShards(self.recipe.shards, self.counts, domains)  # (shard key, its batches)
         )
-        step = "write" >> beam.MapTuple(write).with_output_types(bytes)
+        step = "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
         records = shards | with_memory(step, SHARD_MEMORY * self.recipe.shards.target_bytes)
         add_side_output(begin.pipeline, records)
         return records
@@ -171,7 +176,10 @@ def plan_recomputation(
         raise RefineError(f"{corpus.root}: the texts cannot be made again as they were: {told}")
     clean, dedup = (_phase(corpus, work, name, fingerprints[name]) for name in ("clean", "dedup"))
     pairs: list[PartPair] = pair_parts(clean, dedup)
-    counts = {f"{entry.split}/{entry.domain}": entry.count for entry in corpus.manifest.shards}
+    # Splits and domains without shards, too: documents that are beyond a target come by.
+    domains = {facts.domain for facts in recipe.source_facts().values()}
+    counts = {f"{split}/{domain}": 1 for split in SPLITS for domain in domains}
+    counts |= {f"{entry.split}/{entry.domain}": entry.count for entry in corpus.manifest.shards}
     return lambda tasks: ExportRecomputed(tasks, write_pairs(job.work, pairs), job, recipe, counts)
 
 

@@ -88,12 +88,18 @@ def write_shard(
     checksums), and the statistics of its documents.
 
     dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. notes: of documents that are measured. counted: as of `provenance_rows`. Memory: SHARD_MEMORY for a byte of
-    text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for packed rows.
+    rows. notes: of documents that are measured. counted: as of `provenance_rows`.
+
+    A shard without documents is neither written nor reported, since Megatron cannot map an empty file: few documents
+    leave some parts of the order empty, and targets may. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where
+    tokens have columns, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
     table = sort_batches(batches)
+    work_done("shards", 1)
+    if not len(table):
+        return
     name = shard_name(split, domain, index, count)
     store = open_store(location)
     files: dict[str, dict[str, Any]] = {}
@@ -118,7 +124,6 @@ def write_shard(
             documents = documents_of(table, local["bin"], dtype, lengths, packed)
             orders = table["order"].to_numpy()
             rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
-    work_done("shards", 1)
     yield side_output_record(
         "shard",
         split=split,

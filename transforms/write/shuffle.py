@@ -158,7 +158,7 @@ class _BatchDocuments(beam.DoFn):
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
-    """A batch without documents for each shard, so that every shard is written."""
+    """A batch without documents for each shard, so that every shard is counted as done, also one without documents."""
     empty = serialize_batch(BATCH_SCHEMA.empty_table())
     for place, n in sorted(counts.items()):
         for index in range(n):

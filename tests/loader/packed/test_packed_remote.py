@@ -13,6 +13,7 @@ import pytest
 
 from refinery.loader import DecodedParams, PackedStream
 from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
@@ -233,3 +234,17 @@ def test_checksums_of_blocks_are_needed(corpus: Path, tmp_path: Path) -> None:
     edit_manifest(own, without)
     with pytest.raises(FormatError, match="block_crc32c is missing"):
         read_manifest(open_store(own))
+
+
+def test_a_cache_that_is_too_small(
+    server: RangeServer, corpus: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Memory takes its place, or the stream is refused before anything is fetched again and again."""
+    with packed(str(corpus), tmp_path) as local:
+        expected = digests(local)
+    small = RemoteParams(cache=tmp_path, cache_bytes=CHECKSUM_BLOCK, threads=2, stagger=0, fetch=FETCH)
+    with packed(server.url, tmp_path, remote=small) as batches:
+        assert digests(batches) == expected
+    assert "are read from at a time: they are kept in memory" in caplog.text
+    with pytest.raises(ValueError, match="blocks would be fetched again and again"):
+        packed(server.url, tmp_path, remote=replace(small, memory_bytes=CHECKSUM_BLOCK))

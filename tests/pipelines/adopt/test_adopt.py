@@ -313,3 +313,13 @@ def test_any_bytes(junk: bytes, cut: int) -> None:
         except FormatError:
             continue
         assert np.all(found.index.lengths >= 0)
+
+
+def test_files_without_tokens_are_left_out(tmp_path: Path, tokenizer: Path) -> None:
+    """Megatron cannot map an empty .bin: blend must never name one."""
+    for name, documents in {"a": DOCUMENTS, "b": [], "c": DOCUMENTS}.items():
+        write_pair(tmp_path / f"data/{name}", documents, "uint16")
+    said = adopted(tokenizer, *(tmp_path / "data" / name for name in "abc"))
+    assert any("data/b.bin: has no tokens, left out" in line for line in said)
+    assert [shard.bin.path for shard in read_manifest(open_store(tmp_path / "data")).shards] == ["a.bin", "c.bin"]
+    assert tokens_of(tmp_path / "data") == 2 * flat(DOCUMENTS)

@@ -88,6 +88,7 @@ def test_every_document_is_accounted_for(texts: list[str], tokenizer: str) -> No
         )
         assert read == manifest.totals["documents"] + lost
         assert verify(str(prefix)).failures == []
+        assert all(shard.documents and shard.bin.size for shard in manifest.shards)
 
 
 @every_other_commit

@@ -1,0 +1,35 @@
+"""No shard is written without documents; the others are where they always were."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+
+from refinery.transforms.write.shards import write_shard
+from refinery.transforms.write.shuffle import BATCH_SCHEMA, _OpenBatch, order_key, serialize_batch, shard_key
+from tests.transforms.write.test_shuffle import encoded
+
+COUNTS = {"train/web": 40}
+
+
+def test_shards_without_documents_are_left_out(tmp_path: Path) -> None:
+    """10 documents, 40 parts of the order: at most 10 shards, under the numbers of their parts."""
+    batches: dict[int, _OpenBatch] = {}
+    for number in range(10):
+        doc = replace(encoded(number), meta={"copies": 1, "copy_sources": "s"})
+        order = order_key(1, doc.id)
+        batches.setdefault(order * 40 >> 64, _OpenBatch()).add(order, doc, b"")
+    records = []
+    for index in range(40):
+        given = [batches[index].serialize()] if index in batches else [serialize_batch(BATCH_SCHEMA.empty_table())]
+        found = list(write_shard(shard_key("train/web", index), given, str(tmp_path), COUNTS, "uint16"))
+        assert bool(found) == (index in batches)
+        records += [orjson.loads(record) for record in found]
+    assert sum(record["documents"] for record in records if record["kind"] == "shard") == 10
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {
+        f"train/web/shard-{index:05d}-of-00040.{suffix}"
+        for index in batches
+        for suffix in ("bin", "idx", "provenance.parquet")
+    }
+    assert all((tmp_path / name).stat().st_size for name in files)
