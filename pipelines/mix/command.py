@@ -15,8 +15,8 @@ MIX_EXAMPLES = """examples:
   refinery mix half.yaml --output views/half
   refinery mix half.yaml --output views/more --set domains.web.tokens=2000000
   refinery mix half.yaml --dry-run                 the table of documents, tokens and epochs; nothing is written
-  refinery verify views/half
-A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes."""
+A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes;
+`refinery verify` proves a view, TokenStream streams it."""
 
 
 def add_mix(commands: Any) -> argparse.ArgumentParser:
