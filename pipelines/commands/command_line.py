@@ -22,11 +22,12 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
+from refinery.pipelines.commands.mix import run_mix
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
-from refinery.pipelines.mix.command import add_mix, run_mix
+from refinery.pipelines.mix.command import add_mix
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import Output, current

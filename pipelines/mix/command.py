@@ -1,14 +1,12 @@
 """The flags of `refinery mix` and what it says; what it does is imported when it runs."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
 
-from refinery.pipelines.commands.arguments import refuse_flags, result
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
-from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.live import live_totals
 
 MIX_EXAMPLES = """examples:
@@ -33,14 +31,6 @@ def add_mix(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
     add_output_arguments(parser)
     return cast(argparse.ArgumentParser, parser)
-
-
-def run_mix(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Make a view."""
-    refuse_flags(flags)
-    for line in mix_command(args):
-        result(line)
-    return ExitCode.DONE
 
 
 def mix_command(args: argparse.Namespace) -> Iterator[str]:
