@@ -12,7 +12,9 @@ import pytest
 from refinery import loader, pipelines
 from refinery.pipelines.acquire.listing import check_list
 from refinery.pipelines.commands.pages import render
+from refinery.pipelines.mix.recipe import MixRecipe
 from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import load_yaml
 from refinery.pipelines.recipe.recipe import find_lane, lane_names, recipe_class
 from refinery.pipelines.recipe.schema import schema_text
@@ -94,9 +96,9 @@ def test_every_parameter_has_a_description(name: str) -> None:
     assert missing(recipe_class(lane)) == []
 
 
-# A list of repositories is no recipe, nor is what a publisher says of a corpus (tests/pipelines/cards/test_cards.py);
-# a stage of one's own needs its module: see the test below.
-OTHER_YAML = ("repositories:", "license:", "stages:")
+# A list of repositories is no recipe of a corpus, nor is a view's, nor what a publisher says of a corpus
+# (tests/pipelines/cards/test_cards.py); a stage of one's own needs its module: see the test below.
+OTHER_YAML = ("repositories:", "license:", "stages:", "corpora:")
 
 
 def yaml_blocks(path: Path) -> list[str]:
@@ -120,10 +122,12 @@ def test_recipes_on_the_pages_are_recipes(data: Any) -> None:
 
 
 def test_other_yaml_on_the_pages() -> None:
-    """Lists of repositories are read as `acquire git` reads them; test_adding_a_stage.py runs a stage of one's own."""
+    """Lists of repositories and views' recipes are read as the commands do; test_adding_a_stage.py runs the stage."""
     found = [load_yaml(body, path.name) for path in PAGES for body in yaml_blocks(path) if body.startswith(OTHER_YAML)]
     lists = [data["repositories"] for data in found if "repositories" in data]
     assert len(lists) >= 2 and all(len(check_list(entries, "")) == len(entries) for entries in lists)
+    views = [parse(MixRecipe, data) for data in found if "corpora" in data]
+    assert views and all(view.domains for view in views)
     stages = [entry for data in found for entry in data.get("stages", [])]
     assert len(stages) >= 2 and all(set(entry) == {"use", "after", "max_ratio"} for entry in stages)
 

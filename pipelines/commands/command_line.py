@@ -23,12 +23,13 @@ from refinery.pipelines.commands.arguments import (
     say,
 )
 from refinery.pipelines.commands.export_commands import add_export_commands
+from refinery.pipelines.commands.mix import run_mix
 from refinery.pipelines.commands.remove import add_remove
 from refinery.pipelines.commands.training_commands import add_training_commands
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
-from refinery.pipelines.mix.command import add_mix, run_mix
+from refinery.pipelines.mix.command import add_mix
 from refinery.pipelines.opt_outs.command import add_opt_outs, opt_outs
 from refinery.pipelines.planner.command import add_plan, plan_command
 from refinery.pipelines.progress.flags import add_output_arguments

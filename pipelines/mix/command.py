@@ -1,22 +1,20 @@
 """The flags of `refinery mix` and what it says; what it does is imported when it runs."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, cast
 
-from refinery.pipelines.commands.arguments import refuse_flags, result
 from refinery.pipelines.progress.flags import add_output_arguments
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
-from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.live import live_totals
 
 MIX_EXAMPLES = """examples:
   refinery mix half.yaml --output views/half
   refinery mix half.yaml --output views/more --set domains.web.tokens=2000000
   refinery mix half.yaml --dry-run                 the table of documents, tokens and epochs; nothing is written
-  refinery verify views/half
-A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes."""
+A view copies no tokens: a manifest, and an index of the documents that it takes. docs/mixing.md has recipes;
+`refinery verify` proves a view, TokenStream streams it."""
 
 
 def add_mix(commands: Any) -> argparse.ArgumentParser:
@@ -33,14 +31,6 @@ def add_mix(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
     add_output_arguments(parser)
     return cast(argparse.ArgumentParser, parser)
-
-
-def run_mix(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
-    """Make a view."""
-    refuse_flags(flags)
-    for line in mix_command(args):
-        result(line)
-    return ExitCode.DONE
 
 
 def mix_command(args: argparse.Namespace) -> Iterator[str]:

@@ -47,6 +47,7 @@ NOT_THERE = {
     "blend": ("no", ExitCode.USAGE),
     "adopt": ("no --tokenizer no --output out", ExitCode.FAILED),
     "compare": ("no other", ExitCode.USAGE),
+    "mix": ("no.yaml --output out", ExitCode.USAGE),
     "plan": ("--from no --share 0.01", ExitCode.USAGE),
     "report": ("no", ExitCode.USAGE),
     "card": ("no", ExitCode.USAGE),
