@@ -9,6 +9,8 @@ from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Stage
+from refinery.transforms.filter.counting import datatrove
+from refinery.transforms.filter.counting.datatrove import Counts
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -22,6 +24,7 @@ from refinery.transforms.filter.heuristics_rules import (
     HeuristicsParams,
     RepetitionParams,
 )
+from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
@@ -38,7 +41,7 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
 
 
 def _judge_gopher(
-    found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
 ) -> str | None:
     words, lines = found.words or 1, found.lines or 1
     if p.min_words is not None and found.alnum_words < p.min_words:
@@ -67,7 +70,7 @@ def _judge_gopher(
     return None
 
 
-def _judge_repetition(found: Features, chars: int, p: RepetitionParams) -> str | None:
+def _judge_repetition(found: Features | Counts, chars: int, p: RepetitionParams) -> str | None:
     lines, paragraphs, chars = found.lines or 1, found.paragraphs or 1, chars or 1
     if p.max_duplicate_lines is not None and found.duplicate_lines / lines > p.max_duplicate_lines:
         return "repetition-duplicate-lines"
@@ -107,7 +110,7 @@ def _judge_c4(found: Features, p: C4Params) -> str | None:
     return None
 
 
-def _judge_fineweb(found: Features, p: FineWebParams) -> str | None:
+def _judge_fineweb(found: Features | Counts, p: FineWebParams) -> str | None:
     lines, words = found.kept_lines or 1, found.kept_words or 1
     if p.min_terminal_lines is not None and found.kept_terminal_lines / lines < p.min_terminal_lines:
         return "fineweb-few-terminal-lines"
@@ -119,6 +122,47 @@ def _judge_fineweb(found: Features, p: FineWebParams) -> str | None:
     if p.max_newline_ratio is not None and found.kept_line_breaks / words > p.max_newline_ratio:
         return "fineweb-newline-ratio"
     return None
+
+
+def _judge_as_measured(
+    text: str, found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], params: HeuristicsParams
+) -> tuple[str, str | None]:
+    """The text that is left, and the reason of the first rule that fails."""
+    basic, c4 = params.basic, params.c4
+    reason = (
+        (_judge_basic(found, len(text), basic) if basic else None)
+        or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
+        or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
+    )
+    if reason is None and c4:
+        if c4.remove_citations and "[" in text:
+            text = _cut_citations(text, c4.max_word_chars or 0)
+            found = measure(text, (), *params.limits)
+        reason = _judge_c4(found, c4)
+    if reason is None and params.fineweb:
+        reason = _judge_fineweb(found, params.fineweb)
+    return text if found.text is None else found.text, reason
+
+
+def _judge_as_datatrove(
+    text: str, found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], params: HeuristicsParams
+) -> tuple[str, str | None]:
+    """The same, by datatrove's counts."""
+    basic, gopher, c4, fineweb = params.basic, params.gopher, params.c4, params.fineweb
+    reason = _judge_basic(found, len(text), basic) if basic else None
+    if reason is None and gopher:
+        reason = _judge_gopher(datatrove.gopher_counts(text, found, gopher), language, stop_lists, gopher)
+    if reason is None and params.repetition:
+        reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
+    if reason is None and c4:
+        text, left = datatrove.c4_text(text, params, c4)
+        reason = _judge_c4(left, c4)
+        text = (text if left.text is None else left.text).strip()
+        if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
+            found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+    if reason is None and fineweb:
+        reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
+    return text, reason
 
 
 def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
@@ -136,21 +180,10 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     language = doc.meta.get("language")
     stop_lists = params.gopher.lists_for(language) if params.gopher else ()
     found = measure(text, stop_lists, *params.limits)
-    reason = (
-        (_judge_basic(found, len(text), basic) if basic else None)
-        or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
-        or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
-    )
-    if reason is None and c4:
-        if c4.remove_citations and "[" in text:
-            text = _cut_citations(text, c4.max_word_chars or 0)
-            found = measure(text, (), *params.limits)
-        reason = _judge_c4(found, c4)
-    if reason is None and params.fineweb:
-        reason = _judge_fineweb(found, params.fineweb)
+    judge = _judge_as_datatrove if params.counting == "datatrove" else _judge_as_measured
+    text, reason = judge(text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)
-    text = text if found.text is None else found.text
     if len(text) < min_chars:
         return Drop("basic-too-few-characters")
     return doc if text == doc.text else replace(doc, text=text, id=document_id(text))

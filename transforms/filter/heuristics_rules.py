@@ -5,7 +5,7 @@ docs/heuristics.md explains how the rules count and where they differ from their
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -245,6 +245,8 @@ FINEWEB_REASONS = (
 class HeuristicsParams(Params):
     """The rule sets, in the order in which they judge; null switches a set off."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("counting",)
+
     basic: BasicParams | None = BasicParams()
     """rules beside the published sets"""
     gopher: GopherParams | None = GopherParams()
@@ -255,6 +257,9 @@ class HeuristicsParams(Params):
     """C4's rules"""
     fineweb: FineWebParams | None = FineWebParams()
     """FineWeb's rules"""
+    counting: Literal["own", "datatrove"] = "own"
+    """`datatrove`: words, lines, paragraphs and n-grams of the sets but `basic` are counted as FineWeb's code counts
+    them: [conformance.md](conformance.md)"""
 
     @cached_property
     def limits(self) -> tuple[int, int, int, int, int]:
@@ -262,6 +267,7 @@ class HeuristicsParams(Params):
         basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
         flags = max_ngram = 0
         if repetition:
+            flags |= kernel.LONE_NGRAMS if self.counting == "datatrove" else 0
             max_ngram = max((rule[0] for rule in repetition.ngram_rules), default=0)
             if repetition.max_duplicate_paragraphs is not None or repetition.max_duplicate_paragraph_chars is not None:
                 flags |= kernel.PARAGRAPHS
