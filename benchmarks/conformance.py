@@ -20,10 +20,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import zstandard
 
+from benchmarks.conformance_others import language_rules, pii_rules, url_rules
 from benchmarks.conformance_rules import Decision, Rule, SameWords, text_rules
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.transforms.core.document import Document, RawDocument
@@ -74,7 +76,7 @@ def read(path: str, text_field: str, html_field: str) -> Iterator[tuple[str, str
         lines = io.TextIOWrapper(packed(raw, "rb") if packed else raw, "utf-8")  # type: ignore[operator]
         for number, line in enumerate(lines, 1):
             row = json.loads(line)
-            text = page_text(row[html_field]) if html_field else row[text_field]
+            text = page_text(row[html_field]) if html_field else row.get(text_field)
             if text:
                 yield str(row.get("id") or row.get("url") or f"line {number}"), text
 
@@ -150,15 +152,25 @@ def main() -> None:
     parser.add_argument("documents", nargs="+", metavar="DOCUMENTS", help="JSON Lines, plain, .gz or .zst")
     parser.add_argument("--text", default="text", metavar="FIELD", help="the field that holds the text")
     parser.add_argument("--html", default="", metavar="FIELD", help="a field with a page, which is extracted first")
+    parser.add_argument("--url", default="url", metavar="FIELD", help="the field that holds the address")
+    parser.add_argument("--what", choices=["text", "language", "url", "pii"], default="text")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take each N-th document")
     parser.add_argument("--recipe", default=str(RECIPE), help="whose `heuristics` are compared")
     parser.add_argument("--words", choices=["same", "theirs"], default="same", help="`theirs`: spaCy's English words")
     args = parser.parse_args()
-    heuristics: Any = load_recipe(args.recipe).heuristics
-    rules = list(text_rules(heuristics, SameWords("same") if args.words == "same" else "eng"))
-    rows = (row for path in args.documents for row in read(path, args.text, args.html))
-    chosen = (row for number, row in enumerate(rows) if number % args.every == 0)
-    print("\n".join(table(compare(rules, chosen))))
+    recipe: Any = load_recipe(args.recipe)
+    with TemporaryDirectory() as folder:
+        rules = {
+            "text": lambda: text_rules(recipe.heuristics, SameWords("same") if args.words == "same" else "eng"),
+            "language": lambda: language_rules(recipe.language),
+            "url": lambda: url_rules(recipe.url, Path(folder)),
+            "pii": lambda: pii_rules(recipe.pii),
+        }[args.what]()
+        of_url = args.what == "url"
+        names = (args.url, "") if of_url else (args.text, args.html)
+        rows = (row for path in args.documents for row in read(path, *names))
+        chosen = (row for number, row in enumerate(rows) if number % args.every == 0)
+        print("\n".join(table(compare(list(rules), chosen))))
 
 
 if __name__ == "__main__":

@@ -124,14 +124,19 @@ def ours(params: HeuristicsParams) -> Callable[[str], Decision]:
     return decide
 
 
+def values_of(params: Params | None) -> dict[str, Any]:
+    """Name -> value of every field."""
+    return {name: getattr(params, name) for name in type(params).model_fields} if params else {}
+
+
 def alone(whole: HeuristicsParams, section: str, rules: Iterable[str]) -> HeuristicsParams:
     """`whole` with these rules of a section on and all else off; what is no rule (a length, a list) stays."""
     params: Params = getattr(whole, section)
-    values = {name: getattr(params, name) for name in type(params).model_fields}
+    values = values_of(params)
     for name in RULES_OF[section]:
         if name not in rules:
             values[name] = False if isinstance(values[name], bool) else None
-    return HeuristicsParams(**{**dict(whole), **OFF, section: type(params)(**values)})
+    return HeuristicsParams(**{**values_of(whole), **OFF, section: type(params)(**values)})
 
 
 OFF = dict.fromkeys(("basic", "gopher", "repetition", "c4", "fineweb"))
@@ -186,11 +191,12 @@ RULES_OF = {
 def text_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
     """Every rule of the four sets alone; C4's as they work together in FineWeb, and FineWeb's behind them.
 
-    whole: our parameters, with thresholds as published (those of datatrove's defaults). words: a tokenizer of datatrove,
-    or the language of one.
+    whole: our parameters, with thresholds as published (those of datatrove's defaults). words: a tokenizer of
+    datatrove, or the language of one.
     """
     gopher = whole.gopher
-    assert gopher and whole.repetition and whole.c4 and whole.fineweb
+    if not (gopher and whole.repetition and whole.c4 and whole.fineweb):
+        raise SystemExit("heuristics: a set is off in this recipe; recipes/fineweb.yaml has all four")
     stop_words = list(gopher.stop_words["en"])
     for name, their_name in GOPHER.items():
         off = dict.fromkeys(set(GOPHER.values()))
@@ -199,7 +205,10 @@ def text_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
         yield Rule(f"gopher.{name}", _hiding(theirs(block), *hidden), ours(alone(whole, "gopher", [name])))
     off = {**dict.fromkeys(REPETITION.values()), "top_n_grams": (), "dup_n_grams": ()}
     pairs: dict[str, dict[str, Any]] = {n: {t: getattr(whole.repetition, n)} for n, t in REPETITION.items()}
-    for key, kind, sizes in (("top_n_grams", "max_top_{}_gram", TOP), ("dup_n_grams", "max_duplicate_{}_grams", DUPLICATE)):
+    for key, kind, sizes in (
+        ("top_n_grams", "max_top_{}_gram", TOP),
+        ("dup_n_grams", "max_duplicate_{}_grams", DUPLICATE),
+    ):
         for n in sizes:
             pairs[kind.format(n)] = {key: ((n, getattr(whole.repetition, kind.format(n))),)}
     for name, on in pairs.items():
@@ -210,16 +219,20 @@ def text_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
         block = C4QualityFilter(**{**c4_off, **on}, language=words)
         params = alone(whole, "c4", [name, *(["min_words_per_line"] if len(on) > 1 else [])])
         if not getattr(whole.c4, name):  # off in FineWeb, but a rule all the same
-            params = HeuristicsParams(**{**dict(params), "c4": type(whole.c4)(**{**dict(params.c4 or ()), name: True})})
+            params = HeuristicsParams(
+                **{**values_of(params), "c4": type(whole.c4)(**{**values_of(params.c4), name: True})}
+            )
         yield Rule(f"c4.{name}", theirs(block), ours(params), by_text=True)
     fineweb_off = {"line_punct_thr": -1.0, "short_line_thr": 999, "char_duplicates_ratio": 999, "new_line_ratio": 999}
     fineweb_c4 = theirs(C4QualityFilter(filter_no_terminal_punct=False, remove_citations=True, language=words))
-    our_c4 = ours(HeuristicsParams(**{**dict(whole), **OFF, "c4": whole.c4}))
+    our_c4 = ours(HeuristicsParams(**{**values_of(whole), **OFF, "c4": whole.c4}))
     for name, their_name in FINEWEB.items():
-        block = theirs(FineWebQualityFilter(**{**fineweb_off, their_name: getattr(whole.fineweb, name)}, language=words))
+        block = theirs(
+            FineWebQualityFilter(**{**fineweb_off, their_name: getattr(whole.fineweb, name)}, language=words)
+        )
         own = alone(whole, "fineweb", [name])
         yield Rule(f"fineweb.{name}", block, ours(own))
-        both = HeuristicsParams(**{**dict(own), "c4": whole.c4})
+        both = HeuristicsParams(**{**values_of(own), "c4": whole.c4})
         yield Rule(f"c4, then fineweb.{name}", _in_order(fineweb_c4, block), ours(both))
     yield Rule("c4, all", fineweb_c4, our_c4, by_text=True)
     yield Rule(
@@ -230,7 +243,7 @@ def text_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
             fineweb_c4,
             theirs(FineWebQualityFilter(language=words)),
         ),
-        ours(HeuristicsParams(**{**dict(whole), "basic": None})),
+        ours(HeuristicsParams(**{**values_of(whole), "basic": None})),
         by_text=True,
     )
 

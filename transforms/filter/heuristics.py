@@ -98,7 +98,7 @@ def _cut_citations(text: str, max_word_chars: int) -> str:
     return "".join(line if "[" not in line or is_too_long(line) else _CITATION.sub("", line) for line in lines)
 
 
-def _judge_c4(found: Features, p: C4Params) -> str | None:
+def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
     if p.drop_lorem_ipsum and found.lorem_ipsum:
         return "c4-lorem-ipsum"
     if p.drop_curly_brackets and found.curly_brackets:
@@ -151,12 +151,13 @@ def _judge_as_datatrove(
     basic, gopher, c4, fineweb = params.basic, params.gopher, params.c4, params.fineweb
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
-        reason = _judge_gopher(datatrove.gopher_counts(text, found, gopher), language, stop_lists, gopher)
+        known = language if language in gopher.word_lengths else None  # no lengths of words by language there
+        reason = _judge_gopher(datatrove.gopher_counts(text, found, gopher), known, stop_lists, gopher)
     if reason is None and params.repetition:
         reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
         text, left = datatrove.c4_text(text, params, c4)
-        reason = _judge_c4(left, c4)
+        reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
         if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
             found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
@@ -173,7 +174,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     share of nothing is 0. Cost: one kernel pass, about 10 microseconds for 900 characters of English, linear for any
     text. Raises UnicodeEncodeError when lines are removed from a text with lone surrogates.
     """
-    text, basic, c4 = doc.text, params.basic, params.c4
+    text, basic = doc.text, params.basic
     min_chars = 0 if basic is None or basic.min_chars is None else basic.min_chars
     if len(text) < min_chars:
         return Drop("basic-too-few-characters")

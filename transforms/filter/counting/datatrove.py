@@ -75,7 +75,7 @@ def c4_text(text: str, params: HeuristicsParams, c4: C4Params) -> tuple[str, Fea
     counted before citations are cut out.
     """
     text = "\n".join(line for each in text.splitlines() if (line := each.strip()))
-    ngram, short, words, chars, flags = params.limits
+    _, short, words, chars, flags = params.limits
     found = measure(text, (), 0, 0, words, chars, kernel.UNSPLIT)
     text = text if found.text is None else found.text
     if c4.remove_citations and "[" in text:
