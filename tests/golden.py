@@ -21,7 +21,7 @@ import orjson
 from refinery.pipelines.recipe.recipe import find_lane, lane_names
 from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, document_id
 from refinery.transforms.core.lane import Lane
-from refinery.transforms.core.params import sections_of
+from refinery.transforms.core.params import is_optional
 from refinery.transforms.core.stage import Note, Sink, Stage
 from refinery.transforms.dedup.cut_lines import CUT_LINES
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
@@ -269,7 +269,7 @@ def url_outputs(stage: Stage[Any]) -> Iterator[Answer]:
 
 def heuristics_outputs(stage: Stage[Any]) -> Iterator[Answer]:
     """With all sets of rules, and with each alone."""
-    sets = [name for name, field in stage.params.model_fields.items() if sections_of(field.annotation)]
+    sets = [name for name, each in stage.params.model_fields.items() if is_optional(each.annotation)]
     alone = [stage.params(**{name: name == chosen or None for name in sets}) for chosen in sets]
     return judged(stage, documents(), stage.params(), *alone)
 

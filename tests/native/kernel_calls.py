@@ -89,7 +89,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "short_line_chars": 3,
         "min_line_words": 1,
         "max_word_chars": 9,
-        "flags": 63,
+        "flags": 511,
     },
     attributes.most: lambda: {"html": "<p>"},
     ngram_costs.word_keys: lambda: {"text": "the text", "table": character_table()},

@@ -163,7 +163,7 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (heuristics.measure, {"short_line_chars": -1}, "short_line_chars"),
     (heuristics.measure, {"min_line_words": -HUGE}, "min_line_words: a number below 64 bits"),
     (heuristics.measure, {"max_word_chars": HUGE}, "max_word_chars: a number above 64 bits"),
-    (heuristics.measure, {"flags": 64}, "flags: 64 given, 0 to 63 is allowed"),
+    (heuristics.measure, {"flags": 512}, "flags: 512 given, 0 to 511 is allowed"),
     (htmlblocks.parse, {"most": 0}, "most: 0 given"),
     (htmlblocks.parse, {"most": HUGE}, "most"),
     (htmlblocks.features, {"blocks": bytes(7)}, "blocks"),

@@ -10,6 +10,8 @@ from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Note, Stage
+from refinery.transforms.filter.counting import datatrove
+from refinery.transforms.filter.counting.datatrove import Counts
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -23,6 +25,7 @@ from refinery.transforms.filter.heuristics_rules import (
     HeuristicsParams,
     RepetitionParams,
 )
+from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
@@ -39,7 +42,7 @@ def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
 
 
 def _judge_gopher(
-    found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
+    found: Features | Counts, language: Any, stop_lists: tuple[tuple[str, ...], ...], p: GopherParams
 ) -> str | None:
     words, lines = found.words or 1, found.lines or 1
     if p.min_words is not None and found.alnum_words < p.min_words:
@@ -68,7 +71,7 @@ def _judge_gopher(
     return None
 
 
-def _judge_repetition(found: Features, chars: int, p: RepetitionParams) -> str | None:
+def _judge_repetition(found: Features | Counts, chars: int, p: RepetitionParams) -> str | None:
     repeats = found.top_2_gram_chars  # 0: no n-gram occurs twice
     for figure, most, reason in p.rules:
         if (repeats or not figure.ngram) and figure.of(found, chars) > most:
@@ -86,7 +89,7 @@ def _cut_citations(text: str, max_word_chars: int) -> str:
     return "".join(line if "[" not in line or is_too_long(line) else _CITATION.sub("", line) for line in lines)
 
 
-def _judge_c4(found: Features, p: C4Params) -> str | None:
+def _judge_c4(found: Features | Counts, p: C4Params) -> str | None:
     if p.drop_lorem_ipsum and found.lorem_ipsum:
         return "c4-lorem-ipsum"
     if p.drop_curly_brackets and found.curly_brackets:
@@ -98,7 +101,7 @@ def _judge_c4(found: Features, p: C4Params) -> str | None:
     return None
 
 
-def _judge_fineweb(found: Features, p: FineWebParams) -> str | None:
+def _judge_fineweb(found: Features | Counts, p: FineWebParams) -> str | None:
     lines, words = found.kept_lines or 1, found.kept_words or 1
     if p.min_terminal_lines is not None and found.kept_terminal_lines / lines < p.min_terminal_lines:
         return "fineweb-few-terminal-lines"
@@ -112,22 +115,11 @@ def _judge_fineweb(found: Features, p: FineWebParams) -> str | None:
     return None
 
 
-def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
-    """`doc`, `doc` without the lines that C4's rules remove (with a new id), or Drop with the first rule that fails.
-
-    Rules judge in the order of the fields of `HeuristicsParams` and of the checks in each set. Basic, Gopher and
-    repetition see the text as it came, C4's document rules and FineWeb what the line rules left, and min_chars both. A
-    share of nothing is 0. The figures in `columns` are noted in meta, 4 digits. Cost: one kernel pass, about 10
-    microseconds for 900 characters of English, linear for any text. Raises UnicodeEncodeError when lines are removed
-    from a text with lone surrogates.
-    """
-    text, basic, c4 = doc.text, params.basic, params.c4
-    min_chars = 0 if basic is None or basic.min_chars is None else basic.min_chars
-    if len(text) < min_chars:
-        return Drop("basic-too-few-characters")
-    language = doc.meta.get("language")
-    stop_lists = params.gopher.lists_for(language) if params.gopher else ()
-    found = came = measure(text, stop_lists, *params.limits)
+def _judge_as_measured(
+    text: str, found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], params: HeuristicsParams
+) -> tuple[str, str | None]:
+    """The text that is left, and the reason of the first rule that fails."""
+    basic, c4 = params.basic, params.c4
     reason = (
         (_judge_basic(found, len(text), basic) if basic else None)
         or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
@@ -140,13 +132,55 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
         reason = _judge_c4(found, c4)
     if reason is None and params.fineweb:
         reason = _judge_fineweb(found, params.fineweb)
+    return text if found.text is None else found.text, reason
+
+
+def _judge_as_datatrove(
+    text: str, found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], params: HeuristicsParams
+) -> tuple[str, str | None]:
+    """The same, by datatrove's counts."""
+    basic, gopher, c4, fineweb = params.basic, params.gopher, params.c4, params.fineweb
+    reason = _judge_basic(found, len(text), basic) if basic else None
+    if reason is None and gopher:
+        known = language if language in gopher.word_lengths else None  # no lengths of words by language there
+        reason = _judge_gopher(datatrove.gopher_counts(text, found, gopher), known, stop_lists, gopher)
+    if reason is None and params.repetition:
+        reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
+    if reason is None and c4:
+        text, left = datatrove.c4_text(text, params, c4)
+        reason = _judge_c4(Counts(left, lines=found.lines), c4)
+        text = (text if left.text is None else left.text).strip()
+        if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise
+            found = measure(text, (), 0, fineweb.short_line_chars, 0, 0, kernel.LINES)
+    if reason is None and fineweb:
+        reason = _judge_fineweb(datatrove.fineweb_counts(text, found, fineweb.short_line_chars), fineweb)
+    return text, reason
+
+
+def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
+    """`doc`, `doc` without the lines that C4's rules remove (with a new id), or Drop with the first rule that fails.
+
+    Rules judge in the order of the fields of `HeuristicsParams` and of the checks in each set. Basic, Gopher and
+    repetition see the text as it came, C4's document rules and FineWeb what the line rules left, and min_chars both. A
+    share of nothing is 0. The figures in `columns` are noted in meta, 4 digits. Cost: one kernel pass, about 10
+    microseconds for 900 characters of English, linear for any text. Raises UnicodeEncodeError when lines are removed
+    from a text with lone surrogates.
+    """
+    text, basic = doc.text, params.basic
+    min_chars = 0 if basic is None or basic.min_chars is None else basic.min_chars
+    if len(text) < min_chars:
+        return Drop("basic-too-few-characters")
+    language = doc.meta.get("language")
+    stop_lists = params.gopher.lists_for(language) if params.gopher else ()
+    found = measure(text, stop_lists, *params.limits)
+    judge = _judge_as_datatrove if params.counting == "datatrove" else _judge_as_measured
+    text, reason = judge(text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)
-    text = text if found.text is None else found.text
     if len(text) < min_chars:
         return Drop("basic-too-few-characters")
     if params.columns:
-        figures = {figure.column: round(figure.of(came, len(doc.text)), 4) for figure in params.figures}
+        figures = {figure.column: round(figure.of(found, len(doc.text)), 4) for figure in params.figures}
         doc = replace(doc, meta={**doc.meta, **figures})
     return doc if text == doc.text else replace(doc, text=text, id=document_id(text))
 

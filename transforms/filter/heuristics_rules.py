@@ -5,7 +5,7 @@ docs/heuristics.md explains how the rules count and where they differ from their
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -184,8 +184,9 @@ class Figure(NamedTuple):
         """The column of the provenance files that has it, where a recipe asks for it."""
         return f"repetition_{self.name}"
 
-    def of(self, found: kernel.Features, chars: int) -> float:
-        """Its value for what the kernel counted in a text of so many characters; 0 of nothing."""
+    def of(self, found: Any, chars: int) -> float:
+        """Its value for what was counted in a text of so many characters; 0 of nothing. found: kernel.Features, or
+        counts under the same names."""
         whole: int = getattr(found, self.whole) if self.whole else chars
         count: int = getattr(found, self.counted)
         return count / (whole or 1)
@@ -291,7 +292,10 @@ class HeuristicsParams(Params):
     columns: tuple[str, ...] = ()
     """figures of the repetition rules that become columns, each with `repetition_` before it: `duplicate_lines`,
     `top_2_gram`, … (the rules' keys without `max_`), whether the rules are on or not"""
-    LATER: ClassVar[tuple[str, ...]] = ("columns",)
+    counting: Literal["own", "datatrove"] = "own"
+    """`datatrove`: words, lines, paragraphs and n-grams of the sets but `basic` are counted as FineWeb's code counts
+    them: [conformance.md](conformance.md)"""
+    LATER: ClassVar[tuple[str, ...]] = ("columns", "counting")
 
     @field_validator("columns")
     @classmethod
@@ -316,6 +320,7 @@ class HeuristicsParams(Params):
         max_ngram = max((figure.ngram for figure in used), default=0)
         flags = kernel.PARAGRAPHS if any("paragraph" in figure.counted for figure in used) else 0
         flags |= kernel.LINES if any("line" in figure.counted for figure in used) else 0
+        flags |= kernel.LONE_NGRAMS if repetition and self.counting == "datatrove" else 0
         if fineweb and fineweb.max_duplicate_line_chars is not None:
             flags |= kernel.LINES
         unique = basic is not None and basic.min_unique_word_ratio is not None

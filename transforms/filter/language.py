@@ -45,10 +45,14 @@ class LanguageParams(Params):
     thresholds: str = ""
     """a CSV or TSV file, local or `gs://`, with the least probability of languages: a header with `language` and
     `language_score`, a line a language; `languages` goes before it, `threshold` and the defaults behind"""
-    max_chars: Positive = 1_000
-    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top"""
+    max_chars: Positive | None = 1_000
+    """how much of a document the model sees, taken from its 25 % mark on, past the boilerplate at the top, in small
+    letters where most are capitals; null: the whole text as it is, as FineWeb, DCLM and Dolma do"""
+    relatives: bool = True
+    """whether the probabilities of close relatives (Bosnian, Croatian, Serbian) are added to that of the best; off:
+    its own alone, as published"""
 
-    LATER: ClassVar[tuple[str, ...]] = ("thresholds",)
+    LATER: ClassVar[tuple[str, ...]] = ("relatives", "thresholds")
 
     @classmethod
     def _read_value(cls, key: str, value: Any) -> Any:
@@ -131,13 +135,15 @@ def identify(line: str, known: LanguageModel, least: float) -> Identified | None
 def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) -> Document | Drop:
     """`doc` with language, its score (4 digits) and, where the model says it, its script in its meta; or why not.
 
-    The score is the probability of the language and its relatives (`RELATIVES`). A text labelled as a macrolanguage
-    that nobody asked for counts as its most probable member that is wanted.
+    The score is the probability of the language and, with `relatives`, of those of `RELATIVES`. A text labelled as a
+    macrolanguage that nobody asked for counts as its most probable member that is wanted.
 
     Drops: language-score (the best language is below every threshold, or below its own), language-not-allowed.
     Cost: 25 microseconds at 1,000 characters, most of it in the model.
     """
     best = identify(model_line(doc.text, params.max_chars), model, params.least)
+    if best is not None and not params.relatives:
+        best = best._replace(score=min(1.0, best.alone))
     if best is None or best.score < params.least:
         return Drop("language-score")
     code, script = best.code, best.script
@@ -152,12 +158,15 @@ def judge_language(doc: Document, model: LanguageModel, params: LanguageParams) 
     return replace(doc, meta={**doc.meta, **found, **({"language_script": script} if script else {})})
 
 
-def model_line(text: str, max_chars: int) -> str:
+def model_line(text: str, max_chars: int | None) -> str:
     """The `max_chars` characters of `text` from its 25 % mark, or from earlier where the text ends too soon, as the one
-    line that fastText reads; in small letters where most letters are capitals, which the model hardly knows.
+    line that fastText reads; in small letters where most letters are capitals, which the model hardly knows. None: the
+    whole text as it is.
 
     `text` must be free of lone surrogates.
     """
+    if max_chars is None:
+        return text.replace("\n", " ").replace("</s>", " ") + "\n"
     start = max(0, min(len(text) // 4, len(text) - max_chars))
     line = text[start : start + max_chars]
     if mostly_capitals(line):

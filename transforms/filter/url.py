@@ -5,16 +5,19 @@ kept: one hard word drops a page, soft words must come together.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Literal, Self
 from urllib.parse import unquote
 
+import numpy as np
 import re2
 import tldextract
+from numpy.typing import NDArray
 from pydantic import model_validator
 
-from refinery.transforms.address.host import host_of
-from refinery.transforms.core.document import Document, Drop
+from refinery.transforms.address.host import host_of, is_address
+from refinery.transforms.core.document import Document, Drop, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.rights.host_list import HostList, read_list
@@ -32,6 +35,7 @@ SOFT_WORDS = (
 # fmt: on
 
 WORD = re.compile(r"[^\W_]+")
+NO_LETTER = re.compile(r"[^a-zA-Z0-9]+")
 REFINEDWEB = "Penedo et al. 2023, section G.1"
 MAX_URL = 8192  # characters looked at: longer ones exist, but say nothing more about their site
 
@@ -39,11 +43,15 @@ MAX_URL = 8192  # characters looked at: longer ones exist, but say nothing more 
 class UrlParams(Params):
     """Which addresses are unwanted."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("address_lists", "matching")
+
     domain_lists: tuple[str, ...] = ()
     """files, one host or domain a line, `#` starts a comment, gzip by suffix, local or `gs://`; an entry covers the
     host itself and all below it"""
     pattern_lists: tuple[str, ...] = ()
     """files with one RE2 expression a line, searched anywhere in the address (`(?i)` ignores case)"""
+    address_lists: tuple[str, ...] = ()
+    """files with one whole address a line, as it stands in the crawl"""
     blocked_domains: tuple[str, ...] = ()
     """the same as in `domain_lists`, inline"""
     blocked_patterns: tuple[str, ...] = ()
@@ -56,6 +64,10 @@ class UrlParams(Params):
     """`soft_limit` different ones of these drop the page"""
     soft_limit: Positive = 2
     """how many different `soft_words` are too many"""
+    matching: Literal["own", "datatrove"] = "own"
+    """`datatrove`, as FineWeb's code matches: the registered domain or the whole host must be listed, words are runs of
+    ASCII letters and digits in the case and escapes of the address, and `hard_parts` are searched in its letters and
+    digits put together"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -70,18 +82,42 @@ class UrlParams(Params):
 
 
 class UrlRules:
-    """What `UrlParams` say, ready for use: 8 bytes a listed domain, so that lists of millions fit a worker."""
+    """What `UrlParams` say, ready for use: 8 bytes a listed domain or address: lists of millions fit a worker."""
 
-    def __init__(self, domains: HostList, patterns: re2.Set | None, params: UrlParams) -> None:
+    def __init__(
+        self, domains: HostList, addresses: Iterable[str], patterns: re2.Set | None, params: UrlParams
+    ) -> None:
         self.domains = domains
+        keys = np.fromiter((hash64("address", address) for address in addresses), np.uint64)
+        self.addresses: NDArray[np.uint64] = np.unique(keys)
         self.patterns = patterns
         self.hard_words = frozenset(word.lower() for word in params.hard_words)
         self.soft_words = frozenset(word.lower() for word in params.soft_words)
-        parts = "|".join(re.escape(part.lower()) for part in params.hard_parts)
+        self.exact = params.matching == "datatrove"
+        cut = NO_LETTER.sub if self.exact else lambda _, part: part
+        parts = "|".join(re.escape(part) for each in params.hard_parts if (part := cut("", each.lower())))
         self.hard_parts = re.compile(parts) if parts else None
         self.host_reason = lru_cache(maxsize=65_536)(self._host_reason)
 
+    def lists_address(self, url: str) -> bool:
+        key = np.uint64(hash64("address", url))
+        at = int(np.searchsorted(self.addresses, key))
+        return at < len(self.addresses) and bool(self.addresses[at] == key)
+
+    def words_and_whole(self, url: str) -> tuple[set[str], str]:
+        """The words of an address, and what `hard_parts` are searched in."""
+        if self.exact:
+            return set(NO_LETTER.split(url)), NO_LETTER.sub("", url).lower()
+        plain = unquote(url).lower()
+        return set(WORD.findall(plain)), plain
+
     def _host_reason(self, host: str) -> str:
+        if self.exact:  # an address of numbers has neither a domain nor a name
+            if is_address(host):
+                return ""
+            registered = _split_public.extract_str(host).top_domain_under_public_suffix
+            listed = self.domains.lists
+            return "blocked-domain" if listed(registered) else "blocked-host" if listed(host) else ""
         entry = self.domains.covering(host)
         if not entry:
             return ""
@@ -91,8 +127,8 @@ class UrlRules:
 def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | Drop:
     """`doc`, or why its address is unwanted; a document without one passes.
 
-    Drops: blocked-domain (its registered domain is listed), blocked-host (another level is), blocked-pattern,
-    hard-word, soft-words. Cost: about 5 microseconds for a known host.
+    Drops: blocked-domain (its registered domain is listed), blocked-host (another level is), blocked-address,
+    blocked-pattern, hard-word, soft-words. Cost: about 5 microseconds for a known host.
     """
     if not doc.url:
         return doc
@@ -101,11 +137,12 @@ def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | D
     reason = rules.host_reason(host) if host else ""
     if reason:
         return Drop(reason)
+    if len(rules.addresses) and rules.lists_address(doc.url):
+        return Drop("blocked-address")
     if rules.patterns is not None and rules.patterns.Match(url.encode("utf-8", "replace")):
         return Drop("blocked-pattern")
-    plain = unquote(url).lower()
-    words = set(WORD.findall(plain))
-    if not words.isdisjoint(rules.hard_words) or (rules.hard_parts is not None and rules.hard_parts.search(plain)):
+    words, whole = rules.words_and_whole(url)
+    if not words.isdisjoint(rules.hard_words) or (rules.hard_parts is not None and rules.hard_parts.search(whole)):
         return Drop("hard-word")
     if len(words & rules.soft_words) >= params.soft_limit:
         return Drop("soft-words")
@@ -116,6 +153,7 @@ def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | D
 _split_host = tldextract.TLDExtract(
     suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True, include_psl_private_domains=True
 )
+_split_public = tldextract.TLDExtract(suffix_list_urls=(), cache_dir=None, fallback_to_snapshot=True)
 
 
 def registered_domain(host: str) -> str:
@@ -148,12 +186,14 @@ def load_rules(params: UrlParams) -> UrlRules:
     patterns = [("blocked_patterns", pattern) for pattern in params.blocked_patterns]
     for path in params.pattern_lists:
         patterns += read_list("pattern_lists", path)
-    return UrlRules(HostList((*domains, *params.blocked_domains)), compile_patterns(patterns), params)
+    addresses = (entry for path in params.address_lists for _, entry in read_list("address_lists", path))
+    hosts = HostList((*domains, *params.blocked_domains))
+    return UrlRules(hosts, addresses, compile_patterns(patterns), params)
 
 
 def list_files(params: UrlParams) -> tuple[str, ...]:
     """Files whose content decides the result."""
-    return params.domain_lists + params.pattern_lists
+    return params.domain_lists + params.address_lists + params.pattern_lists
 
 
 URL = Stage(
@@ -177,6 +217,7 @@ URL = Stage(
             "the host itself, or a level of it that is not the registered domain, is listed",
             "correct the list",
         ),
+        Reason("blocked-address", "the whole address is listed in `address_lists`", "correct the list"),
         Reason(
             "blocked-pattern",
             "an expression of `pattern_lists` or `blocked_patterns` matches",

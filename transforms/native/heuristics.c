@@ -220,6 +220,8 @@ PyMODINIT_FUNC PyInit_heuristics(void)
         || PyModule_AddIntMacro(self, WORDS) < 0 || PyModule_AddIntMacro(self, LINES) < 0
         || PyModule_AddIntMacro(self, PARAGRAPHS) < 0 || PyModule_AddIntMacro(self, NEED_TERMINAL) < 0
         || PyModule_AddIntMacro(self, NO_JAVASCRIPT) < 0 || PyModule_AddIntMacro(self, NO_POLICY) < 0
+        || PyModule_AddIntMacro(self, C4_ENDS) < 0 || PyModule_AddIntMacro(self, UNSPLIT) < 0
+        || PyModule_AddIntMacro(self, LONE_NGRAMS) < 0
         || PyModule_AddIntMacro(self, WINDOW_WORDS) < 0) {
         Py_XDECREF(self);
         return NULL;

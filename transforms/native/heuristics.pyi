@@ -7,6 +7,9 @@ PARAGRAPHS: int  # fill paragraphs, duplicate_paragraphs and duplicate_paragraph
 NEED_TERMINAL: int  # remove lines that do not end in terminal punctuation or a quote, or that end in "..."
 NO_JAVASCRIPT: int  # remove lines with "javascript" (ASCII letters in either case)
 NO_POLICY: int  # remove lines with one of C4's cookie and policy phrases
+C4_ENDS: int  # with NEED_TERMINAL: the five marks of C4's code alone end a line: . ? ! " '
+UNSPLIT: int  # letters of scripts written without spaces are no words of their own (and spaceless_letters stays 0)
+LONE_NGRAMS: int  # of n-grams that occur once the first counts as the most frequent; all words stand one space apart
 
 WINDOW_WORDS: int  # words of one window of window_unique_words
 

@@ -24,9 +24,9 @@ class HostList:
 
     def covering(self, host: str) -> str:
         """The entry that covers `host`: itself, or the nearest level above it; "" for none."""
-        return next((name for name in levels(host) if self._lists(name)), "") if len(self.hashes) else ""
+        return next((name for name in levels(host) if self.lists(name)), "") if len(self.hashes) else ""
 
-    def _lists(self, host: str) -> bool:
+    def lists(self, host: str) -> bool:
         key = np.uint64(hash64("domain", host))
         at = int(np.searchsorted(self.hashes, key))
         return at < len(self.hashes) and bool(self.hashes[at] == key)

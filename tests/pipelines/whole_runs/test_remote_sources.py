@@ -1,4 +1,4 @@
-"""recipes/mix.yaml, whole, from servers on this machine: a hub, a web server and S3."""
+"""recipes/data/mix.yaml, whole, from servers on this machine: a hub, a web server and S3."""
 
 import gzip
 import io
@@ -58,13 +58,13 @@ class Servers:
     tokenizer: Path
 
     def refine(self, output: Path, *more: object, check: bool = True) -> str:
-        """`refine recipes/mix.yaml`, and what it printed."""
+        """`refine recipes/data/mix.yaml`, and what it printed."""
         settings = [f"sources.{name}.target={target}" for name, target in TARGETS.items()]
         settings += [f"tokenizer.path={self.tokenizer}", "shards.validation=0.1", "near_dup=off", "pii=off"]
         settings += [f"sources.redpajama.path_lists=['{self.web.url}/v1/urls.txt']"]
         environment = {"HF_ENDPOINT": self.hub.url, "HF_TOKEN": TOKEN, "AWS_ENDPOINT_URL": self.s3.url}
         arguments = [part for setting in settings for part in ("--set", setting)]
-        done = run("refine", ROOT / "recipes" / "mix.yaml", "--output", output, *arguments, *more,
+        done = run("refine", ROOT / "recipes" / "data" / "mix.yaml", "--output", output, *arguments, *more,
                    environment=environment, check=check)  # fmt: skip
         assert (done.returncode == 0) == check, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -5,7 +5,8 @@
 #include "heuristics_characters.h"
 
 enum { /* flags */
-    WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32, ALL_FLAGS = 63
+    WORDS = 1, LINES = 2, PARAGRAPHS = 4, NEED_TERMINAL = 8, NO_JAVASCRIPT = 16, NO_POLICY = 32, C4_ENDS = 64,
+    UNSPLIT = 128, LONE_NGRAMS = 256, ALL_FLAGS = 511
 };
 enum { WINDOW_WORDS = 1000, MAX_NGRAM = 10 };
 
@@ -124,10 +125,12 @@ INLINE int end_line(State *s, size_t end, uint64_t hash, const void *data, int k
     s->paragraph_hash = (s->paragraph_hash ^ mix(hash)) * WORD_PRIME;
     s->paragraph_lines++;
     s->paragraph_chars += chars;
-    int quoted = last == '"' || last == '\'' || last == 0x201D || last == 0x2019;
+    int quoted = last == '"' || last == '\'';
+    int ends = o->flags & C4_ENDS ? quoted || last == '.' || last == '?' || last == '!'
+                                  : quoted || terminal || last == 0x201D || last == 0x2019;
     /* In the order of C4's released code: a line that a rule has removed counts for none of the rules behind it. */
     int removed = (s->marks & LONG_WORD) || s->line_words < o->min_line_words
-                  || ((o->flags & NEED_TERMINAL) && (dots || !(terminal || quoted)));
+                  || ((o->flags & NEED_TERMINAL) && (dots || !ends));
     k->lorem_ipsum += !removed && (s->marks & LOREM_IPSUM);
     removed = removed || ((o->flags & NO_JAVASCRIPT) && (s->marks & JAVASCRIPT));
     k->curly_brackets += !removed && (s->marks & BRACKET);
@@ -168,6 +171,7 @@ INLINE int scan(const void *data, const int kind, size_t n, const Options *o, Ar
     uint64_t line_hash = HASH_SEED, letters = 0, punctuation = 0;
     size_t i = 0, dots = 0, dots_end = 0;
     unsigned spaced = 0;
+    const unsigned spaceless = o->flags & UNSPLIT ? 0 : SPACELESS;
     while (i < n) {
         uint32_t c = PyUnicode_READ(kind, data, i);
         unsigned class = class_of(c);
@@ -196,7 +200,7 @@ INLINE int scan(const void *data, const int kind, size_t n, const Options *o, Ar
         s->sentences += s->ends_sentence && !(class & LOWER);
         if (!s->line_words && (class & BULLET))
             s->marks |= IS_BULLET;
-        if (kind != PyUnicode_1BYTE_KIND && (class & SPACELESS)) {
+        if (kind != PyUnicode_1BYTE_KIND && (class & spaceless)) {
             letters++;
             k.spaceless_letters++;
             seen = class;
@@ -237,7 +241,7 @@ INLINE int scan(const void *data, const int kind, size_t n, const Options *o, Ar
                     break;
                 c = PyUnicode_READ(kind, data, i);
                 class = class_of(c);
-            } while (!(class & (SPACE | SPACELESS)));
+            } while (!(class & (SPACE | spaceless)));
         }
         size_t chars = i - start, tail = i - 1;
         s->ends_sentence = 0;
@@ -270,13 +274,14 @@ INLINE int scan(const void *data, const int kind, size_t n, const Options *o, Ar
 }
 
 /* Gopher's n-gram counts (Rae et al. 2021, table A1). top: characters of the most frequent n-gram (the first on a
-   tie), its separators included, times its occurrences; 0 when none occurs twice. duplicate: a walk from left to right
+   tie), its separators included, times its occurrences; 0 when none occurs twice, unless LONE_NGRAMS. duplicate: a walk from left to right
    takes an n-gram it has met before, counts its words' characters, and goes on behind it. */
 static int count_ngrams(Arena *a, const Options *o, Counts *k)
 {
     uint64_t *top = &k->top_2_gram_chars, *duplicate = &k->duplicate_5_gram_chars;
     const uint32_t *ids = a->ids.items;
     const Word *info = a->info.items;
+    const int padded = (o->flags & LONE_NGRAMS) != 0; /* a space between the words of every script */
     if (reserve(&a->positions, k->words, sizeof(uint32_t)) < 0
         || reserve(&a->ngram_ids, k->words, sizeof(uint32_t)) < 0)
         return -1;
@@ -313,7 +318,7 @@ static int count_ngrams(Arena *a, const Options *o, Counts *k)
                 while (ngrams[j] != best)
                     j++;
                 for (size_t w = positions[j]; w < positions[j] + n; w++)
-                    chars += info[ids[w] & ~SPACED].chars + (w > positions[j] && (ids[w] & SPACED));
+                    chars += info[ids[w] & ~SPACED].chars + (w > positions[j] && (padded || (ids[w] & SPACED)));
                 top[n - 2] = (uint64_t)chars * counts[best];
             }
         }
@@ -332,6 +337,12 @@ static int count_ngrams(Arena *a, const Options *o, Counts *k)
         }
         candidates = kept;
         a->ngram_steps += a->ngrams.steps;
+    }
+    for (size_t n = 2, chars; padded && n <= 4 && n <= o->max_ngram && n <= k->words; n++) {
+        chars = n - 1;
+        for (size_t w = 0; w < n; w++)
+            chars += info[ids[w] & ~SPACED].chars;
+        top[n - 2] = top[n - 2] ? top[n - 2] : chars; /* none repeats: the first one */
     }
     return 0;
 }
