@@ -147,6 +147,16 @@ def cut_spans(text: str, spans: Iterable[list[int]], margin: int, min_chars: int
     return "\n\n".join(piece for piece in kept if piece and len(piece) >= min_chars), cuts
 
 
+def asked_notes(params: DecontaminateParams) -> tuple[Note, ...]:
+    """What `action: note` measures."""
+    if params.action != "note":
+        return ()
+    return (
+        Note("benchmark_items", int, "items of benchmarks that were found"),
+        Note("benchmark_share", float, "share of the characters in n-grams of items"),
+    )
+
+
 DECONTAMINATE = Stage(
     name="decontaminate",
     version=1,
@@ -157,11 +167,8 @@ DECONTAMINATE = Stage(
     judge=judge_contamination,
     prepare=load_benchmarks,
     files=benchmark_files,
-    notes=(
-        Note("benchmark_cuts", int, "how often text around items of benchmarks was cut out", counts=True),
-        Note("benchmark_items", int, "items of benchmarks that were found, with `action: note`"),
-        Note("benchmark_share", float, "share of the characters in n-grams of items, with `action: note`"),
-    ),
+    notes=(Note("benchmark_cuts", int, "how often text around items of benchmarks was cut out", counts=True),),
+    asked_notes=asked_notes,
     reasons=(
         Reason(
             "benchmark-overlap",

@@ -14,8 +14,8 @@ from refinery.transforms.core.params import Params, Positive, Share
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.fasttext_model import LABEL, FastTextModel, load_model
 from refinery.transforms.filter.language_data import MACROLANGUAGES, RELATIVES, THRESHOLDS, UNIVERSAL
+from refinery.transforms.languages.by_language import number_of, read_language_numbers
 from refinery.transforms.languages.codes import canonical, language_and_script, with_script
-from refinery.transforms.languages.numbers import number_of, read_language_numbers
 from refinery.transforms.native.classifier import mostly_capitals
 
 _RELATIVES = {code: frozenset(group) for group in RELATIVES for code in group}
@@ -227,7 +227,7 @@ LANGUAGE = Stage(
     notes=(
         Note("language", str, "code of the language", column=True, carried=True, category=True),
         Note("language_score", float, "the model's probability of it, 0 to 1", column=True, carried=True),
-        Note("language_script", str, "its script, such as Cyrl, of models that say it", carried=True, category=True),
+        Note("language_script", str, "its script, such as Cyrl, of models that say it", carried=True),
     ),
     reasons=(
         Reason(

@@ -19,7 +19,7 @@ from refinery.transforms.core.params import Params, Share
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Note, Reason, Stage
 from refinery.transforms.filter.quality import SCALE, column_name, pareto_keeps
-from refinery.transforms.languages.numbers import number_of, read_language_numbers
+from refinery.transforms.languages.by_language import number_of, read_language_numbers
 from refinery.transforms.rules.expression import ExpressionError, Rule, compile_rule
 
 NOT_MET, UNKNOWN = "rule-not-met", "rule-unknown"

@@ -126,6 +126,8 @@ def test_note_says_how_much_and_drops_nothing(params: DecontaminateParams) -> No
     assert part.answer.text == f"{FILLER}\n{QUESTION}\n{FILLER}" and part.answer.meta["benchmark_items"] == 1
     assert part.answer.meta["benchmark_share"] == pytest.approx(len(QUESTION) / len(part.answer.text), abs=0.02)
     assert judge(FILLER, note).meta == {"benchmark_items": 0, "benchmark_share": 0.0}
+    assert [n.name for n in DECONTAMINATE.asked_notes(note)] == ["benchmark_items", "benchmark_share"]
+    assert not DECONTAMINATE.asked_notes(params)
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 9)), max_size=8))

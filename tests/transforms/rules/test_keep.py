@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Note
 from refinery.transforms.filter.quality import ClassifierParams, pareto_keeps
-from refinery.transforms.languages.numbers import read_language_numbers
+from refinery.transforms.languages.by_language import read_language_numbers
 from refinery.transforms.rules.keep import (
     FACTS,
     KEEP,

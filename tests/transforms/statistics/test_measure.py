@@ -87,7 +87,7 @@ def test_points_follow_from_the_lane() -> None:
         return [(after, point.name) for after, point in points_of(phase, stages or LANE.phase(phase))]
 
     assert names("clean") == [("extract", "extracted"), ("heuristics", "cleaned")]
-    assert names("shards") == [("", "deduplicated"), ("pii", "final")]
+    assert names("shards") == [("", "deduplicated"), ("keep", "final")]
     assert names("clean", *LANE.clean, STEEP) == [("extract", "extracted"), ("steep", "cleaned")]
     assert names("shards", LANE.shards[-1]) == [("", "deduplicated"), ("", "final")]
     assert names("clean", LANE.clean[0]) == []

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from refinery.transforms.languages.by_language import number_of, read_language_numbers
 from refinery.transforms.languages.codes import CODES, canonical, language_and_script
-from refinery.transforms.languages.numbers import number_of, read_language_numbers
 
 
 def table(folder: Path, text: str, name: str = "t.csv") -> str:
