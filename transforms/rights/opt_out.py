@@ -168,7 +168,8 @@ def open_table(path: str) -> RuleTable:
 
 
 def judge_opt_out(doc: Document, known: OptOuts, params: OptOutParams) -> Document | Finding:
-    """`doc`, or why its host or page refuses; with what of its host is known. Cost: some 20 microseconds."""
+    """`doc`, or why its host or page refuses; with what of its host is known. Cost: some 150
+    microseconds for a host that was not seen lately, else 20."""
     tdm = doc.meta.get(TDM_RESERVATION.name) if PAGE not in params.ignore else None
     refused, seen = None, list[str]()
     newest = -1
