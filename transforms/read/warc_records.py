@@ -169,7 +169,8 @@ class _Archive:
         at_end = not complete and newlines == len(tail)
         if self.is_whole is None:
             self.is_whole = not (at_end or any(end <= mark <= end + newlines for mark in next_marks))
-        if not (newlines or is_arc) and self.passed_head(start, end):
+        is_closed = is_arc or tail.startswith((b"\r\n\r\n", b"\n\n"))
+        if not is_closed and self.passed_head(start, end):
             return "BadLength"  # bytes are missing, and the length led to the end of another record's text
         if at_end or tail[newlines:].startswith(b"WARC/") or any(end <= mark <= end + newlines for mark in next_marks):
             return ""
