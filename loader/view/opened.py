@@ -1,4 +1,4 @@
-"""A corpus as a stream reads it: its shards, its domains and where their bytes are. A view is opened as one, too."""
+"""A corpus as a stream reads it: its shards, its domains and where their bytes are. A view (opened_view.py) is one."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
