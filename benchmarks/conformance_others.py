@@ -5,6 +5,7 @@ Needs the extra [bench].
 
 import tarfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +30,7 @@ def language_rules(params: LanguageParams) -> Iterator[Rule]:
         block.model.MODEL_URL = f"file://{bundled_model()}"  # otherwise it downloads lid.176.bin
         own = LanguageParams(**{**values_of(params), "languages": {code: least}})
         model = load_language(own)
-        yield Rule(
-            f"language.{code}", theirs(block), stage(lambda doc, own=own, model=model: judge_language(doc, model, own))
-        )
+        yield Rule(f"language.{code}", theirs(block), stage(partial(judge_language, model=model, params=own)))
 
 
 def url_rules(params: UrlParams, folder: Path) -> Iterator[Rule]:
@@ -75,12 +74,12 @@ def pii_rules(params: PiiParams) -> Iterator[Rule]:
             emails, ips, email_replacement=params.email_replacement, ip_replacement=params.ip_replacement
         )
         own = PiiParams(**{**values_of(params), "email": emails, "ip": ips})
-        yield Rule(
-            f"pii.{name}",
-            lambda text, block=block: Decision("", block.format(text)),
-            stage(lambda doc, own=own: judge_pii(doc, load_pseudonyms(own), own)),
-            by_text=True,
-        )
+        judge = partial(judge_pii, pseudonyms=load_pseudonyms(own), params=own)
+        yield Rule(f"pii.{name}", partial(_formatted, block), stage(judge), by_text=True)
+
+
+def _formatted(block: Any, text: str) -> Decision:
+    return Decision("", block.format(text))
 
 
 def stage(judge: Callable[[Document], Any]) -> Callable[[str], Decision]:

@@ -159,7 +159,7 @@ REPETITION = {
     "max_duplicate_paragraph_chars": "dup_para_char_frac",
 }
 TOP, DUPLICATE = (2, 3, 4), (5, 6, 7, 8, 9, 10)
-C4 = {
+C4: dict[str, dict[str, Any]] = {
     "require_terminal_punctuation": {"filter_no_terminal_punct": True},
     "min_words_per_line": {"min_words_per_line": 3},
     "max_word_chars": {"max_word_length": 1000},

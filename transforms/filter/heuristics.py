@@ -143,11 +143,12 @@ def _judge_as_datatrove(
     reason = _judge_basic(found, len(text), basic) if basic else None
     if reason is None and gopher:
         known = language if language in gopher.word_lengths else None  # no lengths of words by language there
-        reason = _judge_gopher(datatrove.gopher_counts(text, found, gopher), known, stop_lists, gopher)
+        counts = datatrove.gopher_counts(text, found, gopher.max_bullet_lines, gopher.max_ellipsis_lines)
+        reason = _judge_gopher(counts, known, stop_lists, gopher)
     if reason is None and params.repetition:
         reason = _judge_repetition(datatrove.repetition_counts(text, found), len(text), params.repetition)
     if reason is None and c4:
-        text, left = datatrove.c4_text(text, params, c4)
+        text, left = datatrove.c4_text(text, params.limits, c4.remove_citations)
         reason = _judge_c4(Counts(left, lines=found.lines), c4)
         text = (text if left.text is None else left.text).strip()
         if reason is None and fineweb:  # white space around a line, and what the line rules left, count otherwise

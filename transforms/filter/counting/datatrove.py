@@ -9,9 +9,9 @@ plain Python. Cost: linear, about four times that of the kernel's own counts.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
-from refinery.transforms.filter.heuristics_rules import C4Params, GopherParams, HeuristicsParams
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
@@ -35,13 +35,13 @@ class Counts:
         return getattr(self._found, name)
 
 
-def gopher_counts(text: str, found: Features, params: GopherParams) -> Counts:
+def gopher_counts(text: str, found: Features, bullet_share: float | None, ellipsis_share: float | None) -> Counts:
     """For Gopher's quality rules: blank lines are lines, two bullets, words of rare symbols, every script judged."""
     signs = _NO_ALNUM.findall(text) if found.alnum_words < found.words else []
-    solid = [word for word in signs if word.strip(_SYMBOLS)]
+    solid = [word for word in signs if not all(map(_is_symbol, word))]
     bullets, lines, ellipses = found.bullet_lines, found.lines, found.ellipsis_lines
     # Blank lines and fewer bullets only lower the shares: they are counted where the kernel's would drop the text.
-    if _above(bullets, lines, params.max_bullet_lines) or _above(ellipses, lines, params.max_ellipsis_lines):
+    if _above(bullets, lines, bullet_share) or _above(ellipses, lines, ellipsis_share):
         whole = text.splitlines()
         lines, bullets = len(whole), sum(line.lstrip().startswith(_BULLETS) for line in whole)
     return Counts(
@@ -67,17 +67,17 @@ def repetition_counts(text: str, found: Features) -> Counts:
     return Counts(found, **counts)
 
 
-def c4_text(text: str, params: HeuristicsParams, c4: C4Params) -> tuple[str, Features]:
+def c4_text(text: str, limits: tuple[int, int, int, int, int], remove_citations: bool) -> tuple[str, Features]:
     """For C4's rules: the text with its citations cut out, and its counts for the rules behind that.
 
     Lines lose the white space around them, blank ones go; words are cut at spaces in every script; a line's words are
     counted before citations are cut out.
     """
     text = "\n".join(line for each in text.splitlines() if (line := each.strip()))
-    _, short, words, chars, flags = params.limits
+    _, short, words, chars, flags = limits
     found = measure(text, (), 0, 0, words, chars, kernel.UNSPLIT)
     text = text if found.text is None else found.text
-    if c4.remove_citations and "[" in text:
+    if remove_citations and "[" in text:
         text = _CITATION.sub("", text)
     return text, measure(text, (), 0, short, 0, 0, flags & ~(kernel.WORDS | kernel.PARAGRAPHS) | kernel.C4_ENDS)
 
@@ -98,6 +98,12 @@ def fineweb_counts(text: str, found: Features, short: int) -> Counts:
         kept_line_breaks=breaks,
         kept_line_chars=len(text) - breaks,
     )
+
+
+@lru_cache(maxsize=4096)
+def _is_symbol(character: str) -> bool:
+    """Punctuation there: these and every mark that ends a sentence."""
+    return character in _SYMBOLS or measure(character, (), 0, 0, 0, 0, 0).kept_terminal_lines == 1
 
 
 def _breaks_otherwise(text: str) -> bool:
