@@ -56,6 +56,28 @@ def count_in(state: Mapping[str, Any], name: str) -> int:
     return value
 
 
+def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, int]:
+    """Epoch and position of the state. Raises StateError where this schedule and loop have no such place, or the
+    mixture up to there was another one."""
+    epoch, position = count_in(state, "epoch"), count_in(state, "position")
+    length = schedule.length
+    most = 0 if schedule.mixture is not None else 2**62 // (length or 1)
+    if epoch > most:
+        raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
+    if length is not None and position > length:
+        raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
+    if loop.is_beyond(epoch, position):
+        raise StateError(
+            f"state: epoch {epoch}, position {position} given: this stream ends after {loop.epochs} epochs"
+        )
+    mix = None if schedule.mixture is None else schedule.mixture.history(position)
+    if state.get("mix") != mix:
+        raise StateError(
+            f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
+        )
+    return epoch, position
+
+
 def digests_in(state: Mapping[str, Any], domains: int) -> list[int] | None:
     """Digests of refinery.loader.stream.usage, one per domain; None if the state has none. Raises StateError."""
     usage = state.get("usage")

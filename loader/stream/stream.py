@@ -36,13 +36,12 @@ from refinery.loader.stream.origins import EMPTY, Origin, origins
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.state import (
     STATE_VERSION,
-    StateError,
     check_identity,
     check_unchanged,
     checksum,
     code_version,
-    count_in,
     digests_in,
+    place_in,
     with_block,
 )
 from refinery.loader.takedown.versions import NotDelivered, Version, Versions
@@ -298,21 +297,7 @@ class TokenStream(LoopedBatches):
     def _load(self, state: Mapping[str, Any]) -> None:
         given, state = state, with_block(state, self.order_params.block or None, self._schedule.domains)
         check_identity(state, self._identity())
-        epoch, position = count_in(state, "epoch"), count_in(state, "position")
-        length = self._schedule.length
-        most = 0 if self._schedule.mixture is not None else 2**62 // (length or 1)
-        if epoch > most:
-            raise StateError(f"state: epoch {epoch} given, 0 to {most} is allowed")
-        if length is not None and position > length:
-            raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
-        if self._loop.is_beyond(epoch, position):
-            last = self._loop.epochs
-            raise StateError(f"state: epoch {epoch}, position {position} given: this stream ends after {last} epochs")
-        mix = None if self._schedule.mixture is None else self._schedule.mixture.history(position)
-        if state.get("mix") != mix:
-            raise StateError(
-                f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
-            )
+        epoch, position = place_in(state, self._schedule, self._loop)
         digests = digests_in(state, len(self._schedule.domains))
         check_unchanged(given)
         with self._lock:
