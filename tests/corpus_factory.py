@@ -40,8 +40,16 @@ TOKENIZER = "tokenizer/tokenizer.json"
 REJECTS, DEAD = "rejects/part-00000.parquet", "dead_letters/part-00000.parquet"
 SEED, VALIDATION = 1, 0.25
 SOURCES = {"web": "crawl", "code": "code"}  # domain -> its source
-COLUMNS = (Column("language", "string"), Column("language_score", "float"), Column("quality", "float"))
+COLUMNS = (
+    Column("license", "string"),
+    Column("license_from", "string"),
+    Column("language", "string"),
+    Column("language_score", "float"),
+    Column("quality", "float"),
+)
 SHARDS = (
+    "opt-out",
+    "page-license",
     "substrings",
     "lines",
     "perplexity",
@@ -162,6 +170,8 @@ def provenance_row(
         "url": "https://example.org/",
         "source": source,
         "origin": f"crawl.warc.gz@{offset}",
+        "license": "",
+        "license_from": "",
         "language": "en",
         "language_score": 0.9,
         "quality": None,

@@ -164,7 +164,7 @@ class Examiner:
             outcome.differ(Finding(FIELDS, doc.source, own["origin"], own["id"], there, f"removed, {here}"))
             return
         rank = rank_key(doc, self.facts[doc.source].priority, self.run.recipe.rank)
-        features = features_of(doc.text, row, self.run.recipe)
+        features = features_of(doc.text, row, self.run)
         outcome.removals.append({**row, "rank": rank.hex(), "features": self.spill.add(features)})
 
 

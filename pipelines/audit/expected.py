@@ -116,10 +116,20 @@ class Judge:
             data = content_bytes(before)
             return _dead(decision.stage, why, source, before.origin, data, len(data))
         text = before.text if isinstance(before, Document) and last.stage.excerpts else ""
-        found = str((decision.notes or {}).get("found", ""))
-        return self._dropped(decision.stage, why, source, before.url, before.origin, text, found)
+        listing = decision.found, decision.is_listed
+        return self._dropped(decision.stage, why, source, before.url, before.origin, text, *listing)
 
-    def _dropped(self, stage: str, reason: str, source: str, url: str, origin: str, text: str, found: str) -> Expected:
+    def _dropped(
+        self,
+        stage: str,
+        reason: str,
+        source: str,
+        url: str,
+        origin: str,
+        text: str,
+        found: str = "",
+        is_listed: bool = False,
+    ) -> Expected:
         """As `PerDocument` writes rejects."""
         row = {
             "stage": stage,
@@ -131,7 +141,7 @@ class Judge:
             "found": printable(found),
         }
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
-        return Expected(REJECTED, row, reason != NOT_SAMPLED and bool(sampled or found))
+        return Expected(REJECTED, row, reason != NOT_SAMPLED and (sampled or is_listed))
 
 
 def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: int) -> Expected:

@@ -19,9 +19,10 @@ from refinery.pipelines.tracing.lookup import Wanted, find_kept, find_removed
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.dedup.exact_jaccard import shingle_set
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
 from refinery.transforms.dedup.rank import rank_key
-from refinery.transforms.dedup.signatures import compute_signatures, shingle_hashes
+from refinery.transforms.dedup.signatures import compute_signatures, run_key, word_key
 
 EXACT, IN_SOURCE, NEAR = "exact-duplicate", "near-duplicate-in-source", "near-duplicate"
 AT_ONCE = 10_000  # ids that are looked up together
@@ -51,20 +52,23 @@ def read_spilled(place: tuple[str, int, int]) -> U32:
 
 def near_params(row: Mapping[str, Any], recipe: Recipe) -> NearParams | None:
     """The parameters by which a near duplicate was removed; None where the recipe has none, or it is no such row."""
+    found: NearParams | None = None
     if row["reason"] == NEAR:
-        return recipe.near_dup
-    if row["reason"] == IN_SOURCE:
-        return recipe.near_dup_in_source.get(row["source"], recipe.near_dup_in_source.get(ANY_SOURCE))
-    return None
+        found = recipe.near_dup
+    elif row["reason"] == IN_SOURCE:
+        found = recipe.near_dup_in_source.get(row["source"], recipe.near_dup_in_source.get(ANY_SOURCE))
+    return found and found.settled(recipe.signature)
 
 
-def features_of(text: str, row: Mapping[str, Any], recipe: Recipe) -> U32:
+def features_of(text: str, row: Mapping[str, Any], run: AuditedRun) -> U32:
     """What decides how similar a text is to another one, for a removal: its signature, or its set of shingles."""
+    recipe = run.recipe
     params = near_params(row, recipe)
     if params is None:
         return np.empty(0, np.uint32)
     if params.verify == "exact":
-        return np.unique(shingle_hashes(text, recipe.signature))
+        key = word_key(recipe.signature) or run_key(run.run["phases"]["clean"])
+        return shingle_set(text, recipe.signature, key)
     values: U32 = compute_signatures([text], recipe.signature)[0][: params.compared(recipe.signature.permutations)]
     return values
 
@@ -148,7 +152,7 @@ def problem_of(row: Row, survivor: Document, run: AuditedRun) -> str:
     if params is None:
         return f"the recipe has no such stage: {reason!r:.60}"
     own = read_spilled(row["features"])
-    similarity = similarity_of(own, features_of(survivor.text, row, recipe), params)
+    similarity = similarity_of(own, features_of(survivor.text, row, run), params)
     if not is_enough(similarity, len(own), params):
         return f"similarity {similarity:.4f}, below {params.threshold}"
     if np.float32(similarity) != np.float32(row["similarity"]):

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from refinery.pipelines.cards.facts import CardFacts
+if TYPE_CHECKING:
+    from refinery.pipelines.cards.facts import CardFacts
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Card:
     module: str
     function: str
 
-    def write(self, facts: CardFacts) -> bytes:
+    def write(self, facts: "CardFacts") -> bytes:
         """The card of a corpus."""
         make: Callable[[CardFacts], bytes] = getattr(import_module(self.module), self.function)
         return make(facts)

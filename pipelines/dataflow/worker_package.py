@@ -29,9 +29,11 @@ PACKAGE_FILE = f"{NAME}-{version(NAME)}.tar.gz"
 WHOLE = ("refinery/pipelines", "refinery/transforms")
 # The command line itself, and what it reads as a training node does.
 LAUNCHER = (
+    "refinery/pipelines/checks/against.py",
     "refinery/pipelines/commands/command_line.py",
     "refinery/pipelines/commands/export_commands.py",
     "refinery/pipelines/export/distribution.py",
+    "refinery/pipelines/mix/",
 )
 SOURCES = ("*.py", "*.c", "*.h", "*.npy")
 HEADERS = "refinery/loader"  # of its kernels only what those of transforms/ share with them
@@ -75,8 +77,8 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
     paths = {path for folder in WHOLE for pattern in SOURCES for path in (ROOT / folder).rglob(pattern)}
     paths.update((ROOT / HEADERS).rglob("*.h"))
     files = {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in paths} | dict(extra)
-    for name in LAUNCHER:
-        files.pop(name, None)  # a worker has none of them
+    for name in [name for name in files if name.startswith(LAUNCHER)]:
+        del files[name]  # a worker has none of them
     todo = sorted(name for name in files if name.endswith(".py"))
     while todo:
         name = todo.pop()

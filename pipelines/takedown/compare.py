@@ -70,6 +70,7 @@ def compare(rivals: Sequence[Rival], others: Sequence[Member], recipe: Recipe) -
 
 
 def _near(rivals: Iterable[Rival], others: Sequence[Member], params: NearParams, recipe: Recipe, reason: str) -> None:
+    params = params.settled(recipe.signature)
     permutations = params.compared(recipe.signature.permutations)
     shape = params.layout(permutations)
     minimum = params.minimum(permutations) if params.verify == "signature" else params.candidate_minimum(permutations)

@@ -109,6 +109,7 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
             dtype=job.corpus.dtype,
             columns=job.corpus.columns,
             packed=job.packed,
+            keep_empty=True,  # the version before has it, and a state of that version counts its tokens
         )
         record = orjson.loads(next(iter(written)))
         del record["kind"]

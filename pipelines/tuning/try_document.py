@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.tuning.measured_rules import Reading, dropped_for, named_values, readings
-from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored
+from refinery.transforms.core.document import Document, Drop, Finding, RawDocument, Scored, listing_of
 from refinery.transforms.core.lane import PHASES, AnyStage
 from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
@@ -24,7 +24,8 @@ CUTS = (LINES, SUBSTRINGS, CHUNK_COPIES)  # their judges carry out what phase 2 
 class Decision:
     """What a stage made of the document. outcome: kept, dropped, dead, or what it needs. reason: why it was dropped, or
     the error. size: bytes that it left. notes: what it noted, found or scored. readings: of its rules with thresholds.
-    limits: other parameters that the reason names.
+    limits: other parameters that the reason names. found: what rejects/ says of it; is_listed: whether that is always
+    listed there.
     """
 
     stage: str
@@ -35,6 +36,8 @@ class Decision:
     notes: Mapping[str, Any] | None = None
     readings: tuple[Reading, ...] = ()
     limits: Mapping[str, Any] | None = None
+    found: str = ""
+    is_listed: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,9 @@ class Trial:
             if self.measure:
                 notes |= _notes_if_kept(stage, params, doc)
             limits = _limits(stage, params, reason, notes, measured)
-            lost = Decision(stage.name, "dropped", why, declared.advice if declared else "", 0, notes, measured, limits)
-            return lost, None
+            advice = declared.advice if declared else ""
+            listing = listing_of(answer)
+            return Decision(stage.name, "dropped", why, advice, 0, notes, measured, limits, *listing), None
         return Decision(stage.name, "kept", "", "", content_size(results[0]), notes, measured), results[0]
 
 

@@ -126,7 +126,7 @@ PROBLEMS = {
     "{use: digits:DIGIT, after: heuristics}": "did you mean DIGITS?",
     "{use: nothing:X, after: heuristics}": "stages[0].use: module 'nothing' found neither in",
     "{use: digits:DIGITS, after: encode}": "stages[0].after: 'encode' given, extract, secrets, url, language, "
-    "heuristics, substrings, lines",
+    "heuristics, opt-out, page-license, substrings, lines",
     "{use: digits:DIGITS}": "stages[0].after: nothing given",
     "{use: digits, after: url}": "stages[0].use: 'digits' given, module:NAME is allowed",
     "{use: digits:judge_digits, after: url}": "the module has no declaration of a stage by that name",

@@ -112,6 +112,15 @@ class Scored:
     value: float
 
 
+def listing_of(answer: Any) -> tuple[str, bool]:
+    """What rejects/ says of a stage's refusal (a Drop, in a Finding or a Scored or by itself), and whether it is listed
+    there whatever the rate."""
+    finding = answer if isinstance(answer, Finding) else None
+    drop = answer.answer if isinstance(answer, Finding | Scored) else answer
+    is_listed = finding is not None and bool(finding.found) and not finding.detail
+    return (finding.summary if finding else "") or drop.summary, is_listed
+
+
 def document_id(text: str) -> bytes:
     """16 bytes of blake2b over the NFC text with every whitespace run collapsed to one space.
 

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import apache_beam as beam
@@ -27,6 +27,7 @@ from refinery.transforms.core.document import (
     RawDocument,
     Scored,
     hash64,
+    listing_of,
     text_bytes,
 )
 from refinery.transforms.core.live import LIVE
@@ -96,8 +97,8 @@ class _Routing(beam.DoFn):
         self.counters.add(source, "dropped", reason, size)
         LIVE[self.stage, "dropped"] += 1
         sampled = hash64("reject", reason, origin) < self.rejects.rate * 2**64
-        listed = bool(finding.found) and not finding.detail
-        if reason == NOT_SAMPLED or not (sampled or listed):
+        found, is_listed = listing_of(replace(finding, answer=drop))
+        if reason == NOT_SAMPLED or not (sampled or is_listed):
             return []
         return [
             beam.pvalue.TaggedOutput(
@@ -110,7 +111,7 @@ class _Routing(beam.DoFn):
                     url=redact_address(url),
                     origin=printable(origin),
                     excerpt=printable(text[: self.rejects.excerpt_chars]),
-                    found=printable(finding.summary or drop.summary),
+                    found=printable(found),
                 ),
             )
         ]

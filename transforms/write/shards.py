@@ -83,6 +83,7 @@ def write_shard(
     packed: PackedFormat | None = None,
     notes: Measured = NO_NOTES,
     counted: Container[str] = (),
+    keep_empty: bool = False,
 ) -> Iterator[bytes]:
     """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
     checksums), and the statistics of its documents.
@@ -91,14 +92,14 @@ def write_shard(
     rows. notes: of documents that are measured. counted: as of `provenance_rows`.
 
     A shard without documents is neither written nor reported, since Megatron cannot map an empty file: few documents
-    leave some parts of the order empty, and targets may. Memory: SHARD_MEMORY for a byte of text, COLUMN_MEMORY where
-    tokens have columns, and `packed_memory` for packed rows.
+    leave some parts of the order empty, and targets may. keep_empty: it is all the same. Memory: SHARD_MEMORY for a
+    byte of text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
     table = sort_batches(batches)
     work_done("shards", 1)
-    if not len(table):
+    if not len(table) and not keep_empty:
         return
     name = shard_name(split, domain, index, count)
     store = open_store(location)

@@ -17,7 +17,7 @@ from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.schedule import rows_of_rank
-from refinery.loader.stream.stream import StateError
+from refinery.loader.stream.state import StateError
 from tests.corpus_factory import EOS, build_corpus, edit_manifest
 from tests.loader.streams import IGNORE, TEXTS, S, expected_rows, rows, stream, tokens_of
 

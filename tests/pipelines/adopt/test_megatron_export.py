@@ -46,8 +46,9 @@ def exported(corpus: Any, output: Any) -> Manifest:
 def check_the_same(corpus: Path, output: Path) -> None:
     """Every .bin and .idx, to the byte, and the documents that they hold."""
     manifest = read_manifest(open_store(corpus))
-    assert len(manifest.shards) == len(read_manifest(open_store(output)).shards)
-    for shard in manifest.shards:
+    filled = [shard for shard in manifest.shards if shard.tokens]  # Megatron can read no others
+    assert len(filled) == len(read_manifest(open_store(output)).shards) < len(manifest.shards)
+    for shard in filled:
         for file in (shard.bin, shard.idx):
             assert (output / file.path).read_bytes() == (corpus / file.path).read_bytes(), file.path
         columns = ["id", "source", "token_offset", "token_count"]

@@ -38,12 +38,20 @@ EVERY = (
         "report/publish",
     ),
 )
+EXACTLY = tuple(
+    f"verify-exactly/{step}"
+    for step in (
+        *("to read", "propose/batches/each", "by part", "shingles/batches/each"),
+        *("by chunk", "settle/batches/each", "removals", "reference"),
+    )
+)
 NEAR = (
     *("to hash/Flatten", "to hash/GroupByKey", "hashes/batches/each", "by hash", "buckets/batches/each"),
     *("to sketch/Flatten", "to sketch/GroupByKey", "bands/batches/each", "by band", "links/batches/each"),
     *("components/route/batches/each", "components/by member", "components/reduce/batches/each"),
     *("components/all links", "components/forest/batches/each"),
     *("to verify/Flatten", "to verify/GroupByKey", "members/batches/each", "by component", "verify/batches/each"),
+    *EXACTLY,
 )
 # What the console shows, without Beam's own steps inside of a reshuffle.
 STEPS = {

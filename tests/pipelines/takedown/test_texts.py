@@ -66,7 +66,6 @@ def test_benchmarks_of_a_recipe(taken: Place, quiz: Path, tmp_path: Path) -> Non
     [
         ([], "what is to go?"),
         (["--source", "nobody", "--dry-run"], "the corpus has 'news', 'web', 'books'"),
-        (["--licence", "MIT", "--dry-run"], "no column 'license'"),
         (["--source", "web"], "--output names the prefix"),
         (["--source", "web", "--dry-run", "--output", "x"], "given with --dry-run"),
         (["--benchmarks", "a.exe", "--dry-run"], "a name that ends in"),

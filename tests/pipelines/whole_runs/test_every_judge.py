@@ -60,6 +60,8 @@ def pages(good: list[str], german: str) -> dict[str, list[dict[str, str]]]:
         *(page(f"{next(texts)}\n{OWN}", f"line-{i}") for i in range(4)),
         *(page(f"{next(texts)}\n{shared}", f"shared-{i}") for i in range(2)),
         *(page(shuffled(next(texts)), f"shuffled-{i}") for i in range(2)),
+        page(next(texts), "refused") | {"url": "https://refused.example/page"},
+        page(next(texts), "licensed") | {"license": "CC-BY-NC-4.0"},
     ]
     return {"extra": first, "other": [page(nearly(far), "../other/far")]}
 
@@ -78,8 +80,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run("train-perplexity", "--output", folder / "en.ngrams", "--quiet", *learned)
     recipe: dict[str, Any] = yaml.safe_load((folder / "recipe.yaml").read_text())
     more = {"format": "jsonl", "text_field": "text", "url_field": "url", "date_field": "date", "domain": "notes"}
+    more["meta_fields"] = ["license"]  # type: ignore[assignment]
     recipe["sources"] += [{"name": name, "paths": [str(folder / f"{name}.jsonl")], **more} for name in made]
     recipe |= {
+        "opt_out": {"hosts": ["refused.example"]},
+        "page_license": {"deny": ["CC-BY-NC"]},
         "url_dup": {},
         "near_dup_in_source": {"*": {}},
         "line_dup": {"max_documents": 3},
@@ -125,7 +130,8 @@ def test_verify_accepts_it_and_inspect_shows_how_surprising_it_was(corpus: Path)
 
 
 def test_the_ready_recipe_for_crawls_names_what_is_on_here() -> None:
-    """What recipes/web.yaml leaves off needs a model, a benchmark, or a second reading of the texts."""
+    """What recipes/web.yaml leaves off needs a model, a list, a benchmark, or a second reading of the texts."""
     ready = yaml.safe_load((ROOT / "recipes" / "web.yaml").read_text())
     off = {stage.key for stage in LANE.stages if stage.key and not ready.get(stage.key, stage.on)}
-    assert off == {"perplexity", "quality", "labels", "decontaminate", "keep", "substring_dup", "line_dup"}
+    lists = {"opt_out", "page_license", "decontaminate", "keep"}
+    assert off == {*lists, "perplexity", "quality", "labels", "substring_dup", "line_dup"}

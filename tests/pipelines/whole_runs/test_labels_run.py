@@ -72,6 +72,8 @@ def rows_of(prefix: Path, manifest: Manifest) -> tuple[pa.Schema, list[dict[str,
 def test_labels_are_typed_columns_and_the_rule_decides_by_them(inputs: Path) -> None:
     manifest = check_corpus(folder_files(inputs / "corpus"))
     assert [(column.name, column.type) for column in manifest.columns] == [
+        ("license", "string"),
+        ("license_from", "string"),
         ("language", "string"),
         ("language_score", "float"),
         ("lines_cut", "integer"),

@@ -170,7 +170,7 @@ def test_no_document_stops_a_run(url: str) -> None:
 
 def test_what_is_measured_follows_from_the_lane() -> None:
     notes = measured_notes(LANE.notes)
-    assert notes.categories == ("language", "perplexity_bucket")
+    assert notes.categories == ("license", "language", "perplexity_bucket")
     assert {"language_score", "quality", "copies", "perplexity"} <= set(notes.numbers)
     assert not {"copy_sources", "pii_types"} & set(notes.numbers)
 
