@@ -116,7 +116,7 @@ def listing_of(answer: Any) -> tuple[str, bool]:
     """What rejects/ says of a stage's refusal (a Drop, in a Finding or a Scored or by itself), and whether it is listed
     there whatever the rate."""
     finding = answer if isinstance(answer, Finding) else None
-    drop = answer.answer if isinstance(answer, Finding | Scored) else answer
+    drop: Any = answer.answer if isinstance(answer, Finding | Scored) else answer
     is_listed = finding is not None and bool(finding.found) and not finding.detail
     return (finding.summary if finding else "") or drop.summary, is_listed
 

@@ -50,7 +50,7 @@ NEAR = (
     *("to sketch/Flatten", "to sketch/GroupByKey", "bands/batches/each", "by band", "links/batches/each"),
     *("components/route/batches/each", "components/by member", "components/reduce/batches/each"),
     *("components/all links", "components/forest/batches/each"),
-    *("to verify/Flatten", "to verify/GroupByKey", "members/batches/each", "by component", "verify/batches/each"),
+    *("to verify/Flatten", "to verify/GroupByKey", "members/batches/each", "by component"),
     *EXACTLY,
 )
 # What the console shows, without Beam's own steps inside of a reshuffle.

@@ -86,7 +86,8 @@ def test_kept(corpus: Path) -> None:
             assert isinstance(answer, Kept)
             assert (answer.shard, answer.document, answer.token_offset) == (WEB0, number, row["token_offset"])
             assert (answer.doc.id, answer.sources) == (row["id"].hex(), ("crawl",))
-            assert answer.columns == {"language": "en", "language_score": pytest.approx(0.9), "quality": None}
+            scores = {"language": "en", "language_score": pytest.approx(0.9), "quality": None}
+            assert answer.columns == {"license": "", "license_from": "", **scores}
 
 
 def test_one_address_of_many_documents(corpus: Path) -> None:
