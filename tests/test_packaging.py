@@ -100,7 +100,7 @@ def test_the_archive_holds_every_source_file_once_and_no_test(sdist: Path) -> No
     assert {name for name in names if name.startswith("refinery/") and Path(name).suffix} == source_files()
     tops = {name.split("/")[0] for name in names} - {"", "PKG-INFO", "setup.cfg"}
     assert tops == {*PARTS, "refinery", "recipes", f"{DISTRIBUTION.replace('-', '_')}.egg-info"}
-    assert {name for name in names if name.startswith("recipes/")} == {
+    assert {name for name in names if name.startswith("recipes/") and Path(name).suffix} == {
         path.relative_to(ROOT).as_posix() for path in (ROOT / "recipes").rglob("*.yaml")
     }
 
