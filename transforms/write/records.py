@@ -19,16 +19,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import checksums
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.report import RECORD_SCHEMAS
-from refinery.transforms.core.side_outputs import add_side_output, side_output_record
-from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
-from refinery.transforms.write.shuffle import serialize_batch
-from refinery.transforms.write.table_batches import BatchByFile, gather
+from refinery.transforms.core.side_outputs import side_output_record
+from refinery.transforms.core.task_list import TaskList, write_task_list
+from refinery.transforms.write.table_batches import BatchByFile, gather, publish_table, write_files
 
 KIND = "published-records"  # of side-output records, and the report's key
 MOST_ROWS = 1_000_000  # in one file
@@ -82,13 +79,7 @@ def write_records(path: Path, table: pa.Table) -> None:
 
 def publish_file(folder: str, index: int, table: pa.Table, location: str) -> dict[str, Any]:
     """Publish sorted rows as file `index` of LOCATION/folder; returns it as the manifest lists it."""
-    name = record_file_name(folder, index)
-    with scratch_folder(name) as scratch:
-        local = scratch / "records.parquet"
-        write_records(local, table)
-        size, crc32c, sha256 = checksums(local)
-        open_store(location).create(name, local)
-    return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
+    return publish_table(record_file_name(folder, index), table, write_records, location)
 
 
 def write_record_tasks(work: str, parts: Iterable[tuple[str, str]]) -> TaskList:
@@ -106,12 +97,6 @@ class _BatchRecords(BatchByFile):
         root, path = orjson.loads(line)
         table = read_records(root, path, FOLDERS[self.folder])
         yield from self.hold(table, record_files(table["origin"].to_pylist(), self.files))
-
-
-def _every_file(_: bytes, folder: str, files: int) -> Iterator[tuple[int, bytes]]:
-    empty = serialize_batch(FOLDERS[folder].empty_table())
-    for file in range(files):
-        yield file, empty
 
 
 def _publish(file: int, batches: Iterable[bytes], folder: str, location: str) -> bytes:
@@ -136,15 +121,9 @@ class WriteRecords(beam.PTransform):
         super().__init__(f"write-{self.folder}")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
-        collect = beam.ParDo(_BatchRecords(self.folder, self.files)).with_output_types(tuple[int, bytes])
-        every = beam.FlatMap(_every_file, folder=self.folder, files=self.files).with_output_types(tuple[int, bytes])
-        batches = begin | ReadTaskList(self.parts) | "batch" >> collect  # (file, batch of rows)
-        files = begin | "start" >> beam.Impulse() | "every file" >> every
-        grouped = (batches, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
-        publish = beam.MapTuple(partial(_publish, folder=self.folder, location=self.location))
-        written = grouped | "write" >> publish.with_output_types(bytes)
-        add_side_output(begin.pipeline, written)
-        return written
+        publish = partial(_publish, folder=self.folder, location=self.location)
+        deal = _BatchRecords(self.folder, self.files)
+        return write_files(begin, self.parts, deal, FOLDERS[self.folder], self.files, publish)
 
 
 class PublishedFiles:

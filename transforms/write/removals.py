@@ -16,15 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA, column_ids, removals_file, removals_name, write_removals
-from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import checksums
 from refinery.transforms.core.part_errors import naming
-from refinery.transforms.core.side_outputs import add_side_output, side_output_record
-from refinery.transforms.core.task_list import ReadTaskList, TaskList
+from refinery.transforms.core.side_outputs import side_output_record
+from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
-from refinery.transforms.write.shuffle import serialize_batch
-from refinery.transforms.write.table_batches import BatchByFile, gather
+from refinery.transforms.write.table_batches import BatchByFile, gather, publish_table, write_files
 
 ROWS_PER_FILE = 1_000_000
 
@@ -85,20 +82,8 @@ def publish_removals(file: int, batches: Iterable[bytes], location: str, files: 
     rows.
     """
     table = gather(batches)
-    name = removals_name(file, files)
-    with scratch_folder(name) as scratch:
-        local = scratch / "removals.parquet"
-        write_removals(local, table)
-        size, crc32c, sha256 = checksums(local)
-        open_store(location).create(name, local)
-    return side_output_record("removals", path=name, rows=table.num_rows, size=size, crc32c=crc32c, sha256=sha256)
-
-
-def empty_files(_: bytes, files: int) -> Iterator[tuple[int, bytes]]:
-    """A batch without rows for each file, so that every file is written."""
-    empty = serialize_batch(REMOVALS_SCHEMA.empty_table())
-    for file in range(files):
-        yield file, empty
+    published = publish_table(removals_name(file, files), table, write_removals, location)
+    return side_output_record("removals", rows=table.num_rows, **published)
 
 
 @dataclass
@@ -120,12 +105,5 @@ class WriteRemovals(beam.PTransform):
         if not self.files:
             nothing: beam.PCollection = begin | "nothing" >> beam.Create([], reshuffle=False)
             return nothing
-        collect = beam.ParDo(_BatchRemovals(self.files)).with_output_types(tuple[int, bytes])
-        every = beam.FlatMap(empty_files, files=self.files).with_output_types(tuple[int, bytes])
-        batches = begin | ReadTaskList(self.pairs) | "batch" >> collect  # (file, batch of rows)
-        files = begin | "start" >> beam.Impulse() | "every file" >> every
-        grouped = (batches, files) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
-        publish = beam.MapTuple(partial(publish_removals, location=self.location, files=self.files))
-        written = grouped | "write" >> publish.with_output_types(bytes)
-        add_side_output(begin.pipeline, written)
-        return written
+        publish = partial(publish_removals, location=self.location, files=self.files)
+        return write_files(begin, self.pairs, _BatchRemovals(self.files), REMOVALS_SCHEMA, self.files, publish)

@@ -1,9 +1,11 @@
-"""Rows on their way to published files: held per file until a batch is worth its shuffle, then packed.
+"""Rows on their way to published files: held per file until a batch is worth its shuffle, then packed, and written.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
@@ -12,6 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
+from refinery.loader.storage.full_disk import scratch_folder
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import checksums
+from refinery.transforms.core.side_outputs import add_side_output
+from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
 from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
 
@@ -73,3 +80,40 @@ def sort_rows(tables: Iterable[pa.Table]) -> pa.Table:
     """All rows, sorted by all columns: the same in whatever order they came. Memory: about three times the rows."""
     table = pa.concat_tables(tables)
     return table.sort_by([(name, "ascending") for name in table.column_names])
+
+
+def publish_table(name: str, table: pa.Table, write: Callable[[Path, pa.Table], None], location: str) -> dict[str, Any]:
+    """Publish sorted rows as the file `name` of `location`; returns it as the manifest lists it. write: makes its
+    bytes."""
+    with scratch_folder(name) as scratch:
+        local = scratch / "rows.parquet"
+        write(local, table)
+        size, crc32c, sha256 = checksums(local)
+        open_store(location).create(name, local)
+    return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
+
+
+def _every_file(_: bytes, schema: pa.Schema, files: int) -> Iterator[tuple[int, bytes]]:
+    """A batch without rows for each file, so that every file is written."""
+    empty = serialize_batch(schema.empty_table())
+    for file in range(files):
+        yield file, empty
+
+
+def write_files(
+    begin: beam.pvalue.PBegin,
+    tasks: TaskList,
+    deal: BatchByFile,
+    schema: pa.Schema,
+    files: int,
+    publish: Callable[[int, Iterable[bytes]], bytes],
+) -> beam.PCollection:
+    """The steps of a transform that reads parts and writes `files` files. deal: reads a task's rows. publish: what
+    `gather` takes of a file -> its side-output record; called for every file, also for one without rows."""
+    every = beam.FlatMap(partial(_every_file, schema=schema, files=files)).with_output_types(tuple[int, bytes])
+    batches = begin | ReadTaskList(tasks) | "batch" >> beam.ParDo(deal).with_output_types(tuple[int, bytes])
+    starts = begin | "start" >> beam.Impulse() | "every file" >> every
+    grouped = (batches, starts) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+    written = grouped | "write" >> beam.MapTuple(publish).with_output_types(bytes)
+    add_side_output(begin.pipeline, written)
+    return written
