@@ -1,32 +1,20 @@
 """Where an export goes: whose it is, its jobs, its manifest at the end, and what attempts left behind."""
 
-import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-import orjson
 
 from refinery.loader.format.manifest import MANIFEST, RUN, SCHEMA_VERSION, Manifest, load_manifest, seal, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageConflict, StorageError, Store, checksums
+from refinery.loader.storage.store import StorageConflict, Store, checksums
 from refinery.pipelines.export.options import RUN_KIND, WORK
+from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
-from refinery.pipelines.recipe.recipe import FailureParams
-from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.prefix import location
-from refinery.pipelines.runners.runner import Build, Runner
-
-
-def digest(payload: Mapping[str, Any]) -> str:
-    """sha256 of plain data."""
-    return hashlib.sha256(orjson.dumps(payload, option=orjson.OPT_SORT_KEYS)).hexdigest()
+from refinery.pipelines.runners.runner import Build
 
 
 def differences(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
@@ -88,26 +76,15 @@ def open_corpus(prefix: str) -> SourceCorpus:
 
 
 @dataclass
-class Place:
-    """The location of an export. identity: what decides it; another one is refused."""
+class Place(WorkPlace):
+    """The location of an export; one of another identity is refused."""
 
-    output: str
-    identity: Mapping[str, Any]
-    runner: Runner
-    name: str
-    say: Callable[[str], None]
-
-    def __post_init__(self) -> None:
-        self.root = location(self.output)
-        self.work = f"{self.root}/{WORK}"
-        self.store = open_store(self.root)
-        self.work_store = open_store(self.work)
-        self.fingerprint = digest(self.identity)
+    WORK = WORK
+    PHASE = "export"
 
     def claim(self) -> None:
         """Write `_run.json`, or see that it is ours. Raises RefineError for anything else that is there."""
-        if "://" not in self.root and Path(self.root).exists() and not Path(self.root).is_dir():
-            raise RefineError(f"{self.output} is a file, not a folder; choose another --output")
+        self.refuse_file()
         payload = {"schema_version": SCHEMA_VERSION, "kind": RUN_KIND, **self.identity, "fingerprint": self.fingerprint}
         if self.store.size(RUN) is None:
             if not self.store.is_empty():
@@ -124,27 +101,11 @@ class Place:
             both = "; ".join(differences(theirs, self.identity))
             raise RefineError(f"{self.output} holds another export and stays as it is: {both}. Choose another --output")
 
-    def at_work(self) -> AbstractContextManager[None]:
-        """A lease on the place: a second command on this machine is told of the first. Raises RefineError as that."""
-        return at_work(self.work_store, self.runner.remote, self.say)
-
-    def jobs(self, fingerprint: str) -> PhaseJobs:
-        """What runs the jobs of a fingerprint: launched once, found again, believed only if the report is theirs."""
-        return PhaseJobs(
-            name=self.name,
-            prefix=self.root,
-            work=self.work,
-            runner=self.runner,
-            fingerprints={"export": fingerprint},
-            failures=FailureParams(),
-            say=self.say,
-        )
-
     def run_job(
         self, fingerprint: str, report: str, label: str, build: Build, number: int, work: Work
     ) -> dict[str, Any]:
         """The report of a job, run unless it is there. number: of the job in this export, for its name on Dataflow."""
-        return self.jobs(fingerprint).run("export", report, label, build, number, work)
+        return self.jobs(fingerprint).run(self.PHASE, report, label, build, number, work)
 
     def manifest(self) -> dict[str, Any] | None:
         """The finished manifest, None if there is none. Raises FormatError for a damaged one."""
@@ -168,11 +129,7 @@ class Place:
         known = {*listed, MANIFEST, RUN}
         for name in self.store.list():
             if name not in known and (name.startswith(f"{WORK}/") or name in superseded):
-                try:
-                    self.store.delete(name)
-                except StorageError as error:
-                    if error.status != 403:  # who may not delete leaves it there: nothing reads it
-                        raise
+                self.delete(name)
             elif name not in known:
                 raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
         self.store.sweep()

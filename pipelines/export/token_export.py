@@ -15,7 +15,7 @@ from refinery.loader.format.manifest import MANIFEST, SCHEMA_VERSION, SPLITS, Sh
 from refinery.loader.storage.store import StorageConflict, checksums
 from refinery.pipelines.export.checkpoint import CHECKPOINT, Checkpoint, SplitPlan, read_checkpoint, write_checkpoint
 from refinery.pipelines.export.options import KIND, WORK, ExportOptions
-from refinery.pipelines.export.place import Place, SourceCorpus, digest, listed_files, sum_sources
+from refinery.pipelines.export.place import Place, SourceCorpus, listed_files, sum_sources
 from refinery.pipelines.export.regions import overlapping, region_count, region_entries
 from refinery.pipelines.export.rows import plain_entry
 from refinery.pipelines.export.token_job import (
@@ -27,6 +27,7 @@ from refinery.pipelines.export.token_job import (
     task_lines,
     write_region,
 )
+from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.report import WriteReport

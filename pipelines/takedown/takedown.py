@@ -9,8 +9,9 @@ import apache_beam as beam
 import pyarrow as pa
 
 from refinery.loader.format.manifest import Manifest, ShardEntry
-from refinery.pipelines.export.place import SourceCorpus, digest, open_corpus
+from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
+from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.takedown.decide import Decision, decide
@@ -90,9 +91,7 @@ class TakedownRun:
     def run(self) -> Manifest:
         """Returns the new manifest. Raises RefineError for a place that holds something else, FormatError and
         CorruptShard for a corpus that is damaged, and whatever a job raises."""
-        place = Place(
-            self.output, self.corpus.root, self.identity, self.fingerprint, self.runner, self.manifest.name, self.say
-        )
+        place = self._place(self.output)
         done = place.finished()
         if done is None:
             place.claim()
@@ -106,11 +105,12 @@ class TakedownRun:
     def foresee(self) -> Foreseen:
         """What `run` would do. Nothing is written but in a temporary folder."""
         with TemporaryDirectory(prefix="refinery-takedown-") as folder:
-            place = Place(
-                folder, self.corpus.root, self.identity, self.fingerprint, self.runner, self.manifest.name, self.say
-            )
+            place = self._place(folder)
             place.claim()
             return self._foresee(place)
+
+    def _place(self, output: str) -> Place:
+        return Place(output, self.identity, self.runner, self.manifest.name, self.say, before=self.corpus.root)
 
     def _foresee(self, place: Place) -> Foreseen:
         found = self._find(place)
