@@ -5,18 +5,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry, load_manifest
 from refinery.loader.format.removals import column_ids
 from refinery.loader.format.shard_files import load_index, read_file
-from refinery.loader.format.takedown import REMOVED_SCHEMA, read_rows
+from refinery.loader.format.takedown import REMOVED_SCHEMA
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.takedown.past import GONE, Past
-
-BATCH_ROWS = 65_536
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
+from refinery.pipelines.checks.takedowns import listed_rows
 
 
 def check_against(store: Store, manifest: Manifest, prefix: str) -> Iterator[str]:
@@ -86,9 +85,10 @@ def _check_shard(
 
 
 def _ids(store: Store, entry: ShardEntry) -> Any:
-    with store.open(entry.provenance.path) as stream:
-        column = pq.read_table(stream, columns=["id"], page_checksum_verification=True)["id"]
-    return np.ascontiguousarray(column_ids(column)).view("S16").reshape(-1)
+    path = entry.provenance.path
+    with store.open(path) as stream, bounded_parquet(stream, path, ["id"]) as (_, batches):
+        ids = [np.ascontiguousarray(column_ids(batch.column("id"))).view("S16").reshape(-1) for batch in batches]
+    return np.concatenate([np.empty(0, "S16"), *ids])
 
 
 def _check_listed(store: Store, old: Store, manifest: Manifest, before: Manifest) -> Iterator[str]:
@@ -96,12 +96,10 @@ def _check_listed(store: Store, old: Store, manifest: Manifest, before: Manifest
     shards = {(s.split, s.domain, s.index): s for s in before.shards}
     rows: dict[tuple[str, str, int], list[tuple[int, bytes]]] = {}
     path = manifest.takedowns[-1].removed
-    with store.open(path) as stream:
-        for table in read_rows(stream, REMOVED_SCHEMA, path, ["id", "split", "domain", "index", "row"]):
-            for row in table.to_pylist():
-                if row["split"]:
-                    place = row["split"], row["domain"], row["index"]
-                    rows.setdefault(place, []).append((row["row"], row["id"]))
+    for row in listed_rows(store, path, REMOVED_SCHEMA, ("id", "split", "domain", "index", "row")):
+        if row["split"]:
+            place = row["split"], row["domain"], row["index"]
+            rows.setdefault(place, []).append((row["row"], row["id"]))
     for place, listed in rows.items():
         if place not in shards:
             yield f"{path}: a document of {'/'.join(map(str, place))} is listed, and there is no such shard"

@@ -45,7 +45,7 @@ def bounded_parquet(
     column.
     """
     pages = check_pages(stream, path)
-    with pq.ParquetFile(stream) as file:
+    with pq.ParquetFile(stream, page_checksum_verification=True) as file:
         if file.num_row_groups != len(pages):
             raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
 

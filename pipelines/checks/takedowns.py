@@ -1,19 +1,18 @@
 """Checks of a corpus from which something was taken: its proofs, and that nothing that they list is left."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, unseal
 from refinery.loader.format.removals import column_ids
-from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, Takedown, read_rows
+from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, Takedown
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.transforms.core.document import hash64
 
-BATCH_ROWS = 65_536
 COUNTS = ("documents", "tokens")
 
 
@@ -78,11 +77,9 @@ def check_listing(store: Store, takedown: Takedown) -> Iterator[str]:
     for path, schema, prefix in ((takedown.removed, REMOVED_SCHEMA, ""), (takedown.added, ADDED_SCHEMA, "added_")):
         found = {"documents": 0, "tokens": 0}
         if path:
-            with store.open(path) as stream:
-                for table in read_rows(stream, schema, path, ["split", "token_count"]):
-                    for split, tokens in zip(table["split"].to_pylist(), table["token_count"].to_pylist(), strict=True):
-                        found["documents"] += bool(split)
-                        found["tokens"] += tokens
+            for row in listed_rows(store, path, schema, ("split", "token_count")):
+                found["documents"] += bool(row["split"])
+                found["tokens"] += row["token_count"]
         for unit in COUNTS:
             expected = getattr(takedown, f"{prefix}{unit}")
             if found[unit] != expected:
@@ -95,12 +92,12 @@ def check_left(store: Store, manifest: Manifest, each_document: bool = True) -> 
     in the last step. Memory: about 200 bytes for each that went."""
     records, ids = set[int](), set[bytes]()
     for takedown in manifest.takedowns:
-        for row in _rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split")):
+        for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split")):
             records.add(_record(row))
             if row["split"] and manifest.recipe.get("exact_dup", True):  # else several documents may have one text
                 ids.add(row["id"])
         if takedown.added:
-            for row in _rows(store, takedown.added, ADDED_SCHEMA, ("id", "source", "origin")):
+            for row in listed_rows(store, takedown.added, ADDED_SCHEMA, ("id", "source", "origin")):
                 records.discard(_record(row))
                 ids.discard(row["id"])
     if not records:
@@ -108,8 +105,8 @@ def check_left(store: Store, manifest: Manifest, each_document: bool = True) -> 
     wanted = np.sort(np.array(list(ids), "S16"))
     paths = _paths(store, manifest, each_document)
     for path in paths:
-        with store.open(path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(BATCH_ROWS, columns=["id", "source", "origin"], use_threads=False):
+        with store.open(path) as stream, bounded_parquet(stream, path, ["id", "source", "origin"]) as (_, batches):
+            for batch in batches:
                 found = np.ascontiguousarray(column_ids(batch.column("id"))).view("S16").reshape(-1)
                 columns = (batch.column(name).to_pylist() for name in ("id", "source", "origin"))
                 rows = sum(hash64(*row) in records for row in zip(*columns, strict=True))
@@ -134,10 +131,14 @@ def _record(row: dict[str, Any]) -> int:
     return hash64(row["id"], row["source"], row["origin"])
 
 
-def _rows(store: Store, path: str, schema: Any, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    with store.open(path) as stream:
-        for table in read_rows(stream, schema, path, columns):
-            yield from table.to_pylist()
+def listed_rows(store: Store, path: str, schema: Any, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """These columns of a listing, which anybody may have written. Raises FormatError for another schema, and as
+    `bounded_parquet`, and is bounded as that."""
+    with store.open(path) as stream, bounded_parquet(stream, path, columns) as (found, batches):
+        if not found.equals(schema):
+            raise FormatError(f"{path}: columns {found.names} found, {schema.names} expected")
+        for batch in batches:
+            yield from batch.to_pylist()
 
 
 def takedown_lines(manifest: Manifest, against: str) -> list[str]:

@@ -19,7 +19,7 @@ hosts share a key with odds of 2^-64: of 10^9 hosts that are looked up among 10^
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -130,8 +130,3 @@ class BoundedCache(Generic[T]):
         while self.held > self.most and len(self.found) > 1:
             self.held -= self.found.popitem(last=False)[1][1]
         return result
-
-
-def newest_day(header: Mapping[str, Any]) -> int:
-    """The last day that a table has a row of; 0 for none."""
-    return int(header.get("newest", 0))

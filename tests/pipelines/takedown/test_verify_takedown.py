@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.loader.format.manifest import MANIFEST, seal, unseal
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
 from refinery.loader.format.takedown import REMOVED_SCHEMA, write_rows
+from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from refinery.pipelines.checks import parquet_batches
+from refinery.pipelines.checks.against import check_against
+from refinery.pipelines.checks.file_checks import collect
+from refinery.pipelines.checks.takedowns import check_left, check_listing
 from refinery.pipelines.commands.verify import verify
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import remove, rows, write_list
@@ -123,6 +129,33 @@ def test_against_another_corpus(made: Path, taken: Place, tmp_path: Path) -> Non
     assert "nothing was taken out" in failure
     (failure,) = verify(str(made), decode=False, against=str(tmp_path / "no")).failures
     assert "manifest.json is missing" in failure
+
+
+def test_rows_and_listings_are_looked_at_before_they_are_read(
+    made: Path, taken: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their checksums say that they are what a manifest lists, not that a page of them fits into memory."""
+    store = open_store(str(made))
+    manifest = read_manifest(store)
+    last = manifest.takedowns[-1]
+    checks: list[tuple[str, Callable[[], Iterator[str]]]] = [
+        (last.removed, lambda: check_listing(store, last)),
+        (last.removed, lambda: check_left(store, manifest)),
+        ("provenance", lambda: check_left(store, manifest)),
+        ("provenance", lambda: check_against(store, manifest, str(taken.prefix))),
+    ]
+    assert [failure for _, check in checks for failure in check()] == []
+    allowed = parquet_batches.check_pages
+
+    for which, check in checks:
+
+        def pages(stream: Any, path: str, which: str = which) -> list[int]:
+            if which in path:
+                raise FormatError(f"{path}: has a page of 999 GB")
+            return allowed(stream, path)
+
+        monkeypatch.setattr(parquet_batches, "check_pages", pages)
+        assert any("has a page of 999 GB" in failure for failure in collect(which, check()))
 
 
 def test_the_proof_has_no_text_and_no_place_of_this_machine(made: Path, taken: Place) -> None:
