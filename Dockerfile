@@ -1,19 +1,22 @@
-# What workers on Dataflow run: Beam's boot program, the pinned libraries, and this project, compiled.
+# Two images from the same sources. worker: what workers on Dataflow run, Beam's boot program, the pinned libraries, and
+# this project, compiled. launcher: the command `refinery` and the recipes, for the launcher in Cloud Run.
 #
-#   docker buildx build --platform linux/amd64 --provenance=false --push \
-#       --tag REGION-docker.pkg.dev/PROJECT/refinery/worker:0.1.0 .
+#   docker/build.sh REGION-docker.pkg.dev/PROJECT/refinery 0.1.0
 #
-# or, without Docker on this machine: gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/refinery/worker:0.1.0
+# builds, pushes and scans both, on bases pinned by digest; or, without Docker on this machine, the worker alone:
+# gcloud builds submit --tag REGION-docker.pkg.dev/PROJECT/refinery/worker:0.1.0
 # A new tag for every change: jobs refuse an image whose code or libraries differ from the launcher's.
-#
-# The images below are pinned by version. Pin them by digest (docker buildx imagetools inspect NAME) where a build must
-# be repeatable to the byte.
+
+# Bases by version; docker/build.sh replaces them by these names with their digests.
+ARG BEAM=apache/beam_python3.11_sdk:2.77.0
+ARG PYTHON_BUILD=python:3.11-bookworm
+ARG PYTHON=python:3.11-slim-bookworm
 
 # Beam's image has a compiler, pip's cache and twice the size; of it only the boot program is taken.
-FROM apache/beam_python3.11_sdk:2.77.0 AS beam
+FROM ${BEAM} AS beam
 
 # Everything that compiles or downloads happens here, and stays here.
-FROM python:3.11-bookworm AS build
+FROM ${PYTHON_BUILD} AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /build
 COPY docker/requirements-build.txt requirements-worker.txt ./
@@ -26,11 +29,25 @@ COPY transforms refinery/transforms
 COPY loader refinery/loader
 # The package of the workers is made from an installed one, with these very versions.
 RUN pip install --no-index --no-deps wheels/*.whl \
-    && pip install --no-index --no-deps --no-build-isolation . \
+    && pip wheel --no-index --no-deps --no-build-isolation . --wheel-dir /build/project \
+    && pip install --no-index --no-deps /build/project/*.whl \
     && mkdir package && cd / && python -m refinery.pipelines.dataflow.worker_package /build/package \
     && pip wheel --no-index --no-deps --no-build-isolation /build/package/*.tar.gz --wheel-dir /build/worker
 
-FROM python:3.11-slim-bookworm
+# The launcher reaches Google's APIs alone, so everything is installed. Recipes of your own: their paths may begin with gs://.
+FROM ${PYTHON} AS launcher
+COPY --from=build /build/wheels /tmp/wheels
+COPY --from=build /build/project /tmp/project
+RUN pip install --no-cache-dir --no-index --no-deps /tmp/wheels/*.whl /tmp/project/*.whl \
+    && rm -rf /tmp/wheels /tmp/project \
+    && pip check \
+    && useradd --create-home --uid 10001 refinery
+COPY recipes /home/refinery/recipes
+WORKDIR /home/refinery
+USER refinery
+ENTRYPOINT ["refinery"]
+
+FROM ${PYTHON} AS worker
 COPY --from=beam /opt/apache/beam /opt/apache/beam
 COPY --from=build /build/wheels /tmp/wheels
 COPY --from=build /build/worker /tmp/worker

@@ -5,18 +5,36 @@ locals {
       "cloudkms.googleapis.com",
       "cloudresourcemanager.googleapis.com",
       "compute.googleapis.com",
+      "containeranalysis.googleapis.com",
       "dataflow.googleapis.com",
       "dns.googleapis.com",
       "iam.googleapis.com",
       "iamcredentials.googleapis.com",
       "logging.googleapis.com",
       "monitoring.googleapis.com",
+      "ondemandscanning.googleapis.com",
       "serviceusage.googleapis.com",
       "storage.googleapis.com",
     ],
     var.ci == null ? [] : ["sts.googleapis.com"],
+    var.launcher == null ? [] : ["run.googleapis.com"],
+    var.perimeter == null ? [] : ["accesscontextmanager.googleapis.com"],
     var.budget == null ? [] : ["billingbudgets.googleapis.com"],
   ))
+
+  # Those of them that hold or move data, and that VPC Service Controls can guard.
+  guarded_apis = toset([
+    "artifactregistry.googleapis.com",
+    "cloudkms.googleapis.com",
+    "compute.googleapis.com",
+    "dataflow.googleapis.com",
+    "iamcredentials.googleapis.com",
+    "logging.googleapis.com",
+    "monitoring.googleapis.com",
+    "run.googleapis.com",
+    "storage.googleapis.com",
+    "sts.googleapis.com",
+  ])
 }
 
 resource "google_project_service" "this" {

@@ -1,5 +1,5 @@
-# The infrastructure of runs: buckets, identities, key, network, images, alerts. No jobs: a finished job would be started
-# again by the next apply. Jobs are launched with the command that outputs.tf prints.
+# The infrastructure of runs: buckets, identities, key, network, images, alerts. No Dataflow jobs: a finished one would be
+# started again by the next apply. They are launched by the command that outputs.tf prints, which module.launcher holds too.
 
 data "google_project" "this" {
   project_id = var.project_id
@@ -15,12 +15,15 @@ locals {
   number        = data.google_project.this.number
 
   # Service agents of these services in this project, which encrypt on behalf of all users.
-  service_agents = {
-    storage  = data.google_storage_project_service_account.this.email_address
-    registry = "service-${local.number}@gcp-sa-artifactregistry.iam.gserviceaccount.com"
-    dataflow = "service-${local.number}@dataflow-service-producer-prod.iam.gserviceaccount.com"
-    compute  = "service-${local.number}@compute-system.iam.gserviceaccount.com"
-  }
+  service_agents = merge(
+    {
+      storage  = data.google_storage_project_service_account.this.email_address
+      registry = "service-${local.number}@gcp-sa-artifactregistry.iam.gserviceaccount.com"
+      dataflow = "service-${local.number}@dataflow-service-producer-prod.iam.gserviceaccount.com"
+      compute  = "service-${local.number}@compute-system.iam.gserviceaccount.com"
+    },
+    var.launcher == null ? {} : { run = "service-${local.number}@serverless-robot-prod.iam.gserviceaccount.com" },
+  )
 }
 
 module "encryption" {
@@ -46,6 +49,7 @@ module "storage" {
   staging_days          = var.staging_days
   work_days             = var.work_days
   reject_days           = var.reject_days
+  raw_cold              = var.raw_cold
   soft_delete_days      = var.soft_delete_days
   corpus_retention_days = var.corpus_retention_days
 }
@@ -114,6 +118,47 @@ module "cdn" {
   kms_key    = module.encryption.key
   domain     = each.value
   writer     = module.identity.members["launcher"]
+  rate       = var.public_rate
+
+  depends_on = [google_project_service.this]
+}
+
+module "launcher" {
+  source   = "./modules/launcher"
+  for_each = var.launcher == null ? {} : { this = var.launcher }
+
+  project_id = var.project_id
+  location   = var.region
+  name       = var.name
+  image      = local.images["launcher"]
+  args       = slice(local.words, 1, length(local.words))
+  account    = module.identity.emails["launcher"]
+  users      = var.launcher_users
+  kms_key    = module.encryption.key
+  interface  = module.network.launcher_interface
+  hours      = each.value.hours
+  retries    = each.value.retries
+  memory     = each.value.memory
+
+  depends_on = [google_project_service.this, module.registry]
+}
+
+module "perimeter" {
+  source   = "./modules/perimeter"
+  for_each = var.perimeter == null ? {} : { this = var.perimeter }
+
+  access_policy  = each.value.access_policy
+  project_number = local.number
+  name           = var.name
+  services       = [for api in local.guarded_apis : api if contains(local.apis, api)]
+
+  # People call from their own machines, and so does whoever acts as the launcher or the reader.
+  identities = concat(
+    each.value.identities,
+    var.launcher_users,
+    var.reader_users,
+    [module.identity.members["launcher"], module.identity.members["reader"]],
+  )
 
   depends_on = [google_project_service.this]
 }

@@ -1,32 +1,43 @@
 locals {
-  image   = "${module.registry.url}/worker:${var.image_tag}"
+  images  = { for kind in ["worker", "launcher"] : kind => "${module.registry.url}/${kind}:${var.image_tag}" }
   buckets = module.storage.buckets
 
   # The flags have Beam's own names. The phases' parts go to the work bucket, where they expire: the worker cannot delete
   # from the corpus bucket.
   launch = [
-    "refinery refine ${var.recipe}",
-    "--input 'gs://${local.buckets["raw"]}/${var.input}'",
-    "--set tokenizer.path=gs://${local.buckets["raw"]}/${var.tokenizer}",
-    "--output gs://${local.buckets["corpus"]}/${var.corpus}",
-    "--work gs://${local.buckets["work"]}/${var.corpus}",
-    "--runner DataflowRunner",
-    "--project ${var.project_id}",
-    "--region ${var.region}",
-    "--temp_location gs://${local.buckets["staging"]}/temp",
-    "--staging_location gs://${local.buckets["staging"]}/staging",
-    "--sdk_container_image ${local.image}",
-    "--service_account_email ${module.identity.emails["worker"]}",
-    "--subnetwork ${module.network.subnetwork}",
-    "--no_use_public_ips",
-    "--dataflow_kms_key ${module.encryption.key}",
-    "--max_num_workers ${var.max_workers}",
+    ["refinery", "refine", var.recipe],
+    ["--input", "gs://${local.buckets["raw"]}/${var.input}"],
+    ["--set", "tokenizer.path=gs://${local.buckets["raw"]}/${var.tokenizer}"],
+    ["--output", "gs://${local.buckets["corpus"]}/${var.corpus}"],
+    ["--work", "gs://${local.buckets["work"]}/${var.corpus}"],
+    ["--runner", "DataflowRunner"],
+    ["--project", var.project_id],
+    ["--region", var.region],
+    ["--temp_location", "gs://${local.buckets["staging"]}/temp"],
+    ["--staging_location", "gs://${local.buckets["staging"]}/staging"],
+    ["--sdk_container_image", local.images["worker"]],
+    ["--service_account_email", module.identity.emails["worker"]],
+    ["--subnetwork", module.network.subnetwork],
+    ["--no_use_public_ips"],
+    ["--dataflow_kms_key", module.encryption.key],
+    ["--max_num_workers", tostring(var.max_workers)],
   ]
+  words = flatten(local.launch)
+
+  # A shell would expand what is between these quotes.
+  quoted = [for line in local.launch : join(" ", [for word in line : can(regex("[*?]", word)) ? "'${word}'" : word])]
 }
 
 output "launch_command" {
   description = "The command that makes a corpus; run it again to resume."
-  value       = join(" \\\n  ", local.launch)
+  value       = join(" \\\n  ", local.quoted)
+}
+
+output "execute_command" {
+  description = "The command that starts the launcher in Cloud Run, and prints where its log is; null without one."
+  value = one([
+    for launcher in module.launcher : "gcloud run jobs execute ${launcher.job} --project ${var.project_id} --region ${var.region}"
+  ])
 }
 
 output "sign_in_command" {
@@ -35,10 +46,10 @@ output "sign_in_command" {
 }
 
 output "image_commands" {
-  description = "The commands that build and push the workers' image."
+  description = "The commands that build, push and scan the images of workers and launcher, in the folder of the Dockerfile."
   value = join("\n", [
     "gcloud auth configure-docker ${var.region}-docker.pkg.dev --quiet",
-    "docker buildx build --platform linux/amd64 --provenance=false --push --tag ${local.image} .",
+    "docker/build.sh ${module.registry.url} ${var.image_tag}",
   ])
 }
 
@@ -54,7 +65,7 @@ output "service_accounts" {
 
 output "worker_image" {
   description = "Full name of the workers' image."
-  value       = local.image
+  value       = local.images["worker"]
 }
 
 output "kms_key" {
@@ -87,4 +98,9 @@ output "public" {
   value = one([
     for cdn in module.cdn : { bucket = cdn.bucket, url = cdn.url, address = cdn.address }
   ])
+}
+
+output "perimeter" {
+  description = "Full name of the perimeter of VPC Service Controls, or null."
+  value       = one([for perimeter in module.perimeter : perimeter.perimeter])
 }

@@ -93,6 +93,25 @@ variable "reject_days" {
   }
 }
 
+variable "raw_cold" {
+  description = "Days after which raw input moves to a storage class that costs less to keep and more to read; null: never."
+  type = object({
+    days          = number
+    storage_class = string
+  })
+  default = { days = 30, storage_class = "NEARLINE" }
+
+  validation {
+    condition     = var.raw_cold == null || try(var.raw_cold.days >= 1 && floor(var.raw_cold.days) == var.raw_cold.days, false)
+    error_message = "raw_cold.days: a whole number of 1 or more is allowed."
+  }
+
+  validation {
+    condition     = var.raw_cold == null || contains(["NEARLINE", "COLDLINE", "ARCHIVE"], try(var.raw_cold.storage_class, ""))
+    error_message = "raw_cold.storage_class: NEARLINE, COLDLINE or ARCHIVE is allowed."
+  }
+}
+
 variable "soft_delete_days" {
   description = "Days for which a deleted object of the corpus or of the raw input can be restored; it is billed until then."
   type        = number
@@ -163,6 +182,30 @@ variable "google_access" {
   validation {
     condition     = contains(["private", "restricted"], var.google_access)
     error_message = "google_access: private or restricted is allowed."
+  }
+}
+
+variable "perimeter" {
+  description = "Perimeter of VPC Service Controls: number of the organization's access policy, and who else calls from outside. Null: none."
+  type = object({
+    access_policy = string
+    identities    = optional(list(string), [])
+  })
+  default = null
+
+  validation {
+    condition     = var.perimeter == null || can(regex("^[0-9]+$", var.perimeter.access_policy))
+    error_message = "perimeter.access_policy: the policy's number is allowed (gcloud access-context-manager policies list --organization=ID)."
+  }
+
+  validation {
+    condition     = var.perimeter == null || alltrue([for member in try(var.perimeter.identities, []) : can(regex("^(user|group|serviceAccount):[^@ ]+@[^@ ]+$", member))])
+    error_message = "perimeter.identities: user:…, group:… and serviceAccount:… with an address are allowed."
+  }
+
+  validation {
+    condition     = var.perimeter == null || var.google_access == "restricted"
+    error_message = "perimeter: needs google_access = \"restricted\", or workers reach services that it cannot guard."
   }
 }
 
@@ -292,6 +335,44 @@ variable "public_domain" {
   validation {
     condition     = var.public_domain == null || can(regex("^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z]{2,}$", var.public_domain))
     error_message = "public_domain: a host name such as data.example.org is allowed, without https:// and without a wildcard."
+  }
+}
+
+variable "public_rate" {
+  description = "Requests a minute and address that volunteers' readers may make of the load balancer beyond its cache; above it they get 429."
+  type        = number
+  default     = 6000
+
+  validation {
+    condition     = var.public_rate >= 1 && var.public_rate <= 1000000 && floor(var.public_rate) == var.public_rate
+    error_message = "public_rate: a whole number from 1 to 1000000 is allowed."
+  }
+}
+
+# --- the launcher in Cloud Run
+
+variable "launcher" {
+  description = "The launch command as a job of Cloud Run, once its image is pushed: hours and number of tries, memory. Null: none."
+  type = object({
+    hours   = optional(number, 24)
+    retries = optional(number, 3)
+    memory  = optional(string, "8Gi")
+  })
+  default = null
+
+  validation {
+    condition     = var.launcher == null || try(var.launcher.hours >= 1 && var.launcher.hours <= 168, false)
+    error_message = "launcher.hours: 1 to 168 is what Cloud Run allows."
+  }
+
+  validation {
+    condition     = var.launcher == null || try(var.launcher.retries >= 0 && var.launcher.retries <= 10 && floor(var.launcher.retries) == var.launcher.retries, false)
+    error_message = "launcher.retries: a whole number from 0 to 10 is allowed."
+  }
+
+  validation {
+    condition     = var.launcher == null || can(regex("^([1-8])Gi$", var.launcher.memory))
+    error_message = "launcher.memory: 1Gi to 8Gi is what Cloud Run allows with 2 CPUs."
   }
 }
 

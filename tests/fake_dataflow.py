@@ -1,4 +1,5 @@
-"""A fake Cloud Dataflow on this machine, for tests: the REST service v1b3 as far as launchers use it.
+"""A fake Cloud Dataflow on this machine, for tests: the REST service v1b3 as far as launchers use it, and the method of
+Cloud Monitoring that their heartbeat needs.
 
     with fake_dataflow() as server:
         flags = server.flags                        # --dataflow_endpoint and --no_auth, for Beam and for refinery
@@ -125,6 +126,8 @@ class FakeDataflow(ThreadingHTTPServer):
         self.lock = threading.Lock()
         self.stopping = threading.Event()
         self.errors: list[Exception] = []
+        self.points: list[dict[str, Any]] = []  # the time series that Cloud Monitoring would have been sent
+        self.points_status = 200
 
     @property
     def url(self) -> str:
@@ -167,6 +170,10 @@ class FakeDataflow(ThreadingHTTPServer):
     # --- the service --------------------------------------------------------------------------------------------
 
     def act(self, method: str, path: str, query: dict[str, str], body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if path.startswith("/v3/"):
+            assert (method, path) == ("POST", "/v3/projects/project/timeSeries"), path
+            self.points += body["timeSeries"]
+            return self.points_status, {}
         match = _PATH.fullmatch(path)
         assert match, path
         kind = {"POST": "create", "PUT": "cancel"}.get(method, (match["of"] or "/get" if match["id"] else "/list")[1:])

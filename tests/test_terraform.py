@@ -27,7 +27,7 @@ from tests.beam import make_document
 
 ROOT = Path(__file__).parents[1]
 TERRAFORM = ROOT / "terraform"
-MODULES = ("storage", "identity", "network", "registry", "monitoring", "cdn")
+MODULES = ("storage", "identity", "network", "registry", "monitoring", "cdn", "launcher", "perimeter")
 AUDIT = ROOT / ".venv" / "audit" / "bin"
 PARSE = "import hcl2, json, sys; print(json.dumps({name: hcl2.load(open(name)) for name in sys.argv[1:]}))"
 
@@ -148,7 +148,11 @@ def test_buckets(parsed: dict[str, dict[str, Any]]) -> None:
     purposes = local(parsed, "terraform/modules/storage/main.tf", "buckets")
     assert set(purposes) == {"raw", "staging", "work", "corpus", "rejects"}
     # Files that live for hours are not kept for a week after; what expires is never under retention.
-    assert [name for name, facts in purposes.items() if facts["soft_delete"] == 0] == ["staging", "work", "rejects"]
+    kept = [name for name, facts in purposes.items() if facts["soft_delete"] == 0 and facts["versioned"] is False]
+    assert kept == ["staging", "work", "rejects"]
+    # Not both: a deleted object would be billed once as an old version, and then again until it cannot be restored.
+    assert [name for name, facts in purposes.items() if facts["versioned"]] == ["raw"]
+    assert purposes["raw"]["soft_delete"] == 0
     assert not [name for name, facts in purposes.items() if facts["expire"] != 0 and facts["retention"] != 0]
 
 
@@ -162,7 +166,12 @@ def test_nobody_can_delete_from_the_corpus(parsed: dict[str, dict[str, Any]]) ->
     assert set(roles["worker"]["work"]) <= CREATE_AND_READ
     assert roles["reader"] == {"corpus": ["roles/storage.objectViewer"]}
     assert local(parsed, identity, "project_roles") == {
-        "launcher": ["roles/dataflow.developer"],
+        "launcher": [
+            "roles/dataflow.developer",
+            "roles/monitoring.metricWriter",
+            "roles/serviceusage.serviceUsageConsumer",
+        ],
+        "reader": ["roles/serviceusage.serviceUsageConsumer"],
         "worker": ["roles/dataflow.worker"],
     }
     granting = {name: file for file, name, _ in blocks(parsed, "resource") if "_iam_" in name}
@@ -188,6 +197,9 @@ def test_no_broad_roles(parsed: dict[str, dict[str, Any]]) -> None:
         "roles/iam.serviceAccountTokenCreator",
         "roles/iam.serviceAccountUser",
         "roles/iam.workloadIdentityUser",
+        "roles/monitoring.metricWriter",
+        "roles/run.jobsExecutorWithOverrides",
+        "roles/serviceusage.serviceUsageConsumer",
         "roles/storage.legacyBucketReader",
         "roles/storage.legacyObjectReader",
         "roles/storage.objectCreator",
@@ -198,14 +210,16 @@ def test_no_broad_roles(parsed: dict[str, dict[str, Any]]) -> None:
 
 @needs_audit
 def test_no_job_no_key_nothing_public(parsed: dict[str, dict[str, Any]]) -> None:
-    """The plan never owns a batch job: a finished one would be started again by the next apply."""
+    """The plan never owns a job that runs: a finished one would be started again by the next apply."""
     kinds = {name.split(".")[0] for _, name, _ in blocks(parsed, "resource")}
     assert len(kinds) > 25
     assert not [kind for kind in kinds if kind.startswith("google_dataflow") or kind == "google_service_account_key"]
     assert not {"google_compute_router", "google_compute_router_nat", "null_resource", "terraform_data"} & kinds
     for path in TERRAFORM.rglob("*.tf"):
-        if path.parent.name != "cdn" and path.name != "variables.tf":
+        if path.name != "variables.tf":
             assert not SECRET_OR_PUBLIC.search(path.read_text()), path
+    # Cloud CDN signs with an HMAC key and nothing else: the only key there is.
+    assert [name for _, name, _ in blocks(parsed, "resource") if "hmac" in name] == ["google_storage_hmac_key.cdn"]
     off = "for_each = var.public_domain == null ? toset([]) : toset([var.public_domain])"
     assert " ".join((TERRAFORM / "main.tf").read_text().split()).count(off) == 1
     root = {name: body for file, name, body in blocks(parsed, "variable") if file == "terraform/variables.tf"}
@@ -263,7 +277,7 @@ def test_launch_command_is_one_that_we_and_beam_take() -> None:
 
 def test_outputs_print_the_flags_that_are_tested() -> None:
     """Each line of local.launch begins as the tested command's line does: neither can change alone."""
-    printed = re.findall(r'^    "(--\w+)', (TERRAFORM / "outputs.tf").read_text(), re.MULTILINE)
+    printed = re.findall(r'^    \["(--\w+)', (TERRAFORM / "outputs.tf").read_text(), re.MULTILINE)
     assert printed == [word for word in launch_command() if word.startswith("--")]
 
 
@@ -299,7 +313,11 @@ def test_alerts_watch_the_jobs_that_we_start() -> None:
 def test_every_alert_has_a_runbook_with_flags_that_exist(parsed: dict[str, dict[str, Any]]) -> None:
     alerts = local(parsed, "terraform/modules/monitoring/main.tf", "alerts")
     runbooks = {path.stem: path.read_text() for path in (TERRAFORM / "modules/monitoring/runbooks").glob("*.md")}
-    assert set(alerts) == set(runbooks) == {"job-failed", "dead-letters", "no-progress", "worker-memory"}
+    assert (
+        set(alerts)
+        == set(runbooks)
+        == {*("job-failed", "dead-letters", "launcher-died", "no-progress", "worker-memory")}
+    )
     ours = {"--input", "--output", "--work", "--set"}
     for name, text in runbooks.items():
         assert text.count("\n1. ") == 1 and "\n2. " in text, name

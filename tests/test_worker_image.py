@@ -1,4 +1,4 @@
-"""The image for workers, as far as a file can tell without a Docker engine."""
+"""The images for workers and launcher, as far as files can tell without a Docker engine."""
 
 import fnmatch
 import importlib.util
@@ -23,6 +23,8 @@ def stages() -> list[list[tuple[str, str]]]:
     """The instructions of each stage, from its FROM on."""
     found: list[list[tuple[str, str]]] = []
     for word, rest in instructions():
+        if word == "ARG":
+            continue
         if word == "FROM":
             found.append([])
         found[-1].append((word, rest))
@@ -36,24 +38,33 @@ def copied() -> list[str]:
 
 
 def test_every_instruction_is_known() -> None:
-    known = {"FROM", "ENV", "WORKDIR", "COPY", "RUN", "ENTRYPOINT"}  # no ADD, which fetches addresses; no ARG, no USER
+    known = {"ARG", "FROM", "ENV", "WORKDIR", "COPY", "RUN", "USER", "ENTRYPOINT"}  # no ADD, which fetches addresses
     assert {word for word, _ in instructions()} == known
 
 
 def test_versions_are_those_of_the_project() -> None:
     setup = (ROOT / "setup.py").read_text()
     (beam,) = re.findall(r"apache-beam\[gcp\]==([0-9.]+)", setup)
-    bases = [stage[0][1] for stage in stages()]
-    assert bases == [
-        f"apache/beam_python3.11_sdk:{beam} AS beam",
-        "python:3.11-bookworm AS build",
-        "python:3.11-slim-bookworm",
+    assert [rest for word, rest in instructions() if word == "ARG"] == [
+        f"BEAM=apache/beam_python3.11_sdk:{beam}",
+        "PYTHON_BUILD=python:3.11-bookworm",
+        "PYTHON=python:3.11-slim-bookworm",
     ]
+    bases = [stage[0][1] for stage in stages()]
+    assert bases == ["${BEAM} AS beam", "${PYTHON_BUILD} AS build", "${PYTHON} AS launcher", "${PYTHON} AS worker"]
 
 
-def test_no_compiler_and_no_download_reach_the_last_stage() -> None:
-    last = stages()[-1]
-    runs = " ".join(rest for word, rest in last if word == "RUN")
+def test_the_launcher_is_the_command_and_its_recipes_and_no_root() -> None:
+    launcher = stages()[2]
+    assert ("USER", "refinery") in launcher and launcher[-1] == ("ENTRYPOINT", '["refinery"]')
+    assert ("COPY", "recipes /home/refinery/recipes") in launcher
+    # Both images hold the wheels of the one lock, so a job's workers have the libraries of its launcher.
+    assert all(("COPY", "--from=build /build/wheels /tmp/wheels") in stage for stage in stages()[2:])
+
+
+def test_no_compiler_and_no_download_reach_the_last_stages() -> None:
+    *_, launcher, last = stages()
+    runs = " ".join(rest for word, rest in launcher + last if word == "RUN")
     assert not re.search(r"apt|gcc|build-essential|curl|wget|git\b|https?:", runs)
     assert [rest.split()[0] for word, rest in last if word == "COPY"] == ["--from=beam", "--from=build", "--from=build"]
     assert last[-1] == ("ENTRYPOINT", '["/opt/apache/beam/boot"]')
@@ -62,7 +73,7 @@ def test_no_compiler_and_no_download_reach_the_last_stage() -> None:
 def test_pip_takes_nothing_that_is_not_pinned_by_hash() -> None:
     runs = [rest for word, rest in instructions() if word == "RUN"]
     commands = [command for run in runs for command in run.split("&&") if re.search(r"\bpip (install|wheel)", command)]
-    assert len(commands) == 6
+    assert len(commands) == 8
     for command in commands:
         assert "--no-index" in command or "--require-hashes" in command, command
 

@@ -1,8 +1,8 @@
 """A place that a command writes to: its stores, its lease, its jobs, and the work files that go in the end."""
 
 import hashlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -52,9 +52,12 @@ class WorkPlace:
         if "://" not in self.root and Path(self.root).exists() and not Path(self.root).is_dir():
             raise RefineError(f"{self.output} is a file, not a folder; choose another --output")
 
-    def at_work(self) -> AbstractContextManager[None]:
-        """A lease on the place: a second command on this machine is told of the first. Raises RefineError as that."""
-        return at_work(self.work_store, self.runner.remote, self.say)
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """A lease on the place, and a heartbeat: a second command on this machine is told of the first. Raises
+        RefineError as that."""
+        with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.root):
+            yield
 
     def jobs(self, fingerprint: str) -> PhaseJobs:
         """What runs the jobs of a fingerprint: launched once, found again, believed only if the report is theirs."""

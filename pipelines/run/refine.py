@@ -106,7 +106,7 @@ class Refinement:
             self._tidy(merged)
             self.say(f"{self.prefix} is complete already; nothing to do")
             return manifest
-        with at_work(self.work_store, self.runner.remote, self.say):
+        with at_work(self.work_store, self.runner.remote, self.say), self.runner.heartbeat(self.prefix):
             return self._run_phases()
 
     def dry_run(self) -> None:

@@ -120,6 +120,14 @@ class Runner:
         """vCPUs of a job on other machines; 0 where jobs run on this one."""
         return vcpus_asked_for(self.name, self.flags)
 
+    def heartbeat(self, place: str) -> contextlib.AbstractContextManager[None]:
+        """Tell Cloud Monitoring that this command is alive, where jobs continue without it. place: what it works on."""
+        if not self.remote:
+            return contextlib.nullcontext()
+        from refinery.pipelines.dataflow.heartbeat import heartbeat
+
+        return heartbeat(PipelineOptions(list(self.flags)), place, self.say).beating()
+
     @contextlib.contextmanager
     def open(self) -> Iterator["Runner"]:
         """Keep the worker processes for this context. They start at once, while the launcher still prepares."""

@@ -1,17 +1,21 @@
-# This bucket is public: anyone may read an object whose name they know, and the manifest names them all. Nobody may list
-# objects. It is separate from the corpus bucket, so that publishing is a deliberate copy.
+# Anyone may read an object whose name they know, and the manifest names them all, but only through the load balancer: the
+# bucket is private, Cloud CDN signs its own requests to it, and Cloud Armor bounds what one address asks for beyond the
+# cache. It is separate from the corpus bucket, so that publishing is a deliberate copy.
+
+locals {
+  host = "${google_storage_bucket.public.name}.storage.googleapis.com"
+}
 
 resource "google_storage_bucket" "public" {
-  # checkov:skip=CKV_GCP_62: a public bucket; the load balancer logs its requests
+  # checkov:skip=CKV_GCP_62: the load balancer logs the requests of readers
   # checkov:skip=CKV_GCP_78: holds copies of a corpus, which is still in the corpus bucket
-  # checkov:skip=CKV_GCP_114: public by design; the other buckets enforce it
   project  = var.project_id
   name     = var.bucket
   location = var.location
 
   storage_class               = "STANDARD"
   uniform_bucket_level_access = true
-  public_access_prevention    = "inherited"
+  public_access_prevention    = "enforced"
   force_destroy               = false
 
   encryption {
@@ -40,28 +44,119 @@ resource "google_storage_bucket" "public" {
   }
 }
 
-resource "google_storage_bucket_iam_member" "everybody" {
-  # checkov:skip=CKV_GCP_28: the one bucket that is public on purpose; objects can be read by name, not listed
-  bucket = google_storage_bucket.public.name
-  role   = "roles/storage.legacyObjectReader"
-  member = "allUsers"
-}
-
 resource "google_storage_bucket_iam_member" "writer" {
   bucket = google_storage_bucket.public.name
   role   = "roles/storage.objectUser"
   member = var.writer
 }
 
-resource "google_compute_backend_bucket" "public" {
+# The one who reads the bucket for everybody. Its HMAC key is the only key of this project: Cloud CDN signs with nothing
+# else. It is in Terraform's state, so the state is a secret; it reads what is public anyway.
+resource "google_service_account" "cdn" {
+  project      = var.project_id
+  account_id   = "${var.name}-cdn"
+  display_name = "${var.name} cdn"
+  description  = "Cloud CDN: reads objects of the public bucket, nothing else"
+}
+
+resource "google_storage_bucket_iam_member" "cdn" {
+  bucket = google_storage_bucket.public.name
+  role   = "roles/storage.legacyObjectReader"
+  member = google_service_account.cdn.member
+}
+
+resource "google_storage_hmac_key" "cdn" {
+  project               = var.project_id
+  service_account_email = google_service_account.cdn.email
+}
+
+resource "google_compute_global_network_endpoint_group" "public" {
+  project               = var.project_id
+  name                  = "${var.name}-public"
+  network_endpoint_type = "INTERNET_FQDN_PORT"
+  default_port          = 443
+}
+
+resource "google_compute_global_network_endpoint" "public" {
+  project                       = var.project_id
+  global_network_endpoint_group = google_compute_global_network_endpoint_group.public.name
+  fqdn                          = local.host
+  port                          = 443
+}
+
+resource "google_compute_security_policy" "public" {
+  # checkov:skip=CKV_GCP_73: the rule is against a flaw of Java servers; here is a bucket of files
   project     = var.project_id
   name        = "${var.name}-public"
-  description = "Finished corpora for volunteers"
-  bucket_name = google_storage_bucket.public.name
-  enable_cdn  = true
+  description = "Bounds what one address asks of the bucket; what the cache holds is not counted"
+
+  rule {
+    priority    = 1000
+    description = "So many requests a minute and address"
+    action      = "throttle"
+
+    match {
+      versioned_expr = "SRC_IPS_V1"
+
+      config {
+        src_ip_ranges = ["*"]
+      }
+    }
+
+    rate_limit_options {
+      conform_action = "allow"
+      exceed_action  = "deny(429)"
+      enforce_on_key = "IP"
+
+      rate_limit_threshold {
+        count        = var.rate
+        interval_sec = 60
+      }
+    }
+  }
+
+  rule {
+    priority    = 2147483647
+    description = "Every policy ends with a rule for everybody; the one above decides"
+    action      = "allow"
+
+    match {
+      versioned_expr = "SRC_IPS_V1"
+
+      config {
+        src_ip_ranges = ["*"]
+      }
+    }
+  }
+}
+
+resource "google_compute_backend_service" "public" {
+  project                         = var.project_id
+  name                            = "${var.name}-public"
+  description                     = "Finished corpora for volunteers"
+  load_balancing_scheme           = "EXTERNAL_MANAGED"
+  protocol                        = "HTTPS"
+  timeout_sec                     = 300
+  custom_request_headers          = ["Host: ${local.host}"]
+  security_policy                 = google_compute_security_policy.public.id
+  enable_cdn                      = true
+  connection_draining_timeout_sec = 0
+
+  backend {
+    group = google_compute_global_network_endpoint_group.public.id
+  }
+
+  security_settings {
+    aws_v4_authentication {
+      access_key_id      = google_storage_hmac_key.cdn.access_id
+      access_key         = google_storage_hmac_key.cdn.secret
+      access_key_version = google_storage_hmac_key.cdn.access_id
+      origin_region      = var.location
+    }
+  }
 
   cdn_policy {
-    # Objects in this bucket are public and immutable. After objects were removed, invalidate the
+    # Objects of this bucket are immutable. After objects were removed, invalidate the
     # cache: gcloud compute url-maps invalidate-cdn-cache.
     cache_mode         = "FORCE_CACHE_ALL"
     client_ttl         = 86400
@@ -74,13 +169,26 @@ resource "google_compute_backend_bucket" "public" {
       code = 404
       ttl  = 30 # a manifest that is about to be written
     }
+
+    cache_key_policy {
+      include_host         = true
+      include_protocol     = true
+      include_query_string = false # or everybody could fetch everything anew
+    }
   }
+
+  log_config {
+    enable      = true
+    sample_rate = 0.01
+  }
+
+  depends_on = [google_compute_global_network_endpoint.public]
 }
 
 resource "google_compute_url_map" "public" {
   project         = var.project_id
   name            = "${var.name}-public"
-  default_service = google_compute_backend_bucket.public.id
+  default_service = google_compute_backend_service.public.id
 }
 
 resource "google_compute_managed_ssl_certificate" "public" {

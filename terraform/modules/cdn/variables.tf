@@ -32,3 +32,8 @@ variable "writer" {
   description = "IAM member that copies a finished corpus into the public bucket."
   type        = string
 }
+
+variable "rate" {
+  description = "Requests a minute and address that go beyond the cache."
+  type        = number
+}

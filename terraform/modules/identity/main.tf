@@ -28,8 +28,13 @@ locals {
 
   # dataflow.worker also lets the workers read and create objects in every bucket of the project: keep nothing else there.
   project_roles = {
-    launcher = ["roles/dataflow.developer"]
-    worker   = ["roles/dataflow.worker"]
+    launcher = [
+      "roles/dataflow.developer",
+      "roles/monitoring.metricWriter",           # its heartbeat
+      "roles/serviceusage.serviceUsageConsumer", # where a sign-in names this project for quota and billing of its requests
+    ]
+    reader = ["roles/serviceusage.serviceUsageConsumer"]
+    worker = ["roles/dataflow.worker"]
   }
 
   bucket_grants = merge([

@@ -47,6 +47,10 @@ locals {
       ])
     },
     {
+      title = "Launchers at work"
+      query = "max by (job) (${local.heartbeat})"
+    },
+    {
       title = "Bytes in the buckets"
       query = join("", [
         "sum by (bucket_name) (storage_googleapis_com:storage_total_bytes{monitored_resource=\"gcs_bucket\", ",

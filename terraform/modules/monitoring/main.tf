@@ -1,4 +1,4 @@
-# Alerts on four conditions that end a run, or double its price, unless someone acts. What each means and what to do is in
+# Alerts on five conditions that end a run, or double its price, unless someone acts. What each means and what to do is in
 # runbooks/, and is part of the notification.
 #
 # The pipeline counts documents as in, kept, dropped and dead in every stage. Dataflow exports these counters as
@@ -30,6 +30,15 @@ locals {
         "(sum ${local.by} (${local.counter}{${local.job}, metric_name=\"dead\"})",
         "/ sum ${local.by} (${local.counter}{${local.job}, metric_name=\"in\"})) > ${var.dead_letter_ratio}",
         "and sum ${local.by} (${local.counter}{${local.job}, metric_name=\"in\"}) >= ${local.ratio_needs}",
+      ])
+    }
+    launcher-died = {
+      title    = "launcher died"
+      severity = "ERROR"
+      minutes  = 0
+      query = join(" ", [
+        "(max by (job) (last_over_time(${local.heartbeat}[${local.launcher_remembered}])) == 1)",
+        "unless (max by (job) (last_over_time(${local.heartbeat}[${local.launcher_silent}])) >= 0)",
       ])
     }
     no-progress = {
@@ -84,6 +93,8 @@ resource "google_monitoring_alert_policy" "this" {
       query               = each.value.query
       duration            = "${each.value.minutes * 60}s"
       evaluation_interval = "60s"
+      # In a new project no job has run, and Dataflow's metrics do not exist: the policy would be refused.
+      disable_metric_validation = true
     }
   }
 
@@ -96,6 +107,8 @@ resource "google_monitoring_alert_policy" "this" {
   alert_strategy {
     auto_close = "86400s"
   }
+
+  depends_on = [google_monitoring_metric_descriptor.launcher]
 }
 
 # Out-of-memory kills logged by the kernel: memory can rise from 60 % to the limit between two samples of the policy above.

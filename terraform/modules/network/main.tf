@@ -4,6 +4,7 @@
 locals {
   # The tag that Dataflow puts on its workers, and the ports over which they exchange data.
   worker_tag    = "dataflow"
+  launcher_tag  = "launcher"
   shuffle_ports = ["12345-12346"]
 
   # The two fixed address ranges through which Google's APIs are reached without the internet.
@@ -83,11 +84,11 @@ resource "google_compute_firewall" "workers_out" {
 resource "google_compute_firewall" "google_out" {
   project            = var.project_id
   name               = "${var.name}-google-out"
-  description        = "Workers reach Google's APIs"
+  description        = "Workers, and a launcher in this network, reach Google's APIs"
   network            = google_compute_network.this.id
   direction          = "EGRESS"
   priority           = 1000
-  target_tags        = [local.worker_tag]
+  target_tags        = [local.worker_tag, local.launcher_tag]
   destination_ranges = [local.google_range]
 
   allow {

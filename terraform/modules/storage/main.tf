@@ -2,12 +2,12 @@ locals {
   # What each bucket holds, and for how long a mistake can be undone.
   #   versioned   keeps overwritten and deleted objects. Only for uploads by people: the pipeline never overwrites, and a
   #               kept version of a temporary file is billed twice.
-  #   soft_delete days for which a deleted object can be restored. 0 where files exist for hours: they would be
-  #               billed for a week.
+  #   soft_delete days for which a deleted object can be restored. 0 where files exist for hours, which would be billed for
+  #               a week, and where old versions are kept already, which would be billed twice as long.
   #   expire      days until an object is deleted; 0: never.
   #   retention   days for which nobody can delete; 0: no rule.
   buckets = {
-    raw     = { versioned = true, soft_delete = var.soft_delete_days, expire = 0, retention = 0 }
+    raw     = { versioned = true, soft_delete = 0, expire = 0, retention = 0 }
     staging = { versioned = false, soft_delete = 0, expire = var.staging_days, retention = 0 }
     work    = { versioned = false, soft_delete = 0, expire = var.work_days, retention = 0 }
     corpus  = { versioned = false, soft_delete = var.soft_delete_days, expire = 0, retention = var.corpus_retention_days }
@@ -76,8 +76,25 @@ resource "google_storage_bucket" "this" {
     }
   }
 
+  # Raw input is read once a run, and runs are weeks apart: a colder class costs less to keep and more to read.
   dynamic "lifecycle_rule" {
-    for_each = each.value.versioned ? [30] : []
+    for_each = each.key == "raw" && var.raw_cold != null ? [var.raw_cold] : []
+
+    content {
+      action {
+        type          = "SetStorageClass"
+        storage_class = lifecycle_rule.value.storage_class
+      }
+      condition {
+        age                   = lifecycle_rule.value.days
+        matches_storage_class = ["STANDARD"]
+        with_state            = "LIVE"
+      }
+    }
+  }
+
+  dynamic "lifecycle_rule" {
+    for_each = each.value.versioned ? [var.soft_delete_days] : []
 
     content {
       action {

@@ -33,6 +33,14 @@ variable "reject_days" {
   type        = number
 }
 
+variable "raw_cold" {
+  description = "Days after which raw input moves to a colder storage class, and that class; null: never."
+  type = object({
+    days          = number
+    storage_class = string
+  })
+}
+
 variable "soft_delete_days" {
   description = "Days for which a deleted object of the corpus or of the raw input can be restored."
   type        = number

@@ -1,0 +1,4 @@
+output "perimeter" {
+  description = "Full name of the perimeter."
+  value       = google_access_context_manager_service_perimeter.this.name
+}

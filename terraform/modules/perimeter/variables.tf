@@ -1,0 +1,24 @@
+variable "access_policy" {
+  description = "Number of the organization's access policy."
+  type        = string
+}
+
+variable "project_number" {
+  description = "Number of the project inside the perimeter."
+  type        = string
+}
+
+variable "name" {
+  description = "Title of the perimeter, and its name with _ for -."
+  type        = string
+}
+
+variable "services" {
+  description = "APIs that only answer inside the perimeter."
+  type        = list(string)
+}
+
+variable "identities" {
+  description = "IAM members that may call them from outside, from any network: user:…, group:… and serviceAccount:…"
+  type        = list(string)
+}
