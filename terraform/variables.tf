@@ -379,12 +379,12 @@ variable "launcher" {
 # --- the launch command that is printed
 
 variable "recipe" {
-  description = "Recipe in the launch command."
+  description = "Recipe in the launch command: in this checkout, or gs://."
   type        = string
   default     = "recipes/web.yaml"
 
   validation {
-    condition     = can(regex("^[A-Za-z0-9._/=-]+$", var.recipe))
+    condition     = can(regex("^(gs://)?[A-Za-z0-9._/=-]+$", var.recipe))
     error_message = "recipe: a path without spaces and quotes is allowed, since a shell reads the launch command."
   }
 }

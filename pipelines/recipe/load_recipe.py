@@ -11,6 +11,7 @@ from refinery.pipelines.recipe.recipe import DEFAULT_LANE, Recipe, UsedStage, fi
 from refinery.pipelines.recipe.user_stages import NO_CODE, UserCode, load_declaration, load_stage, merge_code
 from refinery.transforms.core.lane import AnyStage, Lane
 from refinery.transforms.core.params import below, given
+from refinery.transforms.core.resources import read_resource
 from refinery.transforms.read.params import SourceParams
 from refinery.transforms.write.targets import TARGET
 
@@ -18,16 +19,21 @@ PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `path
 
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
-    """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
+    """Read a recipe from a YAML file, local or gs://, apply `--set a.b=c` settings in order, then `--input` globs to its
+    first source. Modules of its own stages are beside a local file; for a recipe in a bucket, in the working directory.
 
     Raises RecipeError, one line a problem: the path of the key, what was given, what is allowed.
     """
-    file = Path(path)
-    if not file.is_file():
+    is_remote = "://" in path
+    if not is_remote and not Path(path).is_file():
         raise RecipeError(
             f"{path}: no such recipe file; docs/recipes.md has one to begin with, recipes/ has ready ones"
         )
-    data: Any = load_yaml(file.read_bytes(), path)
+    try:
+        text = read_resource(path)
+    except OSError as error:
+        raise RecipeError(f"the recipe cannot be read: {error}") from None
+    data: Any = load_yaml(text, path)
     for setting in settings:
         data = override(data, setting)
     if inputs:
@@ -37,7 +43,7 @@ def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] =
         # An input given by hand replaces what the recipe reads: the run is about these files and nothing else.
         kept = {key: value for key, value in sources[0].items() if key not in PLACES}
         data = {**data, "sources": [{**kept, "paths": list(inputs), "format": "auto"}]}
-    return parse_recipe(data, file.parent)
+    return parse_recipe(data, None if is_remote else Path(path).parent)
 
 
 def parse_recipe(data: Any, folder: Path | None = None) -> Recipe:

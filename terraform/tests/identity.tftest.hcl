@@ -102,9 +102,12 @@ run "grants" {
   assert {
     condition = sort([for g in google_project_iam_member.this : "${g.member} ${g.role}"]) == tolist([
       "serviceAccount:l@x roles/dataflow.developer",
+      "serviceAccount:l@x roles/monitoring.metricWriter",
+      "serviceAccount:l@x roles/serviceusage.serviceUsageConsumer",
+      "serviceAccount:r@x roles/serviceusage.serviceUsageConsumer",
       "serviceAccount:w@x roles/dataflow.worker",
     ])
-    error_message = "Two roles on the project, no more."
+    error_message = "The launcher launches and sends its heartbeat, requests are counted for this project, no more."
   }
 
   assert {

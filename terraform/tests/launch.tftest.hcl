@@ -53,7 +53,7 @@ run "whole" {
   }
 
   assert {
-    condition     = length(google_project_service.this) == 13 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
+    condition     = length(google_project_service.this) == 15 && alltrue([for api in google_project_service.this : !api.disable_on_destroy])
     error_message = "The APIs are enabled, and stay enabled."
   }
 
@@ -68,13 +68,18 @@ run "whole" {
   }
 
   assert {
+    condition     = length(module.launcher) == 0 && output.execute_command == null && length(module.perimeter) == 0 && output.perimeter == null
+    error_message = "Neither launcher in Cloud Run nor perimeter by default."
+  }
+
+  assert {
     condition     = output.ci_provider == null
     error_message = "No federation by default."
   }
 
   assert {
-    condition     = length(output.alerts) == 5
-    error_message = "Four policies on metrics, one on the kernel's word."
+    condition     = length(output.alerts) == 6
+    error_message = "Five policies on metrics, one on the kernel's word."
   }
 
   assert {
@@ -94,6 +99,9 @@ run "with_everything" {
     public_domain = "data.example.org"
     ci            = { owner = "example", repository = "refinery", repository_id = "42" }
     image_tag     = "2026-11-21"
+    launcher      = { hours = 48 }
+    google_access = "restricted"
+    perimeter     = { access_policy = "123456" }
     corpus        = "web-002"
     max_workers   = 500
   }
@@ -109,13 +117,33 @@ run "with_everything" {
   }
 
   assert {
-    condition     = endswith(output.worker_image, "/worker:2026-11-21") && strcontains(output.image_commands, output.worker_image)
+    condition     = endswith(output.worker_image, "/worker:2026-11-21") && strcontains(output.image_commands, "docker/build.sh europe-west4-docker.pkg.dev/example-project/refinery 2026-11-21")
     error_message = "The image that is pushed is the image that is launched."
   }
 
   assert {
     condition     = output.public.bucket == "corpora-public" && output.public.url == "https://data.example.org"
     error_message = "The public bucket is one of its own."
+  }
+
+  assert {
+    condition     = output.execute_command == "gcloud run jobs execute refinery-launcher --project example-project --region europe-west4"
+    error_message = "The launcher in Cloud Run is started by one command."
+  }
+
+  assert {
+    condition     = local.service_agents["run"] == "service-123456789012@serverless-robot-prod.iam.gserviceaccount.com"
+    error_message = "Cloud Run encrypts with the project's key."
+  }
+
+  assert {
+    condition     = local.words[0] == "refinery" && contains(local.words, "gs://corpora-raw/crawl/*.warc.gz") && !strcontains(join("", local.words), "'")
+    error_message = "The job's arguments are the launch command's, without a shell's quotes."
+  }
+
+  assert {
+    condition     = contains(keys(google_project_service.this), "run.googleapis.com") && contains(keys(google_project_service.this), "accesscontextmanager.googleapis.com")
+    error_message = "What launcher and perimeter need is enabled."
   }
 
   assert {

@@ -1,4 +1,4 @@
-# Alerts that say what to do, the funnel's dashboard, the budget; and the CDN module, which is off by default.
+# Alerts that say what to do, the launcher's heartbeat, the funnel's dashboard, the budget.
 
 mock_provider "google" {
   override_during = plan
@@ -25,8 +25,8 @@ run "alerts" {
   }
 
   assert {
-    condition     = sort(keys(google_monitoring_alert_policy.this)) == tolist(["dead-letters", "job-failed", "no-progress", "worker-memory"])
-    error_message = "The four alerts."
+    condition     = sort(keys(google_monitoring_alert_policy.this)) == tolist(["dead-letters", "job-failed", "launcher-died", "no-progress", "worker-memory"])
+    error_message = "The five alerts."
   }
 
   assert {
@@ -55,6 +55,31 @@ run "alerts" {
   assert {
     condition     = one(google_monitoring_alert_policy.this["job-failed"].conditions[0].condition_prometheus_query_language).duration == "0s"
     error_message = "A failed job fires an alert at once."
+  }
+
+  assert {
+    condition = alltrue([
+      for policy in google_monitoring_alert_policy.this :
+      one(policy.conditions[0].condition_prometheus_query_language).disable_metric_validation
+    ])
+    error_message = "In a new project the metrics of jobs do not exist yet."
+  }
+
+  assert {
+    condition = (
+      google_monitoring_metric_descriptor.launcher.type == "custom.googleapis.com/refinery/launcher/at_work" &&
+      google_monitoring_metric_descriptor.launcher.metric_kind == "GAUGE" &&
+      google_monitoring_metric_descriptor.launcher.value_type == "INT64"
+    )
+    error_message = "The heartbeat's metric exists before the first run."
+  }
+
+  assert {
+    condition = alltrue([
+      for part in ["at_work{monitored_resource=\"generic_task\"}[24h])) == 1", "unless (max by (job)", "[15m])) >= 0)"] :
+      strcontains(one(google_monitoring_alert_policy.this["launcher-died"].conditions[0].condition_prometheus_query_language).query, part)
+    ])
+    error_message = "A launcher whose last word was 1, fifteen minutes ago, is dead; one that said 0 is not."
   }
 
   assert {
@@ -118,48 +143,5 @@ run "without_budget" {
   assert {
     condition     = length(google_billing_budget.this) == 0 && length(google_monitoring_notification_channel.email) == 0
     error_message = "Neither budget nor channel by default."
-  }
-}
-
-run "cdn" {
-  command = plan
-
-  module {
-    source = "./modules/cdn"
-  }
-
-  variables {
-    project_id = "example-project"
-    location   = "europe-west4"
-    name       = "refinery"
-    bucket     = "b-public"
-    kms_key    = "key"
-    domain     = "data.example.org"
-    writer     = "serviceAccount:l@x"
-  }
-
-  assert {
-    condition     = google_storage_bucket_iam_member.everybody.role == "roles/storage.legacyObjectReader"
-    error_message = "Everybody reads objects by name; nobody lists."
-  }
-
-  assert {
-    condition     = google_storage_bucket_iam_member.everybody.bucket == "b-public"
-    error_message = "Everybody reads the public bucket, not another."
-  }
-
-  assert {
-    condition     = google_compute_backend_bucket.public.enable_cdn && google_compute_backend_bucket.public.bucket_name == "b-public"
-    error_message = "The CDN is in front of the public bucket."
-  }
-
-  assert {
-    condition     = google_compute_ssl_policy.public.min_tls_version == "TLS_1_2"
-    error_message = "TLS 1.2 or newer."
-  }
-
-  assert {
-    condition     = google_compute_global_forwarding_rule.public.port_range == "443"
-    error_message = "HTTPS alone."
   }
 }

@@ -12,6 +12,7 @@ variables {
   staging_days          = 14
   work_days             = 60
   reject_days           = 90
+  raw_cold              = { days = 30, storage_class = "NEARLINE" }
   soft_delete_days      = 30
   corpus_retention_days = 0
 }
@@ -67,18 +68,15 @@ run "buckets" {
 
   assert {
     condition = alltrue([
-      for purpose in ["staging", "work", "rejects"] :
+      for purpose in ["raw", "staging", "work", "rejects"] :
       google_storage_bucket.this[purpose].soft_delete_policy[0].retention_duration_seconds == 0
     ])
-    error_message = "What is temporary is not paid for after it was deleted."
+    error_message = "What is temporary, or kept as an old version, is not paid for once more after it was deleted."
   }
 
   assert {
-    condition = alltrue([
-      for purpose in ["raw", "corpus"] :
-      google_storage_bucket.this[purpose].soft_delete_policy[0].retention_duration_seconds == 30 * 86400
-    ])
-    error_message = "Raw input and corpus can be restored for 30 days."
+    condition     = google_storage_bucket.this["corpus"].soft_delete_policy[0].retention_duration_seconds == 30 * 86400
+    error_message = "What was deleted from the corpus can be restored for 30 days."
   }
 
   assert {
@@ -105,6 +103,15 @@ run "buckets" {
   }
 
   assert {
+    condition = {
+      for purpose, b in google_storage_bucket.this : purpose => [
+        for r in b.lifecycle_rule : "${one(r.action).storage_class} ${one(r.condition).age}" if one(r.action).type == "SetStorageClass"
+      ]
+    } == { corpus = [], raw = ["NEARLINE 30"], rejects = [], staging = [], work = [] }
+    error_message = "Raw input becomes cold after 30 days; a corpus, which training reads, never does."
+  }
+
+  assert {
     condition     = alltrue([for b in google_storage_bucket.this : length(b.retention_policy) == 0])
     error_message = "No retention rule by default."
   }
@@ -112,6 +119,23 @@ run "buckets" {
   assert {
     condition     = sort([for c in google_project_iam_audit_config.storage.audit_log_config : c.log_type]) == tolist(["ADMIN_READ", "DATA_WRITE"])
     error_message = "Writes and policy changes are logged, reads are not."
+  }
+}
+
+run "never_cold" {
+  command = plan
+
+  module {
+    source = "./modules/storage"
+  }
+
+  variables {
+    raw_cold = null
+  }
+
+  assert {
+    condition     = alltrue([for r in google_storage_bucket.this["raw"].lifecycle_rule : one(r.action).type != "SetStorageClass"])
+    error_message = "Null: raw input stays in its class."
   }
 }
 

@@ -21,6 +21,7 @@ from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.dataflow.job_records import read_jobs
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import load_recipe
+from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.run import phases
 from refinery.pipelines.run import refine as refine_module
 from refinery.pipelines.run.waves import cut_waves, wave_limits
@@ -55,6 +56,16 @@ def recipe(gcs: FakeGcs, inputs: Path, tmp_path_factory: pytest.TempPathFactory)
     path = tmp_path_factory.mktemp("dataflow") / "recipe.yaml"
     path.write_text(yaml.safe_dump(yaml.safe_load(text) | {"run": {"wave_files": 100}}))
     return path
+
+
+def test_a_recipe_may_be_in_a_bucket(gcs: FakeGcs, recipe: Path) -> None:
+    """As the launcher in Cloud Run reads one of the user's own, which no image holds."""
+    gcs.put("raw", "recipes/own.yaml", recipe.read_bytes())
+    assert load_recipe("gs://raw/recipes/own.yaml") == load_recipe(str(recipe))
+    with pytest.raises(RecipeError, match="the recipe cannot be read: .*gs://raw/recipes/none.yaml"):
+        load_recipe("gs://raw/recipes/none.yaml")
+    with pytest.raises(RecipeError, match="https://host/own.yaml: a local file, gs://"):
+        load_recipe("https://host/own.yaml")
 
 
 def arguments(recipe: Path, server: FakeDataflow, *more: str) -> list[str]:
