@@ -19,8 +19,10 @@ PLACES = ("path_lists", "config", "split", "max_files", "enabled")  # with `path
 
 
 def load_recipe(path: str, settings: Sequence[str] = (), inputs: Sequence[str] = ()) -> Recipe:
-    """Read a recipe from a YAML file, local or gs://, apply `--set a.b=c` settings in order, then `--input` globs to its
-    first source. Modules of its own stages are beside a local file; for a recipe in a bucket, in the working directory.
+    """Read a recipe from a YAML file, apply `--set a.b=c` settings in order, then `--input` globs to its first source.
+
+    path: local, gs:// or another place of `read_resource`. Modules of the recipe's own stages are beside a local file;
+    for others, in the working directory.
 
     Raises RecipeError, one line a problem: the path of the key, what was given, what is allowed.
     """

@@ -24,13 +24,12 @@ OTHERS = {
     | {"--destination"},
     "Megatron": {"--data-path", "--tokenizer-type", "--tokenizer-model", "--split-sentences", "--output-prefix"}
     | {"--append-eod", "--json-keys"},
-    "cibuildwheel": {"--print-build-identifiers", "--platform"},
+    "cibuildwheel": {"--print-build-identifiers"},
     "torchrun": {"--nproc-per-node"},
     "curl": {"--user"},
     "zstd": {"--long"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
-    "docker": {"--platform", "--provenance", "--push"},
     "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project"},
 }
 
