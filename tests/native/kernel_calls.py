@@ -15,6 +15,7 @@ from refinery.transforms.native import (
     htmlblocks,
     jaccard,
     lines,
+    markup,
     minhash,
     ngram_costs,
     ngrams,
@@ -92,6 +93,9 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "flags": 511,
     },
     attributes.most: lambda: {"html": "<p>"},
+    markup.places: lambda: {"page": "<p>", "words": (b"p",), "until": 9, "any_case": True, "most": 9},
+    markup.hidden: lambda: {"page": "<p>", "until": 9},
+    markup.open_tags: lambda: {"page": "<p>x", "places": i8(0, 3)},
     ngram_costs.word_keys: lambda: {"text": "the text", "table": character_table()},
     ngram_costs.score: lambda: {
         "text": "the text",

@@ -17,6 +17,7 @@ from refinery.transforms.native import (
     htmlblocks,
     jaccard,
     lines,
+    markup,
     minhash,
     pieces,
     substrings,
@@ -194,6 +195,16 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (trees.grow, {"splits": np.zeros(3, np.int32)}, "do not fit"),
     (trees.grow, {"penalty": 0.0}, "do not fit"),
     (trees.grow, {"gradients": np.full(4, 2**31 - 1, np.int32)}, "gradients: sums above"),
+    (markup.places, {"words": ()}, "words: their number: 0 given, 1 to 16"),
+    (markup.places, {"words": (b"",)}, "words: the length of one: 0 given, 1 to 64"),
+    (markup.places, {"words": (b"a" * 65,)}, "words: the length of one"),
+    (markup.places, {"until": -1}, "until: -1 given"),
+    (markup.places, {"until": HUGE}, "until: a number above"),
+    (markup.places, {"most": 0}, "most: 0 given"),
+    (markup.hidden, {"until": -1}, "until: -1 given"),
+    (markup.open_tags, {"places": i8(-1)}, "places: ascending values from 0 to 4"),
+    (markup.open_tags, {"places": i8(5)}, "places: ascending"),
+    (markup.open_tags, {"places": i8(3, 2)}, "places: ascending"),
     (jaccard.cluster, {"offsets": i8(0, 2, 1)}, "offsets: ascending values from 0 to 3"),
     (jaccard.cluster, {"offsets": i8(0, 4, 3)}, "offsets"),
     (jaccard.cluster, {"offsets": i8(1, 1, 3)}, "offsets"),
@@ -268,7 +279,7 @@ def test_values_out_of_bounds_are_refused(function: Callable[..., Any], changed:
 @pytest.mark.parametrize("function", list(GOOD), ids=name_of)
 def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> None:
     for name in GOOD[function]():
-        if name in ("characters", "inner", "unigram", "prefix", "trim"):  # any object is true or false
+        if name in ("any_case", "characters", "inner", "unigram", "prefix", "trim"):  # any object is true or false
             continue
         with pytest.raises((TypeError, ValueError)):
             call(function, {name: object()})

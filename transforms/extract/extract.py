@@ -59,10 +59,11 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
     content = raw.content
     if (len(content) if isinstance(content, bytes) else text_bytes(content)) > params.max_raw_bytes:
         return Drop("too-large")
-    page = None
+    page: str | bytes = b""
     if raw.is_html:
+        # Text loses its lone surrogates, which no parser takes.
         page = utf8_or_text(content, raw.charset) if isinstance(content, bytes) else content.encode("utf-8", "ignore")
-        main = _main_text(raw, page, params)
+        main = _main_text(page, raw.url, params)
         if isinstance(main, Drop):
             return main
         text = main
@@ -76,28 +77,22 @@ def extract_document(raw: RawDocument, params: ExtractParams) -> Document | Drop
     return Document(document_id(text), text, raw.url, raw.source, raw.origin, raw.position, meta)
 
 
-def _with_notes(meta: Mapping[str, Scalar], page: str | bytes | None) -> Mapping[str, Scalar]:
+def _with_notes(meta: Mapping[str, Scalar], page: str | bytes) -> Mapping[str, Scalar]:
     """Notes with what the page says of its use, and a licence that its record names in the form that pages' have."""
-    data = page.encode("utf-8", "ignore") if isinstance(page, str) else page or b""
-    declared = page_declarations(data)
+    declared = page_declarations(page)
     if LICENSE.name in meta and LICENSE_FROM.name not in meta:
         declared = {**declared, **license_of_field(str(meta[LICENSE.name]))}
     return {**meta, **declared} if declared else meta
 
 
-def _main_text(raw: RawDocument, page: str | bytes, params: ExtractParams) -> str | Drop:
-    content = raw.content
-    # Text loses its lone surrogates, which no parser takes.
+def _main_text(page: str | bytes, url: str, params: ExtractParams) -> str | Drop:
     if params.engine == "blocks":
         model = load_model(params.weights)
-        found = extract_blocks(page, raw.url, model, params.output, params.list_bullets, params.max_elements)
+        found = extract_blocks(page, url, model, params.output, params.list_bullets, params.max_elements)
         return Drop("too-many-elements") if found is None else found
-    if isinstance(content, bytes):
-        html = decode_page(content, raw.charset, is_html=True)
-    else:
-        html = content.encode("utf-8", "ignore").decode()
-    if attributes.most(html) > params.max_attributes:
+    if attributes.most(page) > params.max_attributes:
         return Drop("too-many-attributes")
+    html = page if isinstance(page, str) else page.decode()
     text = call_within(params.seconds, partial(extract_trafilatura, html, params.mode, params.comments))
     return Drop("extraction-timeout") if text is None else text
 

@@ -9,6 +9,7 @@
  *
  * Cost: linear, nine numbers per byte; where no tag is open, memchr. Memory: none. The GIL is released. */
 #include "kernel.h"
+#include "page_bytes.h"
 
 enum { NAME, BEFORE, ATTRIBUTE, AFTER, EQUALS, DOUBLE, SINGLE, UNQUOTED, QUOTED, STATES };
 
@@ -88,14 +89,12 @@ static PyObject *most(PyObject *module, PyObject *html)
 {
     (void)module;
     Py_ssize_t size;
-    if (!PyUnicode_Check(html))
-        return PyErr_Format(PyExc_TypeError, "html: %s given, str is allowed", Py_TYPE(html)->tp_name);
-    const char *bytes = PyUnicode_AsUTF8AndSize(html, &size);
+    const uint8_t *bytes = page_bytes(html, "html", &size);
     if (!bytes)
         return NULL;
     int64_t found;
     Py_BEGIN_ALLOW_THREADS
-    found = most_of((const uint8_t *)bytes, (const uint8_t *)bytes + size);
+    found = most_of(bytes, bytes + size);
     Py_END_ALLOW_THREADS
     return PyLong_FromLongLong(found);
 }

@@ -13,6 +13,7 @@
 #include "htmlblocks_tags.h"
 #include "htmlblocks_features.h"
 #include "trees_apply.h"
+#include "page_bytes.h"
 #include "utf8.h"
 #include <stdlib.h>
 
@@ -63,21 +64,13 @@ static PyObject *utf8_length(PyObject *module, PyObject *data)
 }
 
 /* The UTF-8 of a str or of bytes that are UTF-8, NULL and an exception for anything else. */
-static const char *utf8_of(PyObject *html, Py_ssize_t *size)
+static const uint8_t *utf8_of(PyObject *html, Py_ssize_t *size)
 {
-    if (PyUnicode_Check(html))
-        return PyUnicode_AsUTF8AndSize(html, size);
-    if (!PyBytes_Check(html)) {
-        PyErr_SetString(PyExc_TypeError, "html: a str or bytes are needed");
-        return NULL;
-    }
-    const char *bytes = PyBytes_AS_STRING(html);
-    *size = PyBytes_GET_SIZE(html);
-    if (utf8_characters((const uint8_t *)bytes, (const uint8_t *)bytes + *size) < 0) {
-        PyErr_SetString(PyExc_ValueError, "html: bytes given that are not UTF-8");
-        return NULL;
-    }
-    return bytes;
+    const uint8_t *bytes = page_bytes(html, "html", size);
+    if (!bytes || PyUnicode_Check(html) || utf8_characters(bytes, bytes + *size) >= 0)
+        return bytes;
+    PyErr_SetString(PyExc_ValueError, "html: bytes given that are not UTF-8");
+    return NULL;
 }
 
 /* parse(html, most) -> (text, blocks, groups, elements, extras, body). It stops behind block `most`. */
@@ -89,7 +82,7 @@ static PyObject *parse_html(PyObject *module, PyObject *args)
     (void)module;
     if (!PyArg_ParseTuple(args, "OO", &html, &most) || read_integer(most, "most", 1, MOST_BLOCKS, &limit) < 0)
         return NULL;
-    const char *bytes = utf8_of(html, &size);
+    const uint8_t *bytes = utf8_of(html, &size);
     if (!bytes)
         return NULL;
     if (size > MOST_BYTES) {
@@ -99,7 +92,7 @@ static PyObject *parse_html(PyObject *module, PyObject *args)
     State *s = PyMem_RawCalloc(1, sizeof *s);
     if (!s)
         return PyErr_NoMemory();
-    s->start = s->at = (const uint8_t *)bytes;
+    s->start = s->at = bytes;
     s->end = s->at + size;
     s->last_source = s->at;
     s->limit = (int)limit;

@@ -71,7 +71,7 @@ def slow_most(page: str) -> int:
     ],
 )
 def test_most(page: str, most: int) -> None:
-    assert attributes.most(page) == slow_most(page) == most
+    assert attributes.most(page) == attributes.most(page.encode()) == slow_most(page) == most
 
 
 @given(st.text(alphabet="<>/='\" \nabp\0é", max_size=40))
@@ -87,7 +87,7 @@ def test_the_parser_finds_no_more(page: str) -> None:
 
 
 def test_arguments() -> None:
-    with pytest.raises(TypeError, match="html: bytes given, str is allowed"):
-        attributes.most(b"<p>")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="html: int given, a str or bytes are needed"):
+        attributes.most(3)  # type: ignore[arg-type]
     with pytest.raises(UnicodeEncodeError):
         attributes.most("\ud800")

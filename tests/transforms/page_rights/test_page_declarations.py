@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.transforms.core.document import Document
+from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.page_rights.license_ids import license_of_address, license_of_text
 from refinery.transforms.page_rights.page_declarations import page_declarations
@@ -104,6 +104,17 @@ def test_extraction_notes_it_and_the_page_supersedes_the_header() -> None:
         "",
     ]
     assert notes[len(PAGES)]["license_from"] == "field"
+
+
+@pytest.mark.parametrize("engine", ["blocks", "trafilatura"])
+@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", ""])
+def test_what_a_page_declares_does_not_depend_on_its_encoding(coding: str, engine: str) -> None:
+    page = f'<html><head><link rel=license href="{CC}/licenses/by/4.0/"></head><body><p>{"Ein Satz für alle. " * 9}</p>'
+    content = page.encode(coding) if coding else f"{page}\ud800"
+    raw = RawDocument(content, True, "cp1252" if coding == "cp1252" else "", "https://a.example/", "s", "page@0", 0)
+    doc = extract_document(raw, ExtractParams(engine=engine))  # type: ignore[arg-type]
+    assert isinstance(doc, Document) and "Satz für" in doc.text
+    assert doc.meta == {"license": "CC-BY-4.0", "license_from": "link"}
 
 
 PIECES = [
