@@ -223,8 +223,8 @@ class TokenAssembler(Assembler):
         return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
 
     def _pieces_of(self, plan: StepPlan, steps: range) -> tuple[I64, I64]:
-        """Of the rows of `steps` of a plan, counted over all of its steps: their pieces, as Domain.pieces gives them, by
-        row, and how many tokens each has, int64 [steps of the plan, batch_size]."""
+        """Of the rows of `steps` of a plan, counted over all of its steps: pieces, as Domain.pieces gives them, by row,
+        and how many tokens each row has, int64 [steps of the plan, batch_size]."""
         domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
         asked = np.zeros(samples.shape, np.bool_)
         asked[steps.start : steps.stop : steps.step] = True

@@ -44,7 +44,7 @@ class Domain:
         return block_for(self.samples, self.length)
 
     def valid(self, samples: I64) -> I64:
-        """int64 [n]: tokens that each sample reads, S + 1 except at the domain's end; 0 for a sample of -1, an empty row."""
+        """int64 [n]: tokens that each sample reads, S + 1 except at the end; 0 for a sample of -1, an empty row."""
         found: I64 = np.clip(self.tokens - samples * self.length, 0, self.length + 1)
         found[samples < 0] = 0
         return found
