@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refinery.loader.format.manifest import SCHEMA_VERSION, SPLITS, VIEW_KIND, FileEntry
 from refinery.loader.format.selection import SELECTION
 from refinery.loader.format.view import View, ViewDomain
 from refinery.loader.view.segments import shards_of
 from refinery.pipelines.mix.candidates import Chooser, Corpora, Part, scan
+from refinery.pipelines.mix.quantiles import bins_by, cuts_of
 from refinery.pipelines.mix.recipe import MixDomainParams, MixRecipe
-from refinery.pipelines.mix.selecting import SelectionWriter, TimesTable
+from refinery.pipelines.mix.selecting import BinTable, SelectionWriter, TimesTable
 from refinery.pipelines.mix.targets import UNIT, HostLimits, Sums, bins_of, fit, times_of
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 
@@ -53,7 +56,7 @@ class Built:
 
 def recipe_of(recipe: MixRecipe) -> dict[str, Any]:
     """What is published of a recipe: all but where corpora are, which the manifest's links say."""
-    return {key: value for key, value in recipe.plain().items() if key != "corpora"}
+    return {key: value for key, value in recipe.told().items() if key != "corpora"}
 
 
 def published_domains(view: View) -> list[dict[str, Any]]:
@@ -111,7 +114,7 @@ def build(
 
     Raises RecipeError for what the corpora do not have and targets that cannot be reached, FormatError for damaged
     files. Cost: provenance columns and indexes once, for each domain that chooses documents; see the docstrings of
-    `scan`, HostLimits, Sums and SelectionWriter for memory; 40 bytes per candidate of a domain on disk.
+    `scan`, HostLimits, Sums and SelectionWriter for memory; 50 bytes per candidate of a domain on disk.
     """
     chosen_parts = [parts_of(domain, names, corpora) for domain in recipe.domains]
     tables = [{split: TimesTable() for split in SPLITS} for _ in recipe.domains]
@@ -134,11 +137,11 @@ def build(
                 inside.mkdir()
                 chooser = Chooser(domain, recipe.seed, split)
                 parts = list(scan(corpora, names, shards, chooser, inside, done))
-                times = _choose(
+                told = _choose(
                     domain, split, chooser, parts, inside, tables[d][split], writer if write else None, (s, d)
                 )
                 if split == SPLITS[0]:
-                    plan[domain.name] = {"times": [each / UNIT for each in times]}
+                    plan[domain.name] = told
                 for part in parts:
                     part.path.unlink()
         if needed and write:
@@ -159,8 +162,8 @@ def build(
 def _choose(
     domain: MixDomainParams, split: str, chooser: Chooser, parts: Sequence[Part], folder: Path, table: TimesTable,
     writer: SelectionWriter | None, place: tuple[int, int],
-) -> list[int]:  # fmt: skip
-    """Choose of the candidates and write their runs; how often each bin is delivered, in units of 1 / 65,536."""
+) -> dict[str, Any]:  # fmt: skip
+    """Choose of the candidates and write their runs; what the manifest's plan says of it."""
     limits = HostLimits(parts, domain.per_host, folder) if chooser.is_capped and domain.per_host else None
 
     def candidates() -> Iterator[tuple[Part, Any]]:
@@ -168,16 +171,27 @@ def _choose(
             some = part.read()
             yield part, some if limits is None else limits.keep(some)
 
-    times = [UNIT]
+    binned, upsample = candidates, chooser.upsample
+    if upsample is not None and upsample.quantiles is not None:
+        cuts = cuts_of(lambda: (some for _, some in candidates()), upsample.quantiles, upsample.by)
+
+        def binned() -> Iterator[tuple[Part, Any]]:
+            for part, some in candidates():
+                some["bin"] = bins_by(cuts, some["value"].astype(np.float64))
+                yield part, some
+
+    times, bins = [UNIT], BinTable(0)
     if split == SPLITS[0]:
         sums = Sums(len(bins_of(domain)))
         if domain.tokens is not None:
-            for _, some in candidates():
+            for _, some in binned():
                 sums.add(some)
         times = fit(domain, sums)
-    for part, some in candidates():
+        bins = BinTable(len(times) if upsample is not None else 0)
+    for part, some in binned():
         each = times_of(some, times)
         table.add_each(each, some["tokens"])
+        bins.add(some, each)
         if writer is not None:
             writer.chosen(*place, part.corpus, part.shard, part.entry, some, each)
-    return times
+    return {"times": [each / UNIT for each in times]} | bins.published()

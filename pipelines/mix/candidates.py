@@ -25,9 +25,17 @@ Corpora = Sequence[tuple[Store, Manifest]]
 Table = npt.NDArray[Any]
 
 # A candidate: its number in the shard, its first token, its tokens, hash of the id, hash of the host (0 without a cap),
-# and its bin.
+# the value of the column that it is upsampled by (NaN without), and its bin.
 CANDIDATE = np.dtype(
-    [("document", "<i8"), ("start", "<i8"), ("tokens", "<i8"), ("hash", "<u8"), ("host", "<u8"), ("bin", "<u2")]
+    [
+        ("document", "<i8"),
+        ("start", "<i8"),
+        ("tokens", "<i8"),
+        ("hash", "<u8"),
+        ("host", "<u8"),
+        ("value", "<f8"),
+        ("bin", "<u2"),
+    ]
 )
 
 
@@ -105,6 +113,7 @@ class Chooser:
             found["host"] = [_host_hash(url) for url in table["url"].to_pylist()]
         if self.upsample is not None:
             values = table[self.upsample.column].to_numpy(zero_copy_only=False).astype(np.float64)
+            found["value"] = values
             ends = [each.below for each in self.upsample.bins if each.below is not None]
             if pa.types.is_float32(table.schema.field(self.upsample.column).type):
                 ends = np.array(ends, np.float32).astype(np.float64).tolist()  # as rules compare
@@ -132,7 +141,7 @@ def scan(
 ) -> Iterator[Part]:  # fmt: skip
     """Read the shards, each given by corpus and place in its manifest, and write the candidates of each.
 
-    Documents without tokens are none. Memory: a row group of 65,536 rows, and 40 bytes per candidate of a shard. Raises
+    Documents without tokens are none. Memory: a row group of 65,536 rows, and 50 bytes per candidate of a shard. Raises
     FormatError for damaged files, RecipeError for a corpus that has no provenance. done: told the documents read.
     """
     for corpus, shard in shards:

@@ -36,20 +36,23 @@ def add_mix(commands: Any) -> argparse.ArgumentParser:
 def mix_command(args: argparse.Namespace) -> Iterator[str]:
     """Make the view, or say what it would be. Raises ValueError for flags and recipes that cannot be."""
     from refinery.pipelines.mix.build import published_domains
-    from refinery.pipelines.mix.make_view import dry_run, make_view, table_lines
+    from refinery.pipelines.mix.make_view import dry_run, make_view
     from refinery.pipelines.mix.recipe import load_mix
+    from refinery.pipelines.mix.tables import bin_lines, domain_lines
 
     recipe = load_mix(args.recipe, args.set)
     if args.dry_run:
         built, _ = dry_run(recipe)
-        yield from table_lines(built.domains)
+        yield from bin_lines(built.domains, built.plan)
+        yield from domain_lines(built.domains)
         return
     if not args.output:
         raise ValueError("--output: none given, a folder or gs://bucket/prefix for the view is needed (or --dry-run)")
     work = Work("mix")
     with current().watch("mix", live_totals, work):
         view = make_view(recipe, args.output, work)
-    yield from table_lines(published_domains(view))
+    yield from bin_lines(published_domains(view), view.plan)
+    yield from domain_lines(published_domains(view))
     size = view.selection.size if view.selection else 0
     yield f"{view.totals['documents']:,} documents, {view.totals['tokens']:,} tokens; {size:,} bytes of selection"
     yield f"check it:   refinery verify {args.output}"
