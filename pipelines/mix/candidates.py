@@ -1,6 +1,6 @@
 """The documents that a domain of a view may take: one read of the provenance's columns, kept as numbers in a folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,39 +135,37 @@ def _host_hash(url: str) -> int:
     return hash64("host", host_of(url))
 
 
-def scan(
-    corpora: Corpora, names: Sequence[str], shards: Sequence[tuple[int, int]], chooser: Chooser, folder: Path,
+def scan_shard(
+    corpora: Corpora, names: Sequence[str], place: tuple[int, int], chooser: Chooser, path: Path,
     done: Callable[[int], None] = lambda documents: None,
-) -> Iterator[Part]:  # fmt: skip
-    """Read the shards, each given by corpus and place in its manifest, and write the candidates of each.
+) -> None:  # fmt: skip
+    """Read a shard, given by corpus and place in its manifest, and write its candidates to `path`.
 
-    Documents without tokens are none. Memory: a row group of 65,536 rows, and 50 bytes per candidate of a shard. Raises
-    FormatError for damaged files, RecipeError for a corpus that has no provenance. done: told the documents read.
+    Documents without tokens are none. Memory: 65,536 rows, and 50 bytes per candidate. Raises FormatError for damaged
+    files, RecipeError for a corpus that has no provenance. done: told the documents read.
     """
-    for corpus, shard in shards:
-        store, manifest = corpora[corpus]
-        entry = manifest.shards[shard]
-        if entry.provenance_file is None:
-            raise RecipeError(
-                f"corpus {names[corpus]!r}: an adopted corpus, of whose documents nothing is known; take its domains "
-                "whole, without where, per_host, upsample, tokens or a fraction of times"
-            )
-        columns = chooser.columns(manifest, names[corpus])
-        index = load_index(store, entry)
-        found, first = [np.empty(0, CANDIDATE)], 0
-        where = store.url(entry.provenance.path)
-        with parquet(store.open(entry.provenance.path), where) as file:
-            for batch in file.iter_batches(batch_size=65_536, columns=columns):
-                some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
-                some["document"] += first
-                first += len(batch)
-                found.append(some)
-                done(len(batch))
-        if first != entry.documents:
-            raise FormatError(f"{where}: {first} rows found, {entry.documents} expected from the manifest")
-        chosen = np.concatenate(found)
-        chosen["start"] = index.offsets[chosen["document"]]
-        chosen["tokens"] = index.lengths[chosen["document"]]
-        path = folder / f"{corpus}-{shard}"
-        chosen[chosen["tokens"] > 0].tofile(path)
-        yield Part(corpus, shard, entry, path)
+    corpus, shard = place
+    store, manifest = corpora[corpus]
+    entry = manifest.shards[shard]
+    if entry.provenance_file is None:
+        raise RecipeError(
+            f"corpus {names[corpus]!r}: an adopted corpus, of whose documents nothing is known; take its domains "
+            "whole, without where, per_host, upsample, tokens or a fraction of times"
+        )
+    columns = chooser.columns(manifest, names[corpus])
+    index = load_index(store, entry)
+    found, first = [np.empty(0, CANDIDATE)], 0
+    where = store.url(entry.provenance.path)
+    with parquet(store.open(entry.provenance.path), where) as file:
+        for batch in file.iter_batches(batch_size=65_536, columns=columns):
+            some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
+            some["document"] += first
+            first += len(batch)
+            found.append(some)
+            done(len(batch))
+    if first != entry.documents:
+        raise FormatError(f"{where}: {first} rows found, {entry.documents} expected from the manifest")
+    chosen = np.concatenate(found)
+    chosen["start"] = index.offsets[chosen["document"]]
+    chosen["tokens"] = index.lengths[chosen["document"]]
+    chosen[chosen["tokens"] > 0].tofile(path)

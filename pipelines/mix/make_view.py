@@ -53,12 +53,12 @@ def documents_to_read(recipe: MixRecipe, corpora: Opened) -> int:
     return found
 
 
-def make_view(recipe: MixRecipe, output: str, work: Work) -> View:
+def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0) -> View:
     """Publish the view at `output` and return it. The same view there already is success.
 
     Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
-    complete, and the manifest comes last. Raises RecipeError, FormatError, StorageConflict for another view there, and
-    RefineError for a place that holds something else.
+    complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for
+    another view there, and RefineError for a place that holds something else.
     """
     root = location(output)
     store = open_store(root)
@@ -70,7 +70,8 @@ def make_view(recipe: MixRecipe, output: str, work: Work) -> View:
         link["location"] = relative(link["location"], root)
     work.steps = [Step("documents", documents_to_read(recipe, corpora))]
     with scratch_folder("a view's selection") as folder:
-        built = build(recipe, list(recipe.corpora), corpora, folder, done=partial(work_done, "documents"))
+        done = partial(work_done, "documents")
+        built = build(recipe, list(recipe.corpora), corpora, folder, done=done, workers=workers)
         data = seal(built.payload(recipe, links))
         view = parse_view(data)  # what readers will accept, before it counts
         try:
@@ -95,8 +96,9 @@ def _check_free(store: Store, output: str) -> None:
     store.sweep()
 
 
-def dry_run(recipe: MixRecipe) -> tuple[Built, Opened]:
+def dry_run(recipe: MixRecipe, workers: int = 0) -> tuple[Built, Opened]:
     """What the view would be, without its selection; nothing is written."""
     corpora, _ = open_all(recipe)
     with scratch_folder("a view's candidates") as folder:
-        return build(recipe, list(recipe.corpora), corpora, folder, done=lambda documents: None, write=False), corpora
+        done = partial(work_done, "documents")
+        return build(recipe, list(recipe.corpora), corpora, folder, done, write=False, workers=workers), corpora

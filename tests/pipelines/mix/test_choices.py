@@ -245,6 +245,14 @@ def test_the_same_bytes_and_not_another_view_over_it(corpora: Path, tmp_path: Pa
         mixed(corpora, tmp_path, domain, seed=2)
 
 
+def test_the_same_bytes_with_several_processes(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.pipelines.mix.scans.WORTH", 0)
+    one = mixed(corpora, tmp_path, {"name": "d", **TABLE[6]})
+    make_view(load_mix(str(tmp_path / "recipe.yaml")), str(tmp_path / "again"), Work(), workers=2)
+    for name in ("manifest.json", "selection.bin"):
+        assert (tmp_path / "again" / name).read_bytes() == (one / name).read_bytes()
+
+
 def test_targets_that_cannot_be_reached(corpora: Path, tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match=r"at most [\d,]+ can be reached.*raise most_times"):
         mixed(corpora, tmp_path, {"name": "d", "parts": ["b"], "tokens": 10**9})
