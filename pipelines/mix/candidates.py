@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ class Chooser:
         words = np.frombuffer(b"".join(table["id"].to_pylist()), "<u8").reshape(-1, 2)
         found["hash"] = hash_ids(words, self._keys)
         if self.is_capped:
-            found["host"] = [_host_hash(url) for url in table["url"].to_pylist()]
+            found["host"] = [_hash_of_host(host_of(url)) for url in table["url"].to_pylist()]
         if self.upsample is not None:
             values = table[self.upsample.column].to_numpy(zero_copy_only=False).astype(np.float64)
             found["value"] = values
@@ -130,9 +131,10 @@ def hash_ids(words: npt.NDArray[np.uint64], keys: tuple[np.uint64, ...]) -> npt.
     return mix(found)
 
 
-def _host_hash(url: str) -> int:
-    """Of the host; documents without one are one host."""
-    return hash64("host", host_of(url))
+@lru_cache(maxsize=1 << 16)
+def _hash_of_host(host: str) -> int:
+    """Documents without a host are one host."""
+    return hash64("host", host)
 
 
 def scan_shard(

@@ -9,6 +9,7 @@ the same formula gives the same bits on every machine: power and exp are compute
 import math
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
+from functools import lru_cache
 
 from refinery.transforms.rules.expression import ExpressionError, compile_formula
 from refinery.transforms.rules.grammar import Functions
@@ -40,7 +41,8 @@ def _decimal(compute: Callable[[], Decimal]) -> float | None:
 FUNCTIONS: Functions = {"power": (2, _power), "exp": (1, _exp)}
 
 
-def factors_of(curve: str, quantiles: int, most: float) -> list[float]:
+@lru_cache(maxsize=32)
+def factors_of(curve: str, quantiles: int, most: float) -> tuple[float, ...]:
     """How often each of so many bins of equal weight is delivered, the lowest quantiles first.
 
     Raises ValueError for a formula that is not understood, or whose value somewhere is no number from 0 to `most`.
@@ -62,4 +64,4 @@ def factors_of(curve: str, quantiles: int, most: float) -> list[float]:
                 )
             values.append(value)
         found.append(math.fsum(values) / PARTS)
-    return found
+    return tuple(found)

@@ -10,13 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from refinery.loader.format.manifest import load_manifest
+from refinery.loader.format.manifest import SPLITS, load_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.mix.candidates import Chooser, Corpora, Part, scan_shard
 from refinery.pipelines.mix.recipe import MixDomainParams
 from refinery.pipelines.run.errors import RefineError
 
-WORTH = 200_000  # documents from which on processes are started: these take a second or two
+WORTH = 5.0  # seconds of this process from which on others are started: these take a second or two each
+READ, RULE, HOST = 0.7e-6, 2e-6, 2.5e-6  # seconds per document: its columns, a rule, its host (benchmarks/mixing.py)
 
 _CORPORA: list[Corpora] = []  # of a worker process
 
@@ -56,8 +57,9 @@ class Scans:
             Part(corpus, shard, self._corpora[corpus][1].shards[shard], folder / f"{corpus}-{shard}")
             for corpus, shard in shards
         ]
-        documents = sum(part.entry.documents for part in parts)
-        if self._workers < 2 or len(parts) < 2 or documents < WORTH:
+        each = READ + RULE * bool(domain.where) + HOST * bool(domain.per_host and split == SPLITS[0])
+        seconds = each * sum(part.entry.documents for part in parts)
+        if self._workers < 2 or len(parts) < 2 or seconds < WORTH:
             chooser = Chooser(domain, seed, split)
             for part in parts:
                 scan_shard(self._corpora, self._names, (part.corpus, part.shard), chooser, part.path, done)
