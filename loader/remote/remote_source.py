@@ -62,7 +62,7 @@ class RemoteSource(RemoteBytes):
 
     def _joined(self, parts: Sequence[memoryview]) -> npt.NDArray[Any]:
         arrays = [np.frombuffer(part, self._dtype) for part in parts]
-        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+        return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, self._dtype), *arrays])
 
     def _span(self, shard: int, start: int, count: int) -> ByteRange:
         check_token_range(self._shards[shard], start, count)
