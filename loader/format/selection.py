@@ -176,6 +176,12 @@ class Selection:
         if needed != blocks:
             raise FormatError(f"{self.what}: {blocks} blocks found, {needed} expected for the runs of the segments")
 
+    @property
+    def blocks(self) -> tuple[I64, I64, I64, npt.NDArray[np.uint8]]:
+        """As they are stored: of each block its first token in the view and in the shard, and the place of its runs
+        (offset, bits of a gap, bits of a length); then the runs."""
+        return self._tokens, self._starts, self._places, self._data
+
     def block_at(self, tokens: I64, segments: I64) -> I64:
         """int64 [n]: the block that has each token of the view, which is in that segment, one with runs."""
         found = np.searchsorted(self._tokens, tokens, "right") - 1

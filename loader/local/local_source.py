@@ -13,8 +13,8 @@ import numpy.typing as npt
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import check_bin_size, check_token_range, describe_size
-from refinery.loader.local.mapped_file import MappedFile, VerifiedBlocks
-from refinery.loader.native import rows
+from refinery.loader.local.mapped_file import MappedFile, VerifiedBlocks, gather
+from refinery.loader.order.arrays import I64
 from refinery.loader.storage.store import Store
 
 
@@ -53,32 +53,32 @@ class LocalSource:
     def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
         out[...] = self.verified(shard, start, len(out), time.monotonic())
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        now, count = time.monotonic(), out.shape[1]
-        rows.copy([self.verified(shard, start, count, now) for shard, start in zip(shards, starts, strict=True)], out)
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+        now = time.monotonic()
+        gather({shard: self.opened(shard, now) for shard in set(pieces[:, 1].tolist())}, pieces, row, out)
+
+    def opened(self, shard: int, now: float) -> MappedFile:
+        """The map of a shard with tokens, unchanged, to be read at once. now: time.monotonic()."""
+        opened = self._open.get(shard)
+        if opened is None:
+            if self._closed:
+                raise RuntimeError("closed")
+            opened = self._map(shard)
+        return opened if now < opened.check_at else self._check_unchanged(shard, opened, now)
 
     def verified(self, shard: int, start: int, count: int, now: float) -> npt.NDArray[Any]:
         """Tokens [start, start + count) of a shard as a view of the map, to be copied at once. now: time.monotonic().
 
         Raises what `read_into` raises.
         """
-        opened = self._open.get(shard)
-        if opened is None:
-            if self._closed:
-                raise RuntimeError("closed")
-            if not self._shards[shard].tokens:
-                check_token_range(self._shards[shard], start, count)
-                return np.empty(0, self._dtype)
-            opened = self._map(shard)
-        if now >= opened.check_at:
-            opened = self._check_unchanged(shard, opened, now)
-        stop = start + count
+        if not self._shards[shard].tokens and not self._closed:
+            check_token_range(self._shards[shard], start, count)
+            return np.empty(0, self._dtype)
+        opened, stop = self.opened(shard, now), start + count
         if start < 0 or stop > len(opened.tokens):
             check_token_range(self._shards[shard], start, count)
         if stop > start:
-            first, last = start // opened.per_block, (stop - 1) // opened.per_block
-            if 0 in opened.done[first : last + 1]:
-                opened.verify(first, last)
+            opened.verify(start, stop)
         return opened.tokens[start:stop]
 
     def will_need(self, ranges: npt.ArrayLike) -> None:

@@ -9,6 +9,7 @@ import mmap
 import os
 import time
 from array import array
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ import numpy.typing as npt
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
 from refinery.loader.format.manifest import FileEntry
+from refinery.loader.native import rows
+from refinery.loader.order.arrays import I64
 
 _CHECK_SECONDS = 0.001  # between two checks for changes, and ...
 _CHECK_SHARE = 50  # ... at least this many times the duration of one, for file systems where stat is slow
@@ -35,6 +38,18 @@ class VerifiedBlocks:
         self.identity = identity
         self.checksums = array("I", parse_blocks(file.block_crc32c, file.size, file.crc32c, str(path)))
         self.done = bytearray(len(self.checksums))
+
+
+def gather(files: Mapping[int, "MappedFile"], pieces: I64, row: int, out: I64) -> None:
+    """Copy pieces of files, as TokenSource.read_pieces. Raises CorruptShard.
+
+    Cost: one call of a kernel, and another for each block that is read for the first time.
+    """
+    shards = {shard: file.readable for shard, file in files.items()}
+    per_block = CHECKSUM_BLOCK // next(iter(files.values())).tokens.itemsize if files else 1
+    while (unread := rows.gather(shards, per_block, pieces, row, out)) is not None:
+        _, shard, start, count, _ = pieces[unread].tolist()
+        files[shard].verify(start, start + count)
 
 
 class MappedFile:
@@ -56,14 +71,15 @@ class MappedFile:
         self.tokens: npt.NDArray[Any] = np.frombuffer(self._map, dtype)
         self.per_block = CHECKSUM_BLOCK // dtype.itemsize  # tokens
         self.done = self.verified.done
+        self.readable = self.tokens, self.done  # as rows.gather takes them
         self.check_at = 0.0  # when to check for changes again, on the clock of time.monotonic
 
-    def verify(self, first: int, last: int) -> None:
-        """Compare blocks `first` to `last` with their checksums, each once; CorruptShard if one differs.
+    def verify(self, start: int, stop: int) -> None:
+        """Compare the blocks of tokens [start, stop) with their checksums, each once; CorruptShard if one differs.
 
         Two threads may verify the same block, which is harmless.
         """
-        for block in range(first, last + 1):
+        for block in range(start // self.per_block, -(-stop // self.per_block)):
             if not self.done[block]:
                 begin, end = block * CHECKSUM_BLOCK, min((block + 1) * CHECKSUM_BLOCK, self._size)
                 self._check_size(self._map.size())

@@ -1,112 +1,215 @@
-/* Rows of tokens from memory maps into a batch, widened to int64.
+/* Rows of a batch, put together from pieces of shards' tokens and widened to int64.
  *
- * The rows of a shuffled batch are far apart in memory, where the processor cannot guess the next one: it is asked for,
- * line by line, while the row before it is widened.
+ * The pieces of a shuffled batch are far apart in memory, where the processor cannot guess the next one: it is asked
+ * for, line by line, while the piece before it is widened.
  *
- * Cost: one pass, memory for the list of rows. Safety: every row is checked at entry, for type, size and alignment, and
- * none may share memory with the batch. The GIL is released, since a page may have to come from the disk. */
-
-#include <stdlib.h>
+ * Cost: one pass, and a look at the pieces before it; memory for the shards that follow each other. Safety: arguments
+ * are checked at entry, and every piece before the first is copied, for the shard, the row and the blocks that it is in.
+ * No shard may share memory with the batch. The GIL is released, since a page may have to come from the disk. */
 
 #include "kernel.h"
 
 #define LINE 64 /* bytes of a cache line; elsewhere too many or too few are asked for, which costs time alone */
 
-/* Widens `size` tokens; `next`: as many that come after, or NULL. */
+/* Widens `size` tokens; next: `ahead` tokens that come after them. */
 #define WIDEN(name, type)                                                                                              \
-    VECTORISED static void name(const type *restrict row, const type *restrict next, Py_ssize_t size,                  \
-                                int64_t *restrict out)                                                                 \
+    VECTORISED static void name(const type *restrict piece, Py_ssize_t size, const type *restrict next,                \
+                                Py_ssize_t ahead, int64_t *restrict out)                                               \
     {                                                                                                                  \
         enum { STEP = LINE / sizeof(type) };                                                                           \
         Py_ssize_t i = 0;                                                                                              \
         for (; i + STEP <= size; i += STEP) {                                                                          \
-            if (next)                                                                                                  \
+            if (i < ahead)                                                                                             \
                 __builtin_prefetch(next + i);                                                                          \
             for (int k = 0; k < STEP; k++)                                                                             \
-                out[i + k] = row[i + k];                                                                               \
+                out[i + k] = piece[i + k];                                                                             \
         }                                                                                                              \
-        if (next && i < size)                                                                                          \
+        if (i < ahead)                                                                                                 \
             __builtin_prefetch(next + i);                                                                              \
         for (; i < size; i++)                                                                                          \
-            out[i] = row[i];                                                                                           \
+            out[i] = piece[i];                                                                                         \
     }
 
 WIDEN(widen_uint16, uint16_t)
 WIDEN(widen_int32, int32_t)
 
-static void widen(const Py_buffer *row, const Py_buffer *next, Py_ssize_t size, int64_t *out)
+/* A piece: `count` tokens of a shard from `start` on, at `place` of a row. */
+typedef struct {
+    int64_t row, shard, start, count, place;
+} Piece;
+
+/* Neighbouring pieces of one shard, up to piece `stop`. tokens: all of the shard. flags: of each of its blocks, whether
+ * it may be read; empty where all may be. */
+typedef struct {
+    Py_buffer tokens, flags;
+    Py_ssize_t stop;
+} Run;
+
+static void release_run(Run *run)
 {
-    const void *same = row->itemsize == next->itemsize ? next->buf : NULL;
-    if (row->itemsize == 4)
-        widen_int32(row->buf, same, size, out);
-    else
-        widen_uint16(row->buf, same, size, out);
+    PyBuffer_Release(&run->tokens);
+    PyBuffer_Release(&run->flags);
 }
 
-/* Fills `view` from row number `number`. -1 and an exception unless it holds `size` tokens beside `out`. */
-static int take_row(PyObject *given, Py_ssize_t number, Py_ssize_t size, const Py_buffer *out, Py_buffer *view)
+/* Fills `run` from the entry of `shard`. -1 and an exception, with nothing held, if there is none, or a wrong one. */
+static int take_run(PyObject *shards, int64_t shard, int64_t block, const Py_buffer *out, Run *run)
 {
-    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16 or "
-                                   "int32 of %zd tokens are allowed";
-    if (PyObject_GetBuffer(given, view, PyBUF_FULL_RO) < 0)
+    static const Array array = {"flags", FLAG, OPTIONAL};
+    PyObject *number = PyLong_FromLongLong(shard), *entry;
+    memset(run, 0, sizeof *run);
+    if (!number)
         return -1;
-    if ((has_type(view, UINT16) || has_type(view, INT32)) && view->len == view->itemsize * size
-        && PyBuffer_IsContiguous(view, 'C') && (!size || (uintptr_t)view->buf % (uintptr_t)view->itemsize == 0)
-        && !overlap(view, out))
-        return 0;
-    PyErr_Format(PyExc_ValueError, SENTENCE, view->len, view->itemsize, number,
-                 overlap(view, out) ? ", inside out" : "", size);
-    PyBuffer_Release(view);
+    entry = PyDict_GetItemWithError(shards, number);
+    Py_DECREF(number);
+    if (!entry || !PyTuple_Check(entry) || PyTuple_GET_SIZE(entry) != 2) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_ValueError, "shards: %s for shard %lld, a pair of its tokens and flags is needed",
+                         entry ? "something else" : "nothing", (long long)shard);
+        return -1;
+    }
+    if (PyObject_GetBuffer(PyTuple_GET_ITEM(entry, 0), &run->tokens, PyBUF_FULL_RO) < 0)
+        return -1;
+    const Py_buffer *view = &run->tokens;
+    const int shared = overlap(view, out);
+    if (!(has_type(view, UINT16) || has_type(view, INT32)) || !PyBuffer_IsContiguous(view, 'C') || shared
+        || (view->len && (uintptr_t)view->buf % (uintptr_t)view->itemsize)) {
+        PyErr_Format(PyExc_ValueError, "shards: items of %zd bytes given for shard %lld%s, contiguous, aligned uint16 "
+                     "or int32 are needed", view->itemsize, (long long)shard, shared ? ", inside out" : "");
+        goto wrong;
+    }
+    if (take_array(&array, PyTuple_GET_ITEM(entry, 1), &run->flags) < 0)
+        goto wrong;
+    const int64_t size = view->len / view->itemsize, blocks = size / block + (size % block != 0);
+    if (run->flags.obj && run->flags.len < blocks) {
+        PyErr_Format(PyExc_ValueError, "flags: %zd given for shard %lld, %lld are needed", run->flags.len,
+                     (long long)shard, (long long)blocks);
+        goto wrong;
+    }
+    return 0;
+wrong:
+    release_run(run);
     return -1;
 }
 
-/* copy(rows, out): row i, uint16 or int32, becomes the i-th of as many equal parts of `out`, int64. */
-static PyObject *copy(PyObject *module, PyObject *args)
+/* Whether a piece is inside its shard, and inside a row of those from `first` on. */
+static int fits(const Piece *piece, int64_t size, int64_t first, int64_t rows, int64_t width)
 {
-    static const Array batch = {"out", INT64, WRITTEN};
-    PyObject *given, *target, *rows = NULL, *result = NULL;
-    Py_buffer out, *row = NULL;
-    Py_ssize_t count, size, held = 0;
+    return piece->count >= 0 && piece->start >= 0 && piece->start <= size && piece->count <= size - piece->start
+           && piece->row >= first && piece->row - first < rows && piece->place >= 0 && piece->place <= width
+           && piece->count <= width - piece->place;
+}
+
+/* Whether all blocks of a piece may be read. */
+static int readable(const Piece *piece, const Py_buffer *flags, int64_t block)
+{
+    const uint8_t *flag = flags->buf;
+    if (!flags->obj || !piece->count)
+        return 1;
+    for (int64_t i = piece->start / block; i <= (piece->start + piece->count - 1) / block; i++)
+        if (!flag[i])
+            return 0;
+    return 1;
+}
+
+/* Takes the shards of all pieces and checks these. The first piece that may not be read yet, or `count`; -1 and an
+ * exception for a wrong one. held: the runs that were taken. */
+static Py_ssize_t take_runs(PyObject *shards, int64_t block, const Piece *pieces, Py_ssize_t count, int64_t first,
+                            const Py_buffer *out, Run *runs, Py_ssize_t *held)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!i || pieces[i].shard != pieces[i - 1].shard) {
+            if (take_run(shards, pieces[i].shard, block, out, &runs[*held]) < 0)
+                return -1;
+            *held += 1;
+        }
+        Run *run = &runs[*held - 1];
+        run->stop = i + 1;
+        if (!fits(&pieces[i], run->tokens.len / run->tokens.itemsize, first, out->shape[0], out->shape[1])) {
+            PyErr_Format(PyExc_ValueError, "pieces: piece %zd is %lld tokens from %lld on, at %lld of row %lld; it has "
+                         "to be inside its shard of %zd tokens and inside rows of %zd", i, (long long)pieces[i].count,
+                         (long long)pieces[i].start, (long long)pieces[i].place, (long long)pieces[i].row,
+                         run->tokens.len / run->tokens.itemsize, out->shape[1]);
+            return -1;
+        }
+        if (!readable(&pieces[i], &run->flags, block))
+            return i;
+    }
+    return count;
+}
+
+/* Copies all pieces, which are inside `out` and the tokens of their runs. */
+static void copy_pieces(const Run *run, const Piece *pieces, Py_ssize_t count, int64_t first, const Py_buffer *out)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        run += i == run->stop;
+        const Run *its = run + (i + 1 == run->stop); /* of the next piece */
+        const Piece *piece = &pieces[i], *next = i + 1 < count ? piece + 1 : NULL;
+        int64_t *target = (int64_t *)out->buf + (piece->row - first) * out->shape[1] + piece->place;
+        const int64_t ahead = next && its->tokens.itemsize == run->tokens.itemsize ? next->count : 0;
+        const int64_t from = ahead ? next->start : 0;
+        if (run->tokens.itemsize == 4) {
+            const int32_t *tokens = run->tokens.buf;
+            widen_int32(tokens + piece->start, piece->count, ahead ? (const int32_t *)its->tokens.buf + from : tokens,
+                        ahead, target);
+        } else {
+            const uint16_t *tokens = run->tokens.buf;
+            widen_uint16(tokens + piece->start, piece->count,
+                         ahead ? (const uint16_t *)its->tokens.buf + from : tokens, ahead, target);
+        }
+    }
+}
+
+/* gather(shards, block, pieces, first, out) -> the first piece that may not be read yet, and nothing is copied; None
+ * when all are. shards: number -> (tokens, uint16 or int32; flags of each `block` of them, or None). pieces: rows of
+ * row, shard, start, count and place, int64. out: int64 in two dimensions, rows from number `first` on. */
+static PyObject *gather(PyObject *module, PyObject *args)
+{
+    static const Array arrays[] = {{"pieces", INT64, 0}, {"out", INT64, WRITTEN}};
+    PyObject *shards, *given[2], *integers[2], *result = NULL;
+    Py_buffer b[2];
+    Run *runs = NULL;
+    Py_ssize_t held = 0, changes = 0, done = -1;
+    int64_t block, first;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OO", &given, &target) || take_array(&batch, target, &out) < 0)
+    if (!PyArg_ParseTuple(args, "O!OOOO", &PyDict_Type, &shards, &integers[0], &given[0], &integers[1], &given[1])
+        || read_integer(integers[0], "block", 1, INT64_MAX, &block) < 0
+        || read_integer(integers[1], "first", 0, INT64_MAX, &first) < 0 || take_arrays(arrays, given, b, 2) < 0)
         return NULL;
-    if (!(rows = PySequence_Tuple(given)))
-        goto done;
-    count = PyTuple_GET_SIZE(rows);
-    size = count ? out.len / 8 / count : 0;
-    if (out.len != count * size * 8) {
-        PyErr_Format(PyExc_ValueError, "out: %zd int64 values given, as many for each of %zd rows are needed",
-                     out.len / 8, count);
+    const Piece *pieces = b[0].buf;
+    const Py_ssize_t count = b[0].len / (Py_ssize_t)sizeof(Piece);
+    if (b[0].len % (Py_ssize_t)sizeof(Piece) || b[1].ndim != 2) {
+        PyErr_Format(PyExc_ValueError, "pieces and out: %zd values and %d dimensions given, five for each piece and 2 "
+                     "dimensions are needed", b[0].len / 8, b[1].ndim);
         goto done;
     }
-    if (!(row = calloc((size_t)count + 1, sizeof(Py_buffer)))) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        changes += !i || pieces[i].shard != pieces[i - 1].shard;
+    if (!(runs = PyMem_Calloc((size_t)changes + 1, sizeof(Run)))) {
         PyErr_NoMemory();
         goto done;
     }
-    for (; held < count; held++)
-        if (take_row(PyTuple_GET_ITEM(rows, held), held, size, &out, &row[held]) < 0)
-            goto done;
-    Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t i = 0; i < count; i++) /* behind the last row is an empty one */
-        widen(&row[i], &row[i + 1], size, (int64_t *)out.buf + i * size);
-    Py_END_ALLOW_THREADS
-    result = Py_NewRef(Py_None);
+    if ((done = take_runs(shards, block, pieces, count, first, &b[1], runs, &held)) == count && count) {
+        Py_BEGIN_ALLOW_THREADS
+        copy_pieces(runs, pieces, count, first, &b[1]);
+        Py_END_ALLOW_THREADS
+    }
+    if (done >= 0)
+        result = done == count ? Py_NewRef(Py_None) : PyLong_FromSsize_t(done);
 done:
     while (held)
-        PyBuffer_Release(&row[--held]);
-    free(row);
-    Py_XDECREF(rows);
-    PyBuffer_Release(&out);
+        release_run(&runs[--held]);
+    PyMem_Free(runs);
+    release_arrays(b, 2);
     return result;
 }
 
 static PyMethodDef methods[] = {
-    {"copy", copy, METH_VARARGS, "copy(rows, out) -> None"},
+    {"gather", gather, METH_VARARGS, "gather(shards, block, pieces, first, out) -> place of a piece, or None"},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "rows", "Rows of tokens into a batch.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "rows", "Rows of a batch from pieces of shards.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_rows(void) { return PyModuleDef_Init(&module); }

@@ -1,7 +1,13 @@
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-def copy(rows: Sequence[NDArray[Any]], out: NDArray[np.int64]) -> None: ...
+def gather(
+    shards: Mapping[int, tuple[NDArray[Any], Any]],
+    block: int,
+    pieces: NDArray[np.int64],
+    first: int,
+    out: NDArray[np.int64],
+) -> int | None: ...

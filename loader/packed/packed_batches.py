@@ -29,8 +29,9 @@ class PackedAssembler(Assembler):
         files, places = np.full(samples.shape, -1), np.zeros(samples.shape, np.int64)
         for d, domain in enumerate(self._schedule.domains):
             mine = (domains == d) & (samples >= 0)
-            found, start, _, _ = domain.locate(samples[mine])
-            files[mine], places[mine] = found, start // length
+            which = domain.first_shards(samples[mine])
+            files[mine] = domain.numbers[which]
+            places[mine] = samples[mine] - domain.starts[which] // length
         for i in steps:
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)

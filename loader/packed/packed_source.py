@@ -172,27 +172,24 @@ class PackedSource:
         if self._closed:
             raise RuntimeError("closed")
         per_group = self._layout.group_rows
-        views: list[npt.NDArray[Any]] = []
-        places: list[int] = []
+        views: dict[int, tuple[npt.NDArray[Any], None]] = {}
         starts, loss = [], None
         counts, valid = np.zeros(len(out), np.int64), np.zeros(len(out), np.int64)
         for i, (number, row) in enumerate(zip(files, rows, strict=True)):
             if number < 0:
                 continue
-            places.append(i)
             group, place = self._group(number, row // per_group), row % per_group
-            views.append(group.tokens[place])
+            views[i] = group.tokens[place], None
             found = group.starts[group.bounds[place] : group.bounds[place + 1]]
             starts.append(found)
             counts[i], valid[i] = len(found), group.valid[place]
             if group.loss is not None:
                 loss = np.ones((len(out), self._layout.length), np.bool_) if loss is None else loss
                 loss[i] = group.loss[place]
-        if len(views) == len(out):
-            kernel.copy(views, out)
-        else:
-            for i, view in zip(places, views, strict=True):
-                out[i] = view
+        pieces = np.zeros((len(views), 5), np.int64)
+        pieces[:, 0] = pieces[:, 1] = list(views)
+        pieces[:, 3] = out.shape[1]
+        kernel.gather(views, 1, pieces, 0, out)
         return np.concatenate([np.empty(0, np.int64), *starts]), counts, valid, loss
 
     def check_all(self) -> None:

@@ -8,6 +8,9 @@ import numpy.typing as npt
 
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.format.shard_files import check_bin_size, check_token_range
+from refinery.loader.native import rows
+from refinery.loader.order.arrays import I64
+from refinery.loader.remote.block_file import PAGE
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_bytes import ByteRange, RemoteBytes
 from refinery.loader.storage.fetch import ReadCounters
@@ -39,10 +42,27 @@ class RemoteSource(RemoteBytes):
         if len(out):
             self._copy(self.read_bytes(*span), out)
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        spans = [self._span(n, i, out.shape[1]) for n, i in zip(shards, starts, strict=True)]
-        for pieces, row in zip(self.read_spans(spans), out, strict=True):
-            self._copy(pieces, row)
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+        """Pieces less than a page of the cache apart are read together, so that no page is read or hashed for each."""
+        near, which = PAGE // self._dtype.itemsize, np.empty(len(pieces), np.int64)
+        order = np.lexsort((pieces[:, 2], pieces[:, 1]))
+        shards: list[tuple[int, int, int]] = []  # shard, first token and end of each span
+        for i, (shard, start, count) in zip(order.tolist(), pieces[order, 1:4].tolist(), strict=True):
+            if shards and shards[-1][0] == shard and start - shards[-1][2] < near:
+                shards[-1] = shard, shards[-1][1], max(shards[-1][2], start + count)
+            else:
+                shards.append((shard, start, start + count))
+            which[i] = len(shards) - 1
+        spans = [self._span(shard, start, stop - start) for shard, start, stop in shards]
+        found = {i: (self._joined(parts), None) for i, parts in enumerate(self.read_spans(spans))}
+        moved = pieces.copy()
+        moved[:, 1] = which
+        moved[:, 2] -= np.array([start for _, start, _ in shards], np.int64)[which]
+        rows.gather(found, 1, moved, row, out)
+
+    def _joined(self, parts: Sequence[memoryview]) -> npt.NDArray[Any]:
+        arrays = [np.frombuffer(part, self._dtype) for part in parts]
+        return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, self._dtype), *arrays])
 
     def _span(self, shard: int, start: int, count: int) -> ByteRange:
         check_token_range(self._shards[shard], start, count)

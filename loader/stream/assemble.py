@@ -8,7 +8,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from refinery.loader.lengths.stages import LengthStages
 from refinery.loader.lengths.subdivide import cut, cut_documents
@@ -24,7 +23,7 @@ from refinery.loader.stream.fill_in_middle import (
 )
 from refinery.loader.stream.lookahead import Lookahead
 from refinery.loader.stream.schedule import MAX_ROWS, Schedule, StepPlan
-from refinery.loader.tokens.samples import DocumentStarts, interleave
+from refinery.loader.tokens.samples import DocumentStarts
 from refinery.loader.tokens.token_source import TokenSource
 
 Codec = tuple[Callable[[str], Sequence[int]], Callable[[Sequence[int]], str]]
@@ -184,41 +183,34 @@ class TokenAssembler(Assembler):
         self._padded_masks = replace(params.masks, ignore_labels=True)
 
     def _batches_of(self, plan: StepPlan, steps: range) -> Iterator[PreparedBatch]:
-        domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
-        located = [np.empty(samples.shape, np.int64) for _ in range(3)]
-        whole = np.empty(samples.shape, np.bool_)
-        for d, domain in enumerate(self._schedule.domains):
-            mine = domains == d
-            located[0][mine], located[1][mine], located[2][mine], whole[mine] = domain.locate(samples[mine])
-        pieces = self._pieces_of(domains, samples, whole, steps)
-        lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
-        shards, starts, simple = lists  # Python numbers, which are faster to access one by one
+        pieces, valid_rows = self._pieces_of(plan, steps)
+        rows = self._shape[0]
+        ends: list[int] = np.searchsorted(pieces[:, 0], np.arange(len(plan.mine) + 1) * rows).tolist()
+        is_full: list[bool] = (valid_rows == self._shape[1]).all(axis=1).tolist()
         documents: list[tuple[I64, I64]] = []
         between = self._workers - 1
-        read = self._source.read_rows
+        read = self._source.read_pieces
         needs_documents = self._params.needs_documents
         plain = not (needs_documents or self._params.masks.loss_mask)
-        no_documents = np.empty(0, np.int64), np.zeros(self._shape[0], np.int64)
+        no_documents = np.empty(0, np.int64), np.zeros(rows, np.int64)
         for number, i in enumerate(steps):
             parts = self._parts(plan, i)
             started = time.perf_counter_ns()
             tokens = np.empty(self._shape, np.int64)
-            if simple[i]:
-                read(shards[i], starts[i], tokens)
-                arrived = time.perf_counter_ns()
-                if plain:
-                    inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
-                    batch: Batch = {"input_ids": inputs, "labels": labels}
-                    yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
-                    continue
-                valid = self._full
-            else:
-                valid = located[2][i]
-                self._read_pieces(tokens, pieces, i, valid.tolist())
-                arrived = time.perf_counter_ns()
+            read(pieces[ends[i] : ends[i + 1]], i * rows, tokens)
+            arrived = time.perf_counter_ns()
+            if is_full[i] and plain:
+                inputs, labels = masks.shared(tokens if parts == 1 else cut(tokens, parts))
+                batch: Batch = {"input_ids": inputs, "labels": labels}
+                yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+                continue
+            valid = self._full if is_full[i] else valid_rows[i]
+            if not is_full[i]:
+                for out, count in zip(tokens, valid.tolist(), strict=True):
+                    out[count:] = self._params.pad_id
             if needs_documents and not documents:
-                several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
-                documents = self._document_starts(domains[several], samples[several])
+                several = steps[number : number + min(_MASK_STEPS, 1 + number)]
+                documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
             yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
 
@@ -230,48 +222,34 @@ class TokenAssembler(Assembler):
         epochs = 0 if self._schedule.mixture is not None else plan.epoch * (self._schedule.length or 0)
         return stages.parts((epochs + plan.start + step * plan.step) * self._schedule.domains[0].length)
 
-    def _pieces_of(self, domains: I64, samples: I64, whole: npt.NDArray[np.bool_], steps: range) -> I64:
-        """int64 [5, pieces]: what Domain.pieces says of each row of those of `steps` with a row that is not whole.
-
-        Rows are counted over all steps of the plan, ascending.
-        """
-        some: I64 = np.array(steps, np.int64)
-        asked = np.zeros(whole.shape, np.bool_)
-        asked[some[np.flatnonzero((~whole[some]).any(axis=1))]] = True
-        asked = asked.ravel() & (samples.ravel() >= 0)
-        parts = [np.empty((5, 0), np.int64)]
+    def _pieces_of(self, plan: StepPlan, steps: range) -> tuple[I64, I64]:
+        """Of the rows of `steps` of a plan, counted over all of its steps: pieces, as Domain.pieces gives them, by row,
+        and how many tokens each row has, int64 [steps of the plan, batch_size]."""
+        domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
+        asked = np.zeros(samples.shape, np.bool_)
+        asked[steps.start : steps.stop : steps.step] = True
+        valid = np.zeros(samples.shape, np.int64)
+        parts = [np.empty((0, 5), np.int64)]
         for d, domain in enumerate(self._schedule.domains):
-            mine = np.flatnonzero(asked & (domains.ravel() == d))
-            if len(mine):
-                rows, *rest = domain.pieces(samples.ravel()[mine])
-                parts.append(np.stack([mine[rows], *rest]))
-        found = np.concatenate(parts, axis=1)
-        return found[:, np.argsort(found[0], kind="stable")]
+            its = np.flatnonzero(asked & (domains == d))
+            some = samples.ravel()[its]
+            valid.ravel()[its] = domain.valid(some)
+            found = domain.pieces(some)
+            found[:, 0] = its[found[:, 0]]
+            parts.append(found)
+        if len(parts) == 2:
+            return parts[1], valid
+        pieces = np.concatenate(parts)
+        return pieces[np.argsort(pieces[:, 0], kind="stable")], valid
 
-    def _read_pieces(self, tokens: I64, pieces: I64, step: int, valid: list[int]) -> None:
-        """Fill rows that cross shards, end with the domain, or are empty."""
-        size, width = tokens.shape
-        first, stop = np.searchsorted(pieces[0], [step * size, (step + 1) * size])
-        flat = tokens.reshape(-1)
-        for row, shard, start, count, place in pieces[:, first:stop].T.tolist():
-            at = (row - step * size) * width + place
-            self._source.read_into(shard, start, flat[at : at + count])
-        for out, count in zip(tokens, valid, strict=True):
-            out[count:] = self._params.pad_id
-
-    def _document_starts(self, domains: I64, samples: I64) -> list[tuple[I64, I64]]:
+    def _document_starts(self, pieces: I64, steps: range) -> list[tuple[I64, I64]]:
         """(starts, counts), as masks.fill takes them, for each of some steps, in reverse order of steps."""
         rows = self._shape[0]
-        parts = []
-        for d, domain in enumerate(self._schedule.domains):
-            mine = np.flatnonzero(domains.ravel() == d)
-            if len(mine):
-                parts.append((mine, *self._documents.inside(domain, samples.ravel()[mine])))
-        starts, counts = interleave(parts, samples.size)
-        per_step = counts.reshape(-1, rows)
+        starts, counts = self._documents.inside(pieces, steps[0] * rows, (steps[-1] + 1 - steps[0]) * rows)
+        per_step = counts.reshape(-1, rows)[:: steps.step]  # those between are other workers', without pieces
         ends = np.cumsum(per_step.sum(axis=1)).tolist()
-        steps = [starts[first:stop] for first, stop in pairwise([0, *ends])]
-        return list(zip(steps, per_step, strict=True))[::-1]
+        each = [starts[first:stop] for first, stop in pairwise([0, *ends])]
+        return list(zip(each, per_step, strict=True))[::-1]
 
     def _masked(
         self,

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.order.arrays import I64
-from refinery.loader.takedown.past import GONE, Past, Runs
+from refinery.loader.takedown.past import GONE, Past
 from refinery.loader.tokens.token_source import TokenRanges
 
 Range = tuple[int, int, int]
@@ -34,18 +34,20 @@ class PastSource:
             else:
                 self.inner.read_into(shard, now, part)
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        moved = list(starts)
-        for row, (shard, start) in enumerate(zip(shards, starts, strict=True)):
-            now = _whole(self._runs[shard], start, out.shape[1])
-            if now is None:
-                break
-            moved[row] = now
-        else:
-            self.inner.read_rows(shards, moved, out)
-            return
-        for row, (shard, start) in enumerate(zip(shards, starts, strict=True)):
-            self.read_into(shard, start, out[row])
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+        moved: list[tuple[int, int, int, int, int]] = []
+        for its, shard, start, count, place in pieces.tolist():
+            runs = self._runs[shard]
+            if runs is None:
+                moved.append((its, shard, start, count, place))
+                continue
+            for begin, now, some in runs.pieces(start, start + count):
+                at = place + begin - start
+                if now == GONE:
+                    out[its - row, at : at + some] = self._fill
+                else:
+                    moved.append((its, shard, now, some, at))
+        self.inner.read_pieces(np.array(moved, np.int64).reshape(-1, 5), row, out)
 
     def will_need(self, ranges: TokenRanges) -> None:
         self.inner.will_need(self._now(ranges))
@@ -66,17 +68,6 @@ class PastSource:
             else:
                 found += [(shard, now, now + count) for _, now, count in runs.pieces(start, stop) if now != GONE]
         return found
-
-
-def _whole(runs: Runs | None, start: int, length: int) -> int | None:
-    """Where a range begins now that is all in one run, else None."""
-    if runs is None:
-        return start
-    run = int(np.searchsorted(runs.old, start, "right")) - 1
-    inside = start - int(runs.old[run])
-    if runs.new[run] < 0 or inside + length > runs.length[run]:
-        return None
-    return int(runs.new[run]) + inside
 
 
 class Hidden:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from refinery.loader.format.manifest import ShardEntry
 from refinery.loader.local.local_source import LocalSource
+from refinery.loader.order.arrays import I64
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import ReadCounters
@@ -33,8 +34,8 @@ class TokenSource(Protocol):
         cannot be read.
         """
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        """`read_into` for each row of `out`, contiguous: row i from token `starts[i]` of shard `shards[i]`."""
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+        """`read_into` for each piece, int64 [n, 5], as Domain.pieces gives them, by row; `out`: rows from `row` on."""
 
     def will_need(self, ranges: TokenRanges) -> None:
         """A hint to prefetch these ranges, in order of need. Never blocks."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.local.local_source import LocalSource
-from refinery.loader.native import rows
+from refinery.loader.local.mapped_file import gather
 from refinery.loader.order.arrays import I64
 from refinery.loader.tokens.token_source import TokenRanges, TokenSource
 
@@ -25,16 +25,19 @@ class JoinedSource:
         which, number = self._places[shard]
         self._sources[which].read_into(number, start, out)
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: npt.NDArray[np.int64]) -> None:
-        if len(self._local) < len(self._sources):
-            for shard, start, row in zip(shards, starts, out, strict=True):
-                self.read_into(shard, start, row)
+    def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
+        if len(self._local) == len(self._sources):
+            now, files = time.monotonic(), {}
+            for shard in set(pieces[:, 1].tolist()):
+                which, number = self._places[shard]
+                files[shard] = self._local[which].opened(number, now)
+            gather(files, pieces, row, out)
             return
-        now, count, found = time.monotonic(), out.shape[1], []
-        for shard, start in zip(shards, starts, strict=True):
-            which, number = self._places[shard]
-            found.append(self._local[which].verified(number, start, count, now))
-        rows.copy(found, out)
+        sources, numbers = self._numbers[pieces[:, 1]].T
+        for which in np.unique(sources).tolist():
+            mine = pieces[sources == which]
+            mine[:, 1] = numbers[sources == which]
+            self._sources[which].read_pieces(mine, row, out)
 
     def will_need(self, ranges: TokenRanges) -> None:
         for which, some in enumerate(self._split(ranges)):

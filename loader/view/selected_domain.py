@@ -5,10 +5,10 @@ module says which tokens of which shards these are, for many samples at a time.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.selection import Selection
+from refinery.loader.native import runs
 from refinery.loader.order.arrays import I64
 from refinery.loader.tokens.samples import Domain
 
@@ -38,39 +38,23 @@ class SelectedDomain(Domain):
         super().__init__(name, zip(numbers.tolist(), tokens.tolist(), strict=True), sequence_length, labels.tolist())
         self._selection, self._first, self._sizes, self._fetched = selection, first, sizes, fetched
         self._base = int(selection.starts[first])
-        self._is_whole: npt.NDArray[np.bool_] = selection.segments["runs"][first:stop] == 0
-        self._last: tuple[I64, tuple[I64, I64, I64, I64, I64]] | None = None
+        self._counts: I64 = selection.segments["runs"][first:stop].astype(np.int64)
+        self._blocks: I64 = selection.first_block[first : stop + 1]
 
     @property
     def block(self) -> int:
         """Fewer samples than of a corpus, by the share of the shards that is chosen, so that as many bytes are read."""
         return max(1, int(super().block * self.tokens / max(int(self._sizes.sum()), 1)))
 
-    def locate(self, samples: I64) -> tuple[I64, I64, I64, npt.NDArray[np.bool_]]:
-        first = samples * self.length
-        valid = np.clip(self.tokens - first, 0, self.length + 1)
-        valid[samples < 0] = 0
-        rows, shard, start, size, _ = self.pieces(samples)
-        found = np.zeros((3, len(samples)), np.int64)
-        its, at = np.unique(rows, return_index=True)  # the first piece of each row
-        found[:, its] = shard[at], start[at], size[at]
-        return found[0], found[1], valid, found[2] == self.length + 1
-
-    def pieces(self, samples: I64) -> tuple[I64, I64, I64, I64, I64]:
-        last = self._last
-        if last is not None and np.array_equal(last[0], samples):
-            return last[1]
+    def pieces(self, samples: I64) -> I64:
         begins = np.maximum(samples, 0) * self.length
-        ends = np.where(samples < 0, begins, np.minimum(begins + self.length + 1, self.tokens))
-        found = self._cut(begins, ends)
-        self._last = samples.copy(), found
-        return found
+        return self._cut(begins, begins + self.valid(samples))
 
     def ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         stop = min(stop, self.tokens)
         if first >= stop:
             return []
-        _, shard, start, size, _ = self._cut(np.array([first]), np.array([stop]))
+        _, shard, start, size, _ = self._cut(np.array([first]), np.array([stop])).T
         found: list[tuple[int, int, int]] = list(
             zip(shard.tolist(), start.tolist(), (start + size).tolist(), strict=True)
         )
@@ -94,7 +78,7 @@ class SelectedDomain(Domain):
         while first < stop:
             end = min(int(self.starts[segment + 1]), stop)
             number = int(self.numbers[segment])
-            if self._is_whole[segment]:
+            if not self._counts[segment]:
                 base = int(self.starts[segment])
                 found.append((number, first - base, end - base))
             else:
@@ -129,58 +113,17 @@ class SelectedDomain(Domain):
         joined = begin[1:] == end[:-1]
         return begin[np.append(True, ~joined)], end[np.append(~joined, True)]
 
-    def _cut(self, begins: I64, ends: I64) -> tuple[I64, I64, I64, I64, I64]:
-        """Domain.pieces of the tokens [begins, ends) of each row. Cost: vectorised; a pass for each block of a row."""
-        rows, position = np.flatnonzero(begins < ends), begins.copy()
-        parts: list[I64] = [np.empty((5, 0), np.int64)]
-        while len(rows):
-            at = position[rows]
-            segments = np.searchsorted(self.starts, at, "right") - 1
-            until = np.minimum(self.starts[segments + 1], ends[rows])
-            whole = self._is_whole[segments]
-            some, its = rows[whole], segments[whole]
-            parts.append(
-                np.stack(
-                    [
-                        some,
-                        self.numbers[its],
-                        at[whole] - self.starts[its],
-                        until[whole] - at[whole],
-                        at[whole] - begins[some],
-                    ]
-                )
-            )
-            if not whole.all():
-                cut = ~whole
-                blocks = self._selection.block_at(at[cut] + self._base, segments[cut] + self._first)
-                last, tokens, starts, lengths = self._runs(blocks, segments[cut])
-                until[cut] = np.minimum(last, until[cut])
-                parts.append(
-                    self._overlaps(rows[cut], segments[cut], at[cut], until[cut], begins, tokens, starts, lengths)
-                )
-            position[rows] = until
-            rows = rows[until < ends[rows]]
-        found = np.concatenate(parts, axis=1)
-        found = found[:, np.lexsort((found[4], found[0]))]
-        return found[0], found[1], found[2], found[3], found[4]
-
-    def _overlaps(
-        self, rows: I64, segments: I64, at: I64, until: I64, begins: I64, tokens: I64, starts: I64, lengths: I64
-    ) -> I64:
-        """int64 [5, n]: pieces of tokens [at, until) of each row in the runs [n, 64] of a block."""
-        first = np.maximum(tokens, at[:, None])
-        stop = np.minimum(tokens + lengths, until[:, None])
-        i, j = np.nonzero(first < stop)
-        begin = first[i, j]
-        return np.stack(
-            [
-                rows[i],
-                self.numbers[segments[i]],
-                starts[i, j] + begin - tokens[i, j],
-                stop[i, j] - begin,
-                begin - begins[rows[i]],
-            ]
-        )
+    def _cut(self, begins: I64, ends: I64) -> I64:
+        """Domain.pieces of the tokens [begins, ends) of each row. Cost: 0.3 us for each block that a row is in."""
+        found = runs.cut(
+            begins, ends, self.starts, self._blocks, self._counts, self._sizes, self.numbers,
+            *self._selection.blocks, self._base,
+        )  # fmt: skip
+        if isinstance(found, int):
+            segment = int(np.searchsorted(self._blocks, found, "right")) - 1
+            self._runs(np.array([found]), np.array([segment]))  # says what is wrong
+            raise FormatError(f"{self._selection.what}: block {found} is not in order: damaged or forged")
+        return np.frombuffer(found, np.int64).reshape(-1, 5)
 
     def _runs(self, blocks: I64, segments: I64) -> tuple[I64, I64, I64, I64]:
         """Of blocks: the domain's token behind each, and of their runs first token in the domain and in the shard, and

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refinery.loader.format.manifest import SCHEMA_VERSION, SPLITS, VIEW_KIND, FileEntry
 from refinery.loader.format.selection import SELECTION
 from refinery.loader.format.view import View, ViewDomain
 from refinery.loader.view.segments import shards_of
-from refinery.pipelines.mix.candidates import Chooser, Corpora, Part, scan
+from refinery.pipelines.mix.candidates import Corpora, Part
+from refinery.pipelines.mix.quantiles import bins_by, cuts_of
 from refinery.pipelines.mix.recipe import MixDomainParams, MixRecipe
-from refinery.pipelines.mix.selecting import SelectionWriter, TimesTable
+from refinery.pipelines.mix.scans import Scans
+from refinery.pipelines.mix.selecting import BinTable, SelectionWriter, TimesTable
 from refinery.pipelines.mix.targets import UNIT, HostLimits, Sums, bins_of, fit, times_of
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 
@@ -53,7 +57,7 @@ class Built:
 
 def recipe_of(recipe: MixRecipe) -> dict[str, Any]:
     """What is published of a recipe: all but where corpora are, which the manifest's links say."""
-    return {key: value for key, value in recipe.plain().items() if key != "corpora"}
+    return {key: value for key, value in recipe.told().items() if key != "corpora"}
 
 
 def published_domains(view: View) -> list[dict[str, Any]]:
@@ -104,21 +108,22 @@ def is_whole(domain: MixDomainParams, split: str) -> bool:
 
 
 def build(
-    recipe: MixRecipe, names: Sequence[str], corpora: Corpora, folder: Path, done: Done, write: bool = True
-) -> Built:
+    recipe: MixRecipe, names: Sequence[str], corpora: Corpora, folder: Path, done: Done, write: bool = True,
+    workers: int = 0,
+) -> Built:  # fmt: skip
     """Build in `folder`. names: of the corpora, in order. done: told documents that were read. write: False computes
-    everything but the selection.
+    everything but the selection. workers: processes that read shards; 0: this one. The result does not depend on them.
 
     Raises RecipeError for what the corpora do not have and targets that cannot be reached, FormatError for damaged
     files. Cost: provenance columns and indexes once, for each domain that chooses documents; see the docstrings of
-    `scan`, HostLimits, Sums and SelectionWriter for memory; 40 bytes per candidate of a domain on disk.
+    `scan_shard`, HostLimits, Sums and SelectionWriter for memory; 50 bytes per candidate of a domain on disk.
     """
     chosen_parts = [parts_of(domain, names, corpora) for domain in recipe.domains]
     tables = [{split: TimesTable() for split in SPLITS} for _ in recipe.domains]
     plan: dict[str, Any] = {}
     needed = not all(is_whole(domain, split) for domain in recipe.domains for split in SPLITS)
     entry, path = None, folder / SELECTION
-    with SelectionWriter(folder / "runs") as writer:
+    with SelectionWriter(folder / "runs") as writer, Scans(corpora, names, workers) as scans:
         for s, split in enumerate(SPLITS):
             for d, domain in enumerate(recipe.domains):
                 shape = ViewDomain(domain.name, chosen_parts[d], {})
@@ -132,13 +137,10 @@ def build(
                     continue
                 inside = folder / f"{s}-{d}"
                 inside.mkdir()
-                chooser = Chooser(domain, recipe.seed, split)
-                parts = list(scan(corpora, names, shards, chooser, inside, done))
-                times = _choose(
-                    domain, split, chooser, parts, inside, tables[d][split], writer if write else None, (s, d)
-                )
+                parts = list(scans.parts(domain, recipe.seed, split, shards, inside, done))
+                told = _choose(domain, split, parts, inside, tables[d][split], writer if write else None, (s, d))
                 if split == SPLITS[0]:
-                    plan[domain.name] = {"times": [each / UNIT for each in times]}
+                    plan[domain.name] = told
                 for part in parts:
                     part.path.unlink()
         if needed and write:
@@ -157,27 +159,39 @@ def build(
 
 
 def _choose(
-    domain: MixDomainParams, split: str, chooser: Chooser, parts: Sequence[Part], folder: Path, table: TimesTable,
+    domain: MixDomainParams, split: str, parts: Sequence[Part], folder: Path, table: TimesTable,
     writer: SelectionWriter | None, place: tuple[int, int],
-) -> list[int]:  # fmt: skip
-    """Choose of the candidates and write their runs; how often each bin is delivered, in units of 1 / 65,536."""
-    limits = HostLimits(parts, domain.per_host, folder) if chooser.is_capped and domain.per_host else None
+) -> dict[str, Any]:  # fmt: skip
+    """Choose of the candidates and write their runs; what the manifest's plan says of it."""
+    is_planned = split == SPLITS[0]
+    limits = HostLimits(parts, domain.per_host, folder) if is_planned and domain.per_host else None
 
     def candidates() -> Iterator[tuple[Part, Any]]:
         for part in parts:
             some = part.read()
             yield part, some if limits is None else limits.keep(some)
 
-    times = [UNIT]
-    if split == SPLITS[0]:
+    binned, upsample = candidates, domain.upsample if is_planned else None
+    if upsample is not None and upsample.quantiles is not None:
+        cuts = cuts_of(lambda: (some for _, some in candidates()), upsample.quantiles, upsample.by)
+
+        def binned() -> Iterator[tuple[Part, Any]]:
+            for part, some in candidates():
+                some["bin"] = bins_by(cuts, some["value"].astype(np.float64))
+                yield part, some
+
+    times, bins = [UNIT], BinTable(0)
+    if is_planned:
         sums = Sums(len(bins_of(domain)))
         if domain.tokens is not None:
-            for _, some in candidates():
+            for _, some in binned():
                 sums.add(some)
         times = fit(domain, sums)
-    for part, some in candidates():
+        bins = BinTable(len(times) if upsample is not None else 0)
+    for part, some in binned():
         each = times_of(some, times)
         table.add_each(each, some["tokens"])
+        bins.add(some, each)
         if writer is not None:
             writer.chosen(*place, part.corpus, part.shard, part.entry, some, each)
-    return times
+    return {"times": [each / UNIT for each in times]} | bins.published()

@@ -1,7 +1,8 @@
 """The documents that a domain of a view may take: one read of the provenance's columns, kept as numbers in a folder."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,17 @@ Corpora = Sequence[tuple[Store, Manifest]]
 Table = npt.NDArray[Any]
 
 # A candidate: its number in the shard, its first token, its tokens, hash of the id, hash of the host (0 without a cap),
-# and its bin.
+# the value of the column that it is upsampled by (NaN without), and its bin.
 CANDIDATE = np.dtype(
-    [("document", "<i8"), ("start", "<i8"), ("tokens", "<i8"), ("hash", "<u8"), ("host", "<u8"), ("bin", "<u2")]
+    [
+        ("document", "<i8"),
+        ("start", "<i8"),
+        ("tokens", "<i8"),
+        ("hash", "<u8"),
+        ("host", "<u8"),
+        ("value", "<f8"),
+        ("bin", "<u2"),
+    ]
 )
 
 
@@ -102,9 +111,10 @@ class Chooser:
         words = np.frombuffer(b"".join(table["id"].to_pylist()), "<u8").reshape(-1, 2)
         found["hash"] = hash_ids(words, self._keys)
         if self.is_capped:
-            found["host"] = [_host_hash(url) for url in table["url"].to_pylist()]
+            found["host"] = [_hash_of_host(host_of(url)) for url in table["url"].to_pylist()]
         if self.upsample is not None:
             values = table[self.upsample.column].to_numpy(zero_copy_only=False).astype(np.float64)
+            found["value"] = values
             ends = [each.below for each in self.upsample.bins if each.below is not None]
             if pa.types.is_float32(table.schema.field(self.upsample.column).type):
                 ends = np.array(ends, np.float32).astype(np.float64).tolist()  # as rules compare
@@ -121,44 +131,43 @@ def hash_ids(words: npt.NDArray[np.uint64], keys: tuple[np.uint64, ...]) -> npt.
     return mix(found)
 
 
-def _host_hash(url: str) -> int:
-    """Of the host; documents without one are one host."""
-    return hash64("host", host_of(url))
+@lru_cache(maxsize=1 << 16)
+def _hash_of_host(host: str) -> int:
+    """Documents without a host are one host."""
+    return hash64("host", host)
 
 
-def scan(
-    corpora: Corpora, names: Sequence[str], shards: Sequence[tuple[int, int]], chooser: Chooser, folder: Path,
+def scan_shard(
+    corpora: Corpora, names: Sequence[str], place: tuple[int, int], chooser: Chooser, path: Path,
     done: Callable[[int], None] = lambda documents: None,
-) -> Iterator[Part]:  # fmt: skip
-    """Read the shards, each given by corpus and place in its manifest, and write the candidates of each.
+) -> None:  # fmt: skip
+    """Read a shard, given by corpus and place in its manifest, and write its candidates to `path`.
 
-    Documents without tokens are none. Memory: a row group of 65,536 rows, and 40 bytes per candidate of a shard. Raises
-    FormatError for damaged files, RecipeError for a corpus that has no provenance. done: told the documents read.
+    Documents without tokens are none. Memory: 65,536 rows, and 50 bytes per candidate. Raises FormatError for damaged
+    files, RecipeError for a corpus that has no provenance. done: told the documents read.
     """
-    for corpus, shard in shards:
-        store, manifest = corpora[corpus]
-        entry = manifest.shards[shard]
-        if entry.provenance_file is None:
-            raise RecipeError(
-                f"corpus {names[corpus]!r}: an adopted corpus, of whose documents nothing is known; take its domains "
-                "whole, without where, per_host, upsample, tokens or a fraction of times"
-            )
-        columns = chooser.columns(manifest, names[corpus])
-        index = load_index(store, entry)
-        found, first = [np.empty(0, CANDIDATE)], 0
-        where = store.url(entry.provenance.path)
-        with parquet(store.open(entry.provenance.path), where) as file:
-            for batch in file.iter_batches(batch_size=65_536, columns=columns):
-                some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
-                some["document"] += first
-                first += len(batch)
-                found.append(some)
-                done(len(batch))
-        if first != entry.documents:
-            raise FormatError(f"{where}: {first} rows found, {entry.documents} expected from the manifest")
-        chosen = np.concatenate(found)
-        chosen["start"] = index.offsets[chosen["document"]]
-        chosen["tokens"] = index.lengths[chosen["document"]]
-        path = folder / f"{corpus}-{shard}"
-        chosen[chosen["tokens"] > 0].tofile(path)
-        yield Part(corpus, shard, entry, path)
+    corpus, shard = place
+    store, manifest = corpora[corpus]
+    entry = manifest.shards[shard]
+    if entry.provenance_file is None:
+        raise RecipeError(
+            f"corpus {names[corpus]!r}: an adopted corpus, of whose documents nothing is known; take its domains "
+            "whole, without where, per_host, upsample, tokens or a fraction of times"
+        )
+    columns = chooser.columns(manifest, names[corpus])
+    index = load_index(store, entry)
+    found, first = [np.empty(0, CANDIDATE)], 0
+    where = store.url(entry.provenance.path)
+    with parquet(store.open(entry.provenance.path), where) as file:
+        for batch in file.iter_batches(batch_size=65_536, columns=columns):
+            some = chooser.choose(pa.Table.from_batches([batch]), manifest, names[corpus])
+            some["document"] += first
+            first += len(batch)
+            found.append(some)
+            done(len(batch))
+    if first != entry.documents:
+        raise FormatError(f"{where}: {first} rows found, {entry.documents} expected from the manifest")
+    chosen = np.concatenate(found)
+    chosen["start"] = index.offsets[chosen["document"]]
+    chosen["tokens"] = index.lengths[chosen["document"]]
+    chosen[chosen["tokens"] > 0].tofile(path)

@@ -1,6 +1,7 @@
 """The flags of `refinery mix` and what it says; what it does is imported when it runs."""
 
 import argparse
+import os
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -29,6 +30,9 @@ def add_mix(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--output", default="", metavar="VIEW", help="where the view goes: a folder or gs://…")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a key of the recipe")
     parser.add_argument("--dry-run", action="store_true", help="print what the view would be; nothing is written")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N", help="processes that read shards (cores)"
+    )
     add_output_arguments(parser)
     return cast(argparse.ArgumentParser, parser)
 
@@ -36,20 +40,25 @@ def add_mix(commands: Any) -> argparse.ArgumentParser:
 def mix_command(args: argparse.Namespace) -> Iterator[str]:
     """Make the view, or say what it would be. Raises ValueError for flags and recipes that cannot be."""
     from refinery.pipelines.mix.build import published_domains
-    from refinery.pipelines.mix.make_view import dry_run, make_view, table_lines
+    from refinery.pipelines.mix.make_view import dry_run, make_view
     from refinery.pipelines.mix.recipe import load_mix
+    from refinery.pipelines.mix.tables import bin_lines, domain_lines
 
+    if args.workers < 0:
+        raise ValueError(f"--workers: {args.workers} given, 0 or more is allowed")
     recipe = load_mix(args.recipe, args.set)
     if args.dry_run:
-        built, _ = dry_run(recipe)
-        yield from table_lines(built.domains)
+        built, _ = dry_run(recipe, args.workers)
+        yield from bin_lines(built.domains, built.plan)
+        yield from domain_lines(built.domains)
         return
     if not args.output:
         raise ValueError("--output: none given, a folder or gs://bucket/prefix for the view is needed (or --dry-run)")
     work = Work("mix")
     with current().watch("mix", live_totals, work):
-        view = make_view(recipe, args.output, work)
-    yield from table_lines(published_domains(view))
+        view = make_view(recipe, args.output, work, args.workers)
+    yield from bin_lines(published_domains(view), view.plan)
+    yield from domain_lines(published_domains(view))
     size = view.selection.size if view.selection else 0
     yield f"{view.totals['documents']:,} documents, {view.totals['tokens']:,} tokens; {size:,} bytes of selection"
     yield f"check it:   refinery verify {args.output}"

@@ -9,7 +9,7 @@ from refinery.loader.format.view import View, is_view, read_view, resolve
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.view.opened_view import open_corpora
 from refinery.pipelines.mix.build import published_domains
-from refinery.pipelines.mix.make_view import table_lines
+from refinery.pipelines.mix.tables import bin_lines, domain_lines
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.safe_text import safe
 
@@ -43,6 +43,7 @@ def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:
             "domains": published_domains(view),
             "totals": dict(view.totals),
             "mixing": view.mixing,
+            "plan": dict(view.plan),
             "problems": [problem] if problem else [],
         }
         return [json.dumps(said, sort_keys=True)], ExitCode.FAILED if problem else ExitCode.DONE
@@ -56,7 +57,8 @@ def _lines(view: View, root: str, problem: str) -> Iterator[str]:
     )
     for link in view.corpora:
         yield f"corpus {safe(link.name)}: {safe(resolve(link.location, root))}"
-    yield from table_lines(published_domains(view))
+    yield from bin_lines(published_domains(view), view.plan)
+    yield from domain_lines(published_domains(view))
     if view.mixing is not None:
         yield f"mixing: {json.dumps(view.mixing, sort_keys=True)}"
     if problem:

@@ -1,10 +1,8 @@
 """`refinery mix`: open the corpora, build the view, publish it, the manifest last."""
 
 import hashlib
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, load_manifest, seal
@@ -55,12 +53,12 @@ def documents_to_read(recipe: MixRecipe, corpora: Opened) -> int:
     return found
 
 
-def make_view(recipe: MixRecipe, output: str, work: Work) -> View:
+def make_view(recipe: MixRecipe, output: str, work: Work, workers: int = 0) -> View:
     """Publish the view at `output` and return it. The same view there already is success.
 
     Interrupted, the same command begins anew, and publishes the same bytes: nothing has its final name before it is
-    complete, and the manifest comes last. Raises RecipeError, FormatError, StorageConflict for another view there, and
-    RefineError for a place that holds something else.
+    complete, and the manifest comes last. workers: as of `build`. Raises RecipeError, FormatError, StorageConflict for
+    another view there, and RefineError for a place that holds something else.
     """
     root = location(output)
     store = open_store(root)
@@ -72,7 +70,8 @@ def make_view(recipe: MixRecipe, output: str, work: Work) -> View:
         link["location"] = relative(link["location"], root)
     work.steps = [Step("documents", documents_to_read(recipe, corpora))]
     with scratch_folder("a view's selection") as folder:
-        built = build(recipe, list(recipe.corpora), corpora, folder, done=partial(work_done, "documents"))
+        done = partial(work_done, "documents")
+        built = build(recipe, list(recipe.corpora), corpora, folder, done=done, workers=workers)
         data = seal(built.payload(recipe, links))
         view = parse_view(data)  # what readers will accept, before it counts
         try:
@@ -97,44 +96,9 @@ def _check_free(store: Store, output: str) -> None:
     store.sweep()
 
 
-def dry_run(recipe: MixRecipe) -> tuple[Built, Opened]:
+def dry_run(recipe: MixRecipe, workers: int = 0) -> tuple[Built, Opened]:
     """What the view would be, without its selection; nothing is written."""
     corpora, _ = open_all(recipe)
     with scratch_folder("a view's candidates") as folder:
-        return build(recipe, list(recipe.corpora), corpora, folder, done=lambda documents: None, write=False), corpora
-
-
-def table_lines(domains: list[dict[str, Any]]) -> Iterator[str]:
-    """What each domain delivers, a line for each, with its distribution of times."""
-    rows = [("domain", "split", "documents", "tokens", "delivered", "epochs", "share", "times")]
-    total = {
-        split: sum(each["splits"][split]["tokens"] for each in domains if split in each["splits"]) for split in SPLITS
-    }
-    for split in SPLITS:
-        for each in domains:
-            found = each["splits"].get(split)
-            if found is None or not found["times"]:
-                continue
-            documents = sum(row["documents"] for row in found["times"])
-            tokens = sum(row["tokens"] for row in found["times"])
-            times = " ".join(f"{row['times']}x{row['documents']:,}" for row in found["times"][:6])
-            more = f" +{len(found['times']) - 6}" if len(found["times"]) > 6 else ""
-            rows.append(
-                (
-                    each["name"],
-                    split,
-                    f"{documents:,}",
-                    f"{tokens:,}",
-                    f"{found['tokens']:,}",
-                    f"{found['tokens'] / tokens:.3g}",
-                    f"{found['tokens'] / total[split]:.1%}",
-                    times + more,
-                )
-            )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            cell.ljust(width) if i in (0, 1, 7) else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells).rstrip()
+        done = partial(work_done, "documents")
+        return build(recipe, list(recipe.corpora), corpora, folder, done, write=False, workers=workers), corpora

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from refinery.loader.format.manifest import check_domain
 from refinery.loader.format.view import MOST_CORPORA, MOST_TURNS
 from refinery.loader.order.mix_params import MixParams, MixStage
+from refinery.pipelines.mix.curve import factors_of
 from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml, override
 from refinery.transforms.core.params import Params, Positive
@@ -29,22 +30,49 @@ class BinParams(Params):
 class UpsampleParams(Params):
     """How often documents are delivered, by the value of a column such as quality or copies."""
 
+    LATER: ClassVar[tuple[str, ...]] = ("quantiles", "by", "curve")
+
     column: str
     """a column of numbers of the provenance"""
-    bins: tuple[BinParams, ...]
-    """ranges in ascending order"""
+    bins: tuple[BinParams, ...] = ()
+    """ranges in ascending order; or `quantiles` and `curve`"""
+    quantiles: Annotated[int, Field(ge=2, le=MOST_BINS)] | None = None
+    """bins of equal weight, of the documents that `where` and `per_host` leave"""
+    by: Literal["tokens", "documents"] = "tokens"
+    """what the weight of such a bin is"""
+    curve: str = ""
+    """a formula of the quantile q, from 0 to 1: how often documents of such a bin are delivered"""
     missing: Times = 1.0
     """how often a document without a value is delivered"""
 
     @model_validator(mode="after")
     def _check(self) -> "UpsampleParams":
+        if (self.quantiles is None) == (not self.bins):
+            raise ValueError("bins: give either bins, or quantiles and a curve")
+        if self.quantiles is None:
+            if self.curve:
+                raise ValueError("curve: one given with bins, it needs quantiles")
+            self._check_ends()
+            return self
+        try:
+            self.factors()
+        except ValueError as error:
+            raise ValueError(f"curve: {error}") from None
+        return self
+
+    def factors(self) -> list[float]:
+        """How often documents of each bin are delivered, the last: those without a value."""
+        if self.quantiles is None:
+            return [*(each.times for each in self.bins), self.missing]
+        return [*factors_of(self.curve, self.quantiles, MOST_TURNS), self.missing]
+
+    def _check_ends(self) -> None:
         ends = [each.below for each in self.bins]
         if not 1 <= len(ends) <= MOST_BINS or ends[-1] is not None or None in ends[:-1]:
             raise ValueError(f"bins: 1 to {MOST_BINS} bins are allowed, the last without `below`, the others with it")
         known = [end for end in ends if end is not None]
         if known != sorted(set(known)):
             raise ValueError(f"bins: ends {known} given, ascending ones are allowed")
-        return self
 
 
 class CapParams(Params):

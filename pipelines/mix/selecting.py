@@ -132,3 +132,34 @@ class TimesTable:
             "tokens": sum(times * tokens for times, _, tokens in rows),
             "times": [{"times": t, "documents": d, "tokens": n} for t, d, n in rows],
         }
+
+
+class BinTable:
+    """Documents and tokens of each bin, chosen and delivered, and the values that it has. bins: 0 for no table."""
+
+    def __init__(self, bins: int) -> None:
+        self._sums = np.zeros((bins, 4), np.int64)  # documents, tokens, the same with copies
+        self._lowest, self._highest = np.full(bins, np.inf), np.full(bins, -np.inf)
+
+    def add(self, some: Table, times: I64) -> None:
+        """Candidates with their bins, and how often each is delivered."""
+        if not len(self._sums):
+            return
+        tokens = some["tokens"].astype(np.int64)
+        each = np.stack([np.ones(len(some), np.int64), tokens, times, times * tokens], axis=1)
+        np.add.at(self._sums, some["bin"], each)
+        np.fmin.at(self._lowest, some["bin"], some["value"])
+        np.fmax.at(self._highest, some["bin"], some["value"])
+
+    def published(self) -> dict[str, object]:
+        """As the plan of a view's manifest has it; from, to: null in bins without documents or without values."""
+        names = ("documents", "tokens", "delivered_documents", "delivered_tokens")
+        bins = [
+            {"from": _finite(low), "to": _finite(high), **dict(zip(names, row, strict=True))}
+            for low, high, row in zip(self._lowest, self._highest, self._sums.tolist(), strict=True)
+        ]
+        return {"bins": bins} if bins else {}
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

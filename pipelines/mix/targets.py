@@ -33,8 +33,7 @@ def bins_of(domain: MixDomainParams) -> list[int]:
     """What each bin asks for, in units of 1 / 65,536; the last is that of documents without a value."""
     if domain.upsample is None:
         return [round(domain.times * UNIT)]
-    factors = [each.times for each in domain.upsample.bins] + [domain.upsample.missing]
-    return [round(domain.times * factor * UNIT) for factor in factors]
+    return [round(domain.times * factor * UNIT) for factor in domain.upsample.factors()]
 
 
 class HostLimits:

@@ -5,6 +5,7 @@ the turn before it has, and what documents are delivered how often is counted fr
 makes the view again from its recipe and the corpora's provenance: the selection has to be the same, byte for byte.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -176,7 +177,8 @@ def _check_recipe(view: View, opened: OpenedView, store: Store, work: Work) -> I
         return
     work.steps = [Step("documents", documents_to_read(recipe, opened.corpora))]
     with scratch_folder("a view's selection") as folder:
-        built = build(recipe, names, opened.corpora, folder, done=partial(work_done, "documents"))
+        done, workers = partial(work_done, "documents"), os.cpu_count() or 1
+        built = build(recipe, names, opened.corpora, folder, done, workers=workers)
     links = [
         {"name": each.name, "location": each.location, "manifest_sha256": each.manifest_sha256} for each in view.corpora
     ]

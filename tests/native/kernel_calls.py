@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.native import documents, masks, rows
+from refinery.loader.native import documents, masks, rows, runs
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     attributes,
@@ -202,7 +202,27 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "documents": np.zeros(8, np.int32),
         "bounds": np.zeros(8, np.int32),
     },
-    rows.copy: lambda: {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.int32)], "out": np.zeros(8, np.int64)},
+    rows.gather: lambda: {
+        "shards": {3: (np.zeros(4, np.uint16), bytes([1]))},
+        "block": 4,
+        "pieces": np.array([[7, 3, 0, 4, 0], [8, 3, 0, 4, 0]]),
+        "first": 7,
+        "out": np.zeros((2, 4), np.int64),
+    },
+    runs.cut: lambda: {  # a segment of two runs, 1 + 2 and 1 token with gaps of 1, and a whole shard
+        "begins": i8(0, 1),
+        "ends": i8(5, 5),
+        "starts": i8(0, 3, 5),
+        "blocks": i8(0, 1, 1),
+        "runs": i8(2, 0),
+        "sizes": i8(9, 2),
+        "numbers": i8(0, 4),
+        "tokens": i8(6, 0)[:1],
+        "origins": i8(1, 0)[:1],
+        "places": i8(1 << 8 | 2, 0)[:1],
+        "data": np.array([0b0110, 1] + 8 * [0], np.uint8),
+        "base": 6,
+    },
 }
 WRITTEN = {"splits", "representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.native import documents, masks, rows
+from refinery.loader.native import documents, masks, rows, runs
 from refinery.transforms.native import (
     bpe,
     clusters,
@@ -54,6 +54,13 @@ def arrays() -> Iterator[Any]:
                     raw = function is bpe.Encoder and form == "unaligned"  # copied, so it may be anywhere
                     if value.itemsize >= item and value.size >= items and not raw:
                         yield pytest.param(function, name, form, id=f"{name_of(function)}-{name}-{form}")
+
+
+def test_the_runs_of_the_table() -> None:
+    """What GOOD has for runs.cut: tokens 1, 2 and 4 of shard 0, then both of shard 4."""
+    found = np.frombuffer(call(runs.cut, {}), np.int64).reshape(-1, 5).tolist()
+    assert found[:3] == [[0, 0, 1, 2, 0], [0, 0, 4, 1, 2], [0, 4, 0, 2, 3]]
+    assert found[3:] == [[1, 0, 2, 1, 0], [1, 0, 4, 1, 1], [1, 4, 0, 2, 2]]
 
 
 @pytest.mark.parametrize("function", list(GOOD), ids=name_of)
@@ -113,9 +120,6 @@ def test_offsets_may_not_be_written_over() -> None:
     offsets = i8(0, 1, 2, 3)
     with pytest.raises(ValueError, match=r"^offsets and shared: arrays that share memory"):
         jaccard.cluster(u4(3), offsets, i8(0, 3), 0.5, u4(3), offsets.view(np.uint32)[:3])
-    batch = np.zeros(8, np.int64)
-    with pytest.raises(ValueError, match="inside out"):
-        rows.copy([batch.view(np.int32)[:8]], batch)
 
 
 HUGE = 2**64
@@ -262,11 +266,32 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (masks.fill, {"tokens": np.arange(9)}, "tokens"),
     (masks.fill, {"loss": np.zeros(7, np.bool_)}, "tokens"),
     (masks.fill, {"bounds": np.zeros(7, np.int32)}, "bounds"),
-    (rows.copy, {"out": np.zeros(9, np.int64)}, "out: 9 int64 values given"),
-    (rows.copy, {"rows": []}, "out"),
-    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(5, np.int32)]}, "rows: 20 bytes in items of 4 in row 1"),
-    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(4, np.float32)]}, "rows"),
-    (rows.copy, {"rows": [np.zeros(4, np.uint16), np.zeros(8, np.int32)[::2]]}, "rows"),
+    (rows.gather, {"block": 0}, "block: 0 given"),
+    (rows.gather, {"first": HUGE}, "first: a number above 64 bits"),
+    (rows.gather, {"out": np.zeros(8, np.int64)}, "pieces and out: 10 values and 1 dimensions"),
+    (rows.gather, {"pieces": i8(1, 2)}, "pieces and out: 2 values"),
+    (rows.gather, {"shards": {}}, "shards: nothing for shard 3"),
+    (rows.gather, {"first": 6}, "pieces: piece 1 is 4 tokens from 0 on, at 0 of row 8"),
+    (runs.cut, {"begins": i8(0)}, "lengths: "),
+    (runs.cut, {"starts": i8(0, 3)}, "lengths: "),
+    (runs.cut, {"blocks": i8(0, 1)}, "lengths: "),
+    (runs.cut, {"sizes": i8()}, "lengths: "),
+    (runs.cut, {"places": i8()}, "lengths: "),
+    (runs.cut, {"data": np.zeros(7, np.uint8)}, "lengths: "),
+    (runs.cut, {"starts": i8(0, 6, 5)}, "starts: ascending values"),
+    (runs.cut, {"starts": i8(-1, 3, 5)}, "starts: ascending values"),
+    (runs.cut, {"starts": i8(0, 3, 2**63 - 1)}, "starts: "),
+    (runs.cut, {"base": 2**62}, "base: 4611686018427387904 given, 0 to 4611686018427387899"),
+    (runs.cut, {"base": -1}, "base: -1 given"),
+    (runs.cut, {"runs": i8(-1, 0)}, "blocks and runs: segment 0"),
+    (runs.cut, {"runs": i8(2**63 - 1, 0)}, "blocks and runs: segment 0"),
+    (runs.cut, {"runs": i8(65, 0)}, "blocks and runs: segment 0"),
+    (runs.cut, {"runs": i8(2, 1)}, "blocks and runs: segment 1"),
+    (runs.cut, {"blocks": i8(-1, 0, 0)}, "blocks and runs: segment 0"),
+    (runs.cut, {"blocks": i8(1, 2, 2)}, "blocks and runs: segment 0"),
+    (runs.cut, {"begins": i8(0, -1)}, "begins and ends: row 1 is from -1 to 5"),
+    (runs.cut, {"ends": i8(5, 0)}, "begins and ends: row 1"),
+    (runs.cut, {"ends": i8(6, 5)}, "begins and ends: row 0"),
 ]
 
 

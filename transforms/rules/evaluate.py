@@ -43,13 +43,18 @@ def _read_integer(name: str, row: Row) -> int | None:
     return value
 
 
-def _read_float(name: str, row: Row) -> float | None:
+def _read_double(name: str, row: Row) -> float | None:
     value = row.get(name)
     if value is None or value != value:  # NaN
         return None
     if not isinstance(value, (float, int)) or isinstance(value, bool):
         raise TypeError(f"{name}: a value of type {type(value).__name__} found, a number expected")
-    return c_float(value).value
+    return float(value)
+
+
+def _read_float(name: str, row: Row) -> float | None:
+    value = _read_double(name, row)
+    return None if value is None else c_float(value).value
 
 
 READ: dict[str, Callable[[str, Row], Any]] = {
@@ -58,6 +63,7 @@ READ: dict[str, Callable[[str, Row], Any]] = {
     "texts": _read_texts,
     "integer": _read_integer,
     "float": _read_float,
+    "double": _read_double,
 }
 
 
@@ -86,6 +92,11 @@ def calculate(function: Callable[[float, float], float], left: Run, right: Run, 
 def negative(run: Run, row: Row) -> float | None:
     value = run(row)
     return None if value is None else -value
+
+
+def apply_numbers(function: Callable[..., float | None], runs: tuple[Run, ...], row: Row) -> float | None:
+    values = [run(row) for run in runs]
+    return None if None in values else function(*map(float, values))
 
 
 def choose(function: Callable[..., float], runs: tuple[Run, ...], row: Row) -> float | None:

@@ -21,7 +21,7 @@ The language (docs/labels.md has it for users):
 - Texts compare by code point: 'Z' < 'a'.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -32,9 +32,18 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from refinery.transforms.core.params import given
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.rules.evaluate import Row
-from refinery.transforms.rules.grammar import COLUMN_KINDS, GRAMMAR, Builder, ExpressionError, Node
+from refinery.transforms.rules.grammar import (
+    COLUMN_KINDS,
+    GRAMMAR,
+    NUMBERS,
+    WORDS,
+    Builder,
+    ExpressionError,
+    Functions,
+    Node,
+)
 
-__all__ = ["ExpressionError", "Rule", "column_types", "compile_rule"]
+__all__ = ["ExpressionError", "Rule", "column_types", "compile_formula", "compile_rule"]
 
 MAX_LENGTH = 10_000  # characters; with the grammar's MAX_DEPTH this bounds the work of a rule
 
@@ -100,6 +109,28 @@ def compile_rule(text: str, types: Mapping[str, str]) -> Rule:
     column (with the nearest, or all), values of types that do not go together, more than 10,000 characters or 50
     levels. Cost: linear, some microseconds per word.
     """
+    tree = _tree(text, types, "a condition is needed, as in edu > 0.3")
+    if tree.kind != "condition":
+        raise ExpressionError("a value given, a condition is needed, as in edu > 0.3", tree.position)
+    if not tree.names:
+        raise ExpressionError(f"it names no column, {', '.join(sorted(types)) or 'none'} are known", tree.position)
+    return Rule(text, types, tree)
+
+
+def compile_formula(text: str, types: Mapping[str, str], functions: Functions) -> Callable[[Row], float | None]:
+    """What computes the number that `text` says of a row, None where a value is missing or there is no result.
+
+    types: as compile_rule's. functions: more than the language has. Raises ExpressionError as compile_rule, and for a
+    condition or text. Cost: as compile_rule.
+    """
+    tree = _tree(text, types, "a number is needed, as in 2 * q", functions)
+    if tree.kind not in NUMBERS:
+        raise ExpressionError(f"{WORDS[tree.kind]} given, a number is needed", tree.position)
+    return tree.run
+
+
+def _tree(text: str, types: Mapping[str, str], needed: str, functions: Functions | None = None) -> Node:
+    """A checked text."""
     if not isinstance(text, str):
         raise ExpressionError(f"{given(text)} given, a rule as text is allowed")
     if len(text) > MAX_LENGTH:
@@ -107,16 +138,12 @@ def compile_rule(text: str, types: Mapping[str, str]) -> Rule:
     if unknown := sorted(set(types.values()) - COLUMN_KINDS.keys()):
         raise ValueError(f"types: {unknown[0]!r} given, {', '.join(COLUMN_KINDS)} are allowed")
     if not text.strip():
-        raise ExpressionError("'' (empty text) given, a condition is needed, as in edu > 0.3")
+        raise ExpressionError(f"'' (empty text) given, {needed}")
     try:
-        tree: Node = _parser(tuple(sorted(types.items()))).parse(text)  # type: ignore[assignment]
+        parser = _parser(tuple(sorted(types.items())), tuple(sorted((functions or {}).items())))
+        return parser.parse(text)  # type: ignore[return-value]
     except UnexpectedInput as error:
         raise _syntax_error(error, text) from None
-    if tree.kind != "condition":
-        raise ExpressionError("a value given, a condition is needed, as in edu > 0.3", tree.position)
-    if not tree.names:
-        raise ExpressionError(f"it names no column, {', '.join(sorted(types)) or 'none'} are known", tree.position)
-    return Rule(text, types, tree)
 
 
 def column_types(schema: pa.Schema) -> dict[str, str]:
@@ -138,8 +165,8 @@ def column_types(schema: pa.Schema) -> dict[str, str]:
 
 
 @lru_cache(maxsize=32)
-def _parser(types: tuple[tuple[str, str], ...]) -> Lark:
-    return Lark(GRAMMAR, parser="lalr", transformer=Builder(dict(types)), maybe_placeholders=False)
+def _parser(types: tuple[tuple[str, str], ...], functions: tuple[tuple[str, Any], ...]) -> Lark:
+    return Lark(GRAMMAR, parser="lalr", transformer=Builder(dict(types), dict(functions)), maybe_placeholders=False)
 
 
 _KEYWORDS = ("or", "and", "not", "in", "is", "null")

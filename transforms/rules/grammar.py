@@ -23,6 +23,7 @@ from refinery.transforms.rules.evaluate import (
     all_of,
     among,
     any_of,
+    apply_numbers,
     apply_to,
     calculate,
     choose,
@@ -84,7 +85,15 @@ WORDS = {
     "float": "a number",
     "numbers": "a list of numbers",
 }
-COLUMN_KINDS = {"boolean": "condition", "string": "text", "strings": "texts", "float": "float", "integer": "integer"}
+COLUMN_KINDS = {
+    "boolean": "condition",
+    "string": "text",
+    "strings": "texts",
+    "float": "float",
+    "double": "double",
+    "integer": "integer",
+}
+Functions = Mapping[str, tuple[int, Callable[..., float | None]]]  # name -> how many numbers it takes, and what it does
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -131,11 +140,12 @@ class Node:
 
 
 class Builder(Transformer[Token, Node]):
-    """Makes the tree while a rule is parsed; `types`: columns and their types. Every error is an ExpressionError."""
+    """Makes the tree while a rule is parsed. types: columns and their types. functions: of numbers, more than the
+    language has; None of them for no number. Every error is an ExpressionError."""
 
-    def __init__(self, types: Mapping[str, str]) -> None:
+    def __init__(self, types: Mapping[str, str], functions: Functions | None = None) -> None:
         super().__init__()
-        self.types = types
+        self.types, self.functions = types, functions or {}
 
     def number(self, children: list[Token]) -> Node:
         token = children[0]
@@ -185,7 +195,14 @@ class Builder(Transformer[Token, Node]):
                 _expect(argument, ("text",))
             text, part = _runs(arguments)
             return _inner("condition", partial(apply_to, TEXT_TESTS[name], text, part), arguments, at)
-        known = (*CHOICES, *TEXT_TESTS)
+        if name in self.functions:
+            count, function = self.functions[name]
+            if len(arguments) != count:
+                raise ExpressionError(f"{name} of {len(arguments)} given, it takes {count}", at)
+            for argument in arguments:
+                _expect(argument, NUMBERS)
+            return _inner("double", partial(apply_numbers, function, _runs(arguments)), arguments, at)
+        known = (*CHOICES, *TEXT_TESTS, *self.functions)
         raise ExpressionError(f"{name[:60]} is no function, {nearest(str(name), known)}", at)
 
     def sign(self, children: list[Any]) -> Node:

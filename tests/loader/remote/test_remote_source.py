@@ -55,6 +55,30 @@ def test_every_token(server: RangeServer, tmp_path: Path) -> None:
     assert sum(stop - start for _, start, stop in server.requests) == sum(SIZES)  # each byte was requested once
 
 
+def test_pieces_of_a_batch_are_asked_for_together(server: RangeServer, tmp_path: Path) -> None:
+    """Pieces near each other are one read, in whatever rows they are; each block is requested once."""
+    near = [(9, 0, 5 + 40 * i, 30, 30 * i) for i in range(20)] + [(10, 0, 17, 300, 0)]
+    edge = CHECKSUM_BLOCK // 2
+    far = [(10, 1, 0, 1500, 300), (10, 0, edge - 7, 20, 1800), (11, 0, 5, 9, 2), (11, 2, 0, 0, 0)]
+    pieces = np.array(near + far, np.int64)
+    out = np.full((3, 2000), -1)
+    expected = out.copy()
+    for row, shard, start, count, place in pieces.tolist():
+        expected[row - 9, place : place + count] = TOKENS[shard][start : start + count]
+    with source_of(server, tmp_path) as source:
+        source.read_pieces(pieces, 9, out)
+        assert (out == expected).all()
+        assert source.counters.cache_misses == 4  # near, across an edge (twice), and of the other shard
+        assert len({(path, start) for path, start, _ in server.requests}) == len(server.requests)
+        source.read_pieces(pieces[:20], 9, out)
+        assert source.counters.cache_hits == 1
+        for wrong in ((9, 0, -1, 2, 0), (9, 1, 1499, 2, 0)):
+            with pytest.raises(ValueError, match="is allowed"):
+                source.read_pieces(np.array([wrong]), 9, out)
+        with pytest.raises(ValueError, match="piece 0 is 5 tokens"):
+            source.read_pieces(np.array([(9, 0, 0, 5, 1996)]), 9, out)
+
+
 @pytest.mark.parametrize(("start", "count"), [(-1, 2), (0, 2000), (1499, 2), (1501, 0)])
 def test_outside_of_a_shard(server: RangeServer, tmp_path: Path, start: int, count: int) -> None:
     with source_of(server, tmp_path) as source, pytest.raises(ValueError, match="0 to 1500 is allowed"):

@@ -145,15 +145,15 @@ class Flaky:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left, self.error = 0, BaseException()
-        right = LocalSource.verified
+        right = LocalSource.opened
 
-        def verified(source: LocalSource, *arguments: Any) -> Any:
+        def opened(source: LocalSource, *arguments: Any) -> Any:
             self.left -= 1
             if self.left == 0:
                 raise self.error
             return right(source, *arguments)
 
-        monkeypatch.setattr(LocalSource, "verified", verified)
+        monkeypatch.setattr(LocalSource, "opened", opened)
 
 
 @pytest.mark.parametrize("error", [OSError("disk"), KeyboardInterrupt()])

@@ -1,6 +1,6 @@
 """Tokens are announced before they are read and released once after it; remote streams equal local ones."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +47,9 @@ class Recorder:
         self.repeated += len(asked & self.released)
         self._inner.read_into(shard, start, out)
 
-    def read_rows(self, shards: Sequence[int], starts: Sequence[int], out: np.ndarray) -> None:
-        for shard, start, row in zip(shards, starts, out, strict=True):
-            self.read_into(shard, start, row)
+    def read_pieces(self, pieces: np.ndarray, row: int, out: np.ndarray) -> None:
+        for its, shard, start, count, place in pieces.tolist():
+            self.read_into(shard, start, out[its - row, place : place + count])
 
     def will_need(self, ranges: Any) -> None:
         assert all(0 <= start < stop for _, start, stop in ranges)

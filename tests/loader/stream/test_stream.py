@@ -219,16 +219,16 @@ def test_errors_of_the_source_reach_the_caller(tmp_path: Path) -> None:
 def test_a_failed_batch_can_be_retried(corpus: Path, monkeypatch: pytest.MonkeyPatch, prefetch: int) -> None:
     batches = stream(corpus, prefetch=prefetch, epochs=2)
     found = rows([next(batches) for _ in range(3)])
-    right = LocalSource.verified
+    right = LocalSource.read_pieces
 
     def failing(*_: Any) -> None:
         raise OSError("disk")
 
-    monkeypatch.setattr(LocalSource, "verified", failing)
+    monkeypatch.setattr(LocalSource, "read_pieces", failing)
     with pytest.raises(OSError, match="disk"):
         while True:  # prefetched batches come first
             found += rows([next(batches)])
-    monkeypatch.setattr(LocalSource, "verified", right)
+    monkeypatch.setattr(LocalSource, "read_pieces", right)
     assert found + rows(batches) == rows(stream(corpus, epochs=2))
 
 

@@ -52,17 +52,15 @@ def test_every_token_is_an_input_once_and_labels_follow(shards: list[list[int]],
     domain, source = domain_of(shards, length), Memory(shards)
     total = sum(map(sum, shards))
     assert (domain.tokens, domain.samples) == (total, -(-total // length))
-    shard, start, valid, whole = domain.locate(np.arange(domain.samples))
+    valid = domain.valid(np.arange(domain.samples))
     read = []
     for i in range(domain.samples):
         row = np.full(length + 1, -1)
-        for _, number, begin, count, place in np.stack(domain.pieces(np.array([i]))).T.tolist():
+        for _, number, begin, count, place in domain.pieces(np.array([i])).tolist():
             source.read_into(number, begin, row[place : place + count])
         read += row[: min(length, valid[i])].tolist()
         assert row[: valid[i]].tolist() == list(range(i * length, min(i * length + length + 1, total)))
         assert (row[valid[i] :] == -1).all()
-        assert source.tokens[int(shard[i])][int(start[i])] == i * length
-        assert whole[i] == (start[i] + length + 1 <= len(source.tokens[int(shard[i])]))
     assert read == list(range(total))
 
 
@@ -83,7 +81,7 @@ def test_document_starts(shards: list[list[int]], length: int, data: st.DataObje
     domain, source = domain_of(shards, length), Memory(shards)
     some = data.draw(st.lists(st.integers(-1, domain.samples - 1), max_size=5))
     begins = np.cumsum([0, *(n for lengths in shards for n in lengths)])[:-1]
-    starts, counts = DocumentStarts(source.index).inside(domain, some)
+    starts, counts = DocumentStarts(source.index).inside(domain.pieces(np.array(some, np.int64)), 0, len(some))
     ends = np.cumsum(counts)
     for i, sample in enumerate(some):
         row = starts[ends[i] - counts[i] : ends[i]].tolist()
@@ -151,8 +149,9 @@ def test_ranges() -> None:
 
 
 def test_an_empty_row() -> None:
-    _, _, valid, whole = domain_of([[50]], 4).locate(np.array([-1, 0]))
-    assert valid.tolist() == [0, 5] and whole.tolist() == [False, True]
+    domain = domain_of([[50]], 4)
+    assert domain.valid(np.array([-1, 0])).tolist() == [0, 5]
+    assert domain.pieces(np.array([-1, 0])).tolist() == [[1, 0, 0, 5, 0]]
 
 
 def test_indexes_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,12 +159,12 @@ def test_indexes_are_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     domain, source = domain_of(shards, 4), Memory(shards)
     starts = DocumentStarts(source.index)
     for sample in (0, 1, 6, 0, 11, 0):
-        starts.inside(domain, [sample])
+        starts.inside(domain.pieces(np.array([sample])), 0, 1)
     assert source.loaded == [0, 10, 20]
     monkeypatch.setattr(samples_module, "MAX_DOCUMENTS", 10)
     tight = DocumentStarts(source.index)
     for sample in (0, 6, 0, 11, 6, 0):
-        found, _ = tight.inside(domain, [sample])
+        found, _ = tight.inside(domain.pieces(np.array([sample])), 0, 1)
         assert found.tolist() == [0, 4]
     assert source.loaded[3:] == [0, 10, 20, 10, 0]
 

@@ -1,6 +1,8 @@
 """Which documents a view has how often: counted from its files, and due by its recipe in plain Python."""
 
+import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,8 @@ def due(corpora: Path, domain: dict[str, Any], seed: int = 1) -> Counter[str]:
                     kept[name] = row
         rows = kept
 
+    quantile = quantile_of(rows, domain["upsample"]) if "quantiles" in domain.get("upsample", {}) else {}
+
     def asked(row: dict[str, Any]) -> float:
         upsample, times = domain.get("upsample"), domain.get("times", 1.0)
         if not upsample:
@@ -81,6 +85,9 @@ def due(corpora: Path, domain: dict[str, Any], seed: int = 1) -> Counter[str]:
         value = row[upsample["column"]]
         if value is None:
             return float(times * upsample.get("missing", 1.0))
+        if "quantiles" in upsample:
+            n, k = upsample["quantiles"], quantile[row["id"]]
+            return float(times) * sum(CURVES[upsample["curve"]]((k + (i + 0.5) / 64) / n) for i in range(64)) / 64
         fits = (b for b in upsample["bins"] if "below" not in b or value < float(np.float32(b["below"])))
         return float(times * next(fits)["times"])  # scores are float32, and bins' ends are compared as rules do
 
@@ -99,6 +106,19 @@ def due(corpora: Path, domain: dict[str, Any], seed: int = 1) -> Counter[str]:
     return +scaled(low)
 
 
+def quantile_of(rows: dict[str, dict[str, Any]], upsample: dict[str, Any]) -> dict[bytes, int]:
+    """The bin of each document with a value, by its id: that of the middle of all with its value."""
+    weights: Counter[float] = Counter()
+    for row in rows.values():
+        if row[upsample["column"]] is not None:
+            weights[row[upsample["column"]]] += 1 if upsample.get("by") == "documents" else row["token_count"]
+    found, below = {}, 0
+    for value in sorted(weights):
+        found[value] = upsample["quantiles"] * (2 * below + weights[value]) // (2 * weights.total())
+        below += weights[value]
+    return {row["id"]: found[v] for row in rows.values() if (v := row[upsample["column"]]) is not None}
+
+
 def mixed(corpora: Path, folder: Path, *domains: dict[str, Any], **more: Any) -> Path:
     recipe = write_recipe(folder / "recipe.yaml", {"a": corpora / "a", "b": corpora / "b"}, domains, **more)
     view = folder / "view"
@@ -112,6 +132,13 @@ BINS = {
     "missing": 0.5,
 }
 COPIES = {"column": "copies", "bins": [{"below": 2, "times": 1}, {"times": 2.7}]}
+CURVES: dict[str, Callable[[float], float]] = {
+    "3 * q": lambda q: 3 * q,
+    "power(max(q - 0.4, 0), 1.5) * exp(2 * q)": lambda q: max(q - 0.4, 0) ** 1.5 * math.exp(2 * q),
+    "max(0, min(7, (q - 0.2) * 4)) / (1 + q)": lambda q: max(0, min(7, (q - 0.2) * 4)) / (1 + q),
+}
+VIGINTILES = {"column": "quality", "quantiles": 20, "curve": "power(max(q - 0.4, 0), 1.5) * exp(2 * q)"}
+THIRDS = {"column": "copies", "quantiles": 3, "by": "documents", "curve": "3 * q", "missing": 0.5}
 TABLE: list[dict[str, Any]] = [
     {"parts": ["a", "b/web"], "where": "quality >= 0.5"},
     {"parts": ["a/web"], "per_host": {"documents": 7}, "times": 1.5},
@@ -121,6 +148,8 @@ TABLE: list[dict[str, Any]] = [
     {"parts": ["a"], "tokens": 1500},
     {"parts": ["a"], "tokens": 12_345, "upsample": BINS, "most_times": 7.5, "per_host": {"documents": 40}},
     {"parts": ["a/code"], "times": 3},
+    {"parts": ["a", "b"], "upsample": VIGINTILES, "tokens": 9000, "most_times": 7},
+    {"parts": ["a/web", "b"], "upsample": THIRDS, "per_host": {"tokens": 900}},
 ]  # fmt: skip
 
 
@@ -145,7 +174,31 @@ def compare(corpora: Path, view: Path, domain: dict[str, Any], seed: int = 1) ->
         assert Counter(name for d, name, _ in documents_of(view, "train") if d == domain["name"]) == expected
     if "tokens" in domain:
         assert row["tokens"] <= domain["tokens"]
+    if "upsample" in domain:
+        check_bins(view, expected, rows_of(corpora, domain, seed), domain["upsample"])
     return row["tokens"]  # type: ignore[no-any-return]
+
+
+def check_bins(view: Path, expected: Counter[str], rows: dict[str, dict[str, Any]], upsample: dict[str, Any]) -> None:
+    """Nothing is lost between the plan and what is delivered: documents of each bin by their values, counts x times."""
+    payload = manifest_of(view)
+    planned, split = payload["plan"]["d"], payload["domains"][0]["splits"]["train"]
+    bins = planned["bins"]
+    assert len(bins) == len(planned["times"]) == len(upsample.get("bins", range(upsample.get("quantiles", 0)))) + 1
+    for key in ("documents", "tokens"):
+        assert sum(each[f"delivered_{key}"] for each in bins) == split[key]
+    for each, times in zip(bins, planned["times"], strict=True):
+        assert math.floor(times) * each["documents"] <= each["delivered_documents"]
+        assert each["delivered_documents"] <= math.ceil(times) * each["documents"]
+        assert math.floor(times) * each["tokens"] <= each["delivered_tokens"] <= math.ceil(times) * each["tokens"]
+        if each["from"] is not None:
+            its = [n for n, r in rows.items() if (v := r[upsample["column"]]) is not None and in_bin(v, each)]
+            assert sum(expected[name] for name in its) == each["delivered_documents"]
+            assert sum(expected[name] * rows[name]["token_count"] for name in its) == each["delivered_tokens"]
+
+
+def in_bin(value: float, found: dict[str, float]) -> bool:
+    return found["from"] <= value <= found["to"]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -165,6 +218,11 @@ def test_any_plan(corpora: Path, tmp_path_factory: pytest.TempPathFactory, data:
         ends = sorted(data.draw(st.sets(st.sampled_from([0.2, 0.4, 0.5, 0.9]), max_size=3)))
         bins = [{"below": end, "times": data.draw(times)} for end in ends] + [{"times": data.draw(times)}]
         domain["upsample"] = {"column": "quality", "bins": bins, "missing": data.draw(times)}
+        if data.draw(st.booleans()):
+            curve, by = data.draw(st.sampled_from(sorted(CURVES))), data.draw(st.sampled_from(["tokens", "documents"]))
+            column = data.draw(st.sampled_from(["quality", "copies"]))
+            quantiles = {"quantiles": data.draw(st.integers(2, 40)), "by": by, "curve": curve}
+            domain["upsample"] = {"column": column, **quantiles, "missing": data.draw(times)}
     if data.draw(st.booleans()):
         domain["tokens"] = data.draw(st.integers(1, 4000))
     seed = data.draw(st.integers(0, 5))
@@ -185,6 +243,14 @@ def test_the_same_bytes_and_not_another_view_over_it(corpora: Path, tmp_path: Pa
     assert {path.name: path.read_bytes() for path in again.iterdir()} == before
     with pytest.raises(Exception, match="another view is there"):
         mixed(corpora, tmp_path, domain, seed=2)
+
+
+def test_the_same_bytes_with_several_processes(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.pipelines.mix.scans.WORTH", 0)
+    one = mixed(corpora, tmp_path, {"name": "d", **TABLE[6]})
+    make_view(load_mix(str(tmp_path / "recipe.yaml")), str(tmp_path / "again"), Work(), workers=2)
+    for name in ("manifest.json", "selection.bin"):
+        assert (tmp_path / "again" / name).read_bytes() == (one / name).read_bytes()
 
 
 def test_targets_that_cannot_be_reached(corpora: Path, tmp_path: Path) -> None:

@@ -154,8 +154,8 @@ def test_what_is_refused_and_where(text, problem):
 def test_other_types_are_refused():
     with pytest.raises(ExpressionError, match="5 \\(an integer\\) given, a rule as text is allowed"):
         compile_rule(5, TYPES)
-    with pytest.raises(ValueError, match="types: 'double' given"):
-        compile_rule("n > 1", {"n": "double"})
+    with pytest.raises(ValueError, match="types: 'number' given"):
+        compile_rule("n > 1", {"n": "number"})
 
 
 @pytest.mark.parametrize(
