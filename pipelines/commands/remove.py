@@ -172,6 +172,8 @@ def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
         f"{len(touched):,} of {len(shards):,} shards would be rewritten ({human_bytes(sizes[0])}), the others copied "
         f"where they are ({human_bytes(sizes[1])})"
     )
+    if new := sum(change.before is None for change in foreseen.changes.values()):
+        yield f"{new:,} shards would be new"
 
 
 def benchmark_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -20,10 +20,11 @@ from refinery.loader.format.removals import (
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
-from refinery.transforms.core.report import RECORD_SCHEMAS
+from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.table_batches import sort_rows
 
@@ -133,8 +134,7 @@ def rewrite_rejects(
     """
     files, lost = [], 0
     for entry in (file for file in manifest.files if file.path.startswith(f"{REJECTS}/")):
-        with old.open(entry.path) as stream:
-            table = pq.read_table(stream, page_checksum_verification=True)
+        table = stored_table(old, entry.path, schema=REJECT_SCHEMA)
         columns = {name: table[name].to_pylist() for name in ("url", "source", "origin")}
         asked = request.match(columns)
         read = zip(columns["source"], columns["origin"], strict=True)
@@ -157,8 +157,7 @@ def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Reques
     columns = ["id", "url", "source"] if kind == FOLDER else ["url", "source"]
     left = 0
     for file in files:
-        with store.open(file["path"]) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
-            for batch in parquet.iter_batches(65_536, columns=columns, use_threads=False):
-                rows = {name: batch.column(name).to_pylist() for name in columns}
-                left += sum(map(bool, request.match(rows)))
+        for batch in stored_batches(store, file["path"], columns, REMOVALS_SCHEMA):
+            rows = {name: batch.column(name).to_pylist() for name in columns}
+            left += sum(map(bool, request.match(rows)))
     return left

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, cast
 
 from refinery.loader.format.removals import CORPUS, SOURCE
-from refinery.loader.format.takedown import ADDED_SCHEMA
+from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.takedowns import listed_rows
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.runners.runner import Runner
@@ -20,7 +21,6 @@ from refinery.pipelines.takedown.compare import Rival, compare
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.funnel import Step
 from refinery.pipelines.takedown.kept_work import KeptWork, Member, NotKept, read_kept_work
-from refinery.pipelines.takedown.listings import listed
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Row, key_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Finding, Scored, text_bytes
@@ -94,20 +94,29 @@ class Allowed:
 Fate = Unrepresented | Moved | Lost | Reinstated
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of all candidates. counted: columns of the recipe that are 0 where a document has no such note."""
+
+    fates: list[Fate] = field(default_factory=list)
+    counted: frozenset[str] = frozenset()
+
+
 def reinstate(
     corpus: SourceCorpus, decision: Decision, allowed: Allowed, work: str, recipe_file: str, runner: Runner
-) -> list[Fate]:
+) -> Outcome:
     """What becomes of every candidate. Cost: one pass over the ids, and one over the signatures, of all documents in
     the work location; and of the stages of phase 3 for those that are no duplicates. Memory: texts of the candidates.
     """
     if not decision.candidates:
-        return []
+        return Outcome()
     try:
         kept = read_kept_work(corpus, work, recipe_file, runner.use_code)
         _check_cuts(kept.recipe)
     except NotKept as error:
-        return [Unrepresented(row, str(error)) for row in decision.candidates]
-    return list(_fates(corpus, kept, decision, allowed))
+        return Outcome([Unrepresented(row, str(error)) for row in decision.candidates])
+    counted = frozenset(note.name for note in kept.recipe.notes() if note.counts)
+    return Outcome(list(_fates(corpus, kept, decision, allowed)), counted)
 
 
 def _check_cuts(recipe: Recipe) -> None:
@@ -158,8 +167,11 @@ def earlier(store: Store, corpus: SourceCorpus, decision: Decision) -> tuple[set
     """(ids that are in the corpus no more, ids that came back), now and in the takedowns before."""
     gone, back = set(decision.gone_ids), set[bytes]()
     for takedown in corpus.manifest.takedowns:
-        went = {row["id"] for row in listed(store, takedown.removed, ["id", "split"]) if row["split"]}
-        came = {row["id"] for row in listed(store, takedown.added, ["id"], ADDED_SCHEMA)} if takedown.added else set()
+        went = {
+            row["id"] for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "split")) if row["split"]
+        }
+        added = listed_rows(store, takedown.added, ADDED_SCHEMA, ("id",)) if takedown.added else ()
+        came = {row["id"] for row in added}
         gone, back = (gone | went) - came, (back - went) | came
     return gone | decision.gone_ids, back - decision.gone_ids
 
@@ -210,4 +222,4 @@ class Judge:
         return Reinstated(rival.row, size, tuple(steps), doc, rival.row["kept_id"])
 
 
-__all__ = ["Fate", "Lost", "Moved", "Reinstated", "Unrepresented", "reinstate"]
+__all__ = ["Fate", "Lost", "Moved", "Outcome", "Reinstated", "Unrepresented", "reinstate"]

@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.format.manifest import Manifest
 from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.work_place import digest
@@ -18,9 +18,9 @@ from refinery.pipelines.takedown.decide import Decision, decide
 from refinery.pipelines.takedown.find import LICENCE, Find, FindJob, find_tasks, read_found, save_request
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.publish import Result, publish_version
-from refinery.pipelines.takedown.reinstate import Allowed, Fate, Unrepresented, reinstate
+from refinery.pipelines.takedown.reinstate import Allowed, Fate, Outcome, Unrepresented, reinstate
 from refinery.pipelines.takedown.request import Request
-from refinery.pipelines.takedown.rewrite import Rewrite, rewrite_job, save_change
+from refinery.pipelines.takedown.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list
@@ -51,12 +51,14 @@ class Options:
 
 @dataclass
 class Foreseen:
-    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts."""
+    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts.
+    counted: as of `Outcome`."""
 
     found: pa.Table
     decision: Decision
     fates: list[Fate]
     changes: Changes
+    counted: frozenset[str]
 
 
 @dataclass
@@ -115,9 +117,9 @@ class TakedownRun:
     def _foresee(self, place: Place) -> Foreseen:
         found = self._find(place)
         decision = decide(self.corpus.store, self.manifest, found, self.options.copies)
-        fates = self._reinstate(decision)
-        changes = shard_changes(self.corpus.store, self.manifest, decision, fates)
-        return Foreseen(found, decision, fates, changes)
+        back = self._reinstate(decision)
+        changes = shard_changes(self.corpus.store, self.manifest, decision, back.fates)
+        return Foreseen(found, decision, back.fates, changes, back.counted)
 
     def _find(self, place: Place) -> pa.Table:
         """All that is asked for, wherever it is."""
@@ -137,33 +139,33 @@ class TakedownRun:
         work = Work("find", steps=[Step("files", len(tasks))], bytes=size)
         return read_found(place.work_store, place.run_job("find", build, 0, work))
 
-    def _reinstate(self, decision: Decision) -> list[Fate]:
+    def _reinstate(self, decision: Decision) -> Outcome:
         if not self.options.reinstate:
-            return [Unrepresented(row, "nothing was to come back (--no-reinstate)") for row in decision.candidates]
+            why = "nothing was to come back (--no-reinstate)"
+            return Outcome([Unrepresented(row, why) for row in decision.candidates])
         place = self.work or f"{self.corpus.root}/work"
         allowed = Allowed(self.request, self.options.decontaminate)
         return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
 
     def _publish(self, place: Place) -> Manifest:
         foreseen = self._foresee(place)
-        shards = self._rewrite(place, foreseen.changes)
+        shards = self._rewrite(place, foreseen.changes, foreseen.counted)
         result = Result(foreseen.decision, foreseen.fates, shards)
         return publish_version(place, self.corpus, self.request, self.identity, result, self.say)
 
-    def _rewrite(self, place: Place, changes: Changes) -> Sequence[Mapping[str, Any]]:
+    def _rewrite(self, place: Place, changes: Changes, counted: frozenset[str]) -> Sequence[Mapping[str, Any]]:
         if not changes:
             return []
-        job = rewrite_job(
-            corpus_facts(self.corpus.root, self.manifest), self.manifest, place.root, place.work, self.fingerprint
-        )
-        entries: dict[str, ShardEntry] = {entry.bin.path: entry for entry in self.manifest.shards}
+        seed = int(self.manifest.recipe["shards"]["seed"])
+        facts = corpus_facts(self.corpus.root, self.manifest)
+        job = RewriteJob(facts, place.root, place.work, self.fingerprint, seed, self.manifest.packed, counted)
 
         def build(pipeline: beam.Pipeline) -> None:
-            lines = [save_change(place.work_store, entries[path], changes[path], job.seed) for path in sorted(changes)]
+            lines = [save_change(place.work_store, changes[path], seed) for path in sorted(changes)]
             pipeline | Rewrite(write_task_list(place.work, "rewrite", lines), job)
             pipeline | WriteReport(place.work, "rewrite/report.json", {"fingerprint": self.fingerprint})
 
-        size = sum(entries[path].bin.size for path in changes)
+        size = sum(change.before.bin.size for change in changes.values() if change.before)
         work = Work("rewrite", steps=[Step("shards", len(changes))], bytes=size)
         shards: Sequence[Mapping[str, Any]] = place.run_job("rewrite", build, 1, work)["shards"]
         return shards
