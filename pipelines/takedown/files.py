@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import FileEntry, Manifest
 from refinery.loader.format.removals import (
-    FOLDER,
     REMOVALS_SCHEMA,
     column_ids,
     removals_file,
@@ -29,6 +28,7 @@ from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.table_batches import sort_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
+IN_REJECTS = ("url", "source", "origin")
 REJECTS = RECORD_SCHEMAS["reject"][0]
 
 
@@ -135,7 +135,7 @@ def rewrite_rejects(
     files, lost = [], 0
     for entry in (file for file in manifest.files if file.path.startswith(f"{REJECTS}/")):
         table = stored_table(old, entry.path, schema=REJECT_SCHEMA)
-        columns = {name: table[name].to_pylist() for name in ("url", "source", "origin")}
+        columns = {name: table[name].to_pylist() for name in IN_REJECTS}
         asked = request.match(columns)
         read = zip(columns["source"], columns["origin"], strict=True)
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
@@ -152,9 +152,9 @@ def rewrite_rejects(
     return files, lost
 
 
-def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, kind: str) -> int:
-    """Rows of these Parquet files that the request asks for: what is left of it. kind: which columns there are."""
-    columns = ["id", "url", "source"] if kind == FOLDER else ["url", "source"]
+def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, columns: Sequence[str]) -> int:
+    """Rows of these Parquet files that the request asks for: what is left of it. columns: that the files have, and the
+    request may ask for."""
     left = 0
     for file in files:
         for batch in stored_batches(store, file["path"], columns, REMOVALS_SCHEMA):

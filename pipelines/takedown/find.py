@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from refinery.loader.format.manifest import FileEntry, Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import KEPT, NOWHERE, REQUESTED
@@ -23,7 +23,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
-from refinery.pipelines.takedown.request import KEY, LISTS, Keys, Request
+from refinery.pipelines.takedown.request import KEY, LISTS, Keys, Request, where_rule
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document, Finding
 from refinery.transforms.core.report import write_part
@@ -46,23 +46,22 @@ FOUND_SCHEMA = pa.schema(
 )
 IN_SHARD = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count"]
 IN_REMOVALS = ["id", "kept_id", "reason", "url", "source", "origin"]
-LICENCE = "license"
 
 
 @dataclass(frozen=True)
 class FindJob:
-    """What a worker must know. corpus: where it is. work: where the request is, and the parts go. columns: of the
-    provenance that are matched. decontaminate: what of benchmarks no text may hold, or None."""
+    """What a worker must know. corpus: where it is. work: where the request is, and the parts go. decontaminate: what
+    of benchmarks no text may hold, or None."""
 
     corpus: CorpusFacts
     work: str
-    columns: tuple[str, ...]
     decontaminate: DecontaminateParams | None = None
 
 
 def save_request(store: Store, request: Request) -> None:
     """Publish what workers match by, in the work location."""
-    head = {"licences": request.licences, "sources": request.sources, "lists": {}}
+    where = request.where.text if request.where else ""
+    head = {"licences": request.licences, "sources": request.sources, "where": where, "lists": {}}
     for name, keys in request.lists.items():
         head["lists"][name] = {"sha256": keys.sha256, "count": keys.count}  # type: ignore[index]
         out = io.BytesIO()
@@ -73,8 +72,8 @@ def save_request(store: Store, request: Request) -> None:
 
 
 @lru_cache(maxsize=1)
-def load_request(work: str) -> Request:
-    """What `save_request` has published, kept for this process."""
+def load_request(work: str, columns: tuple[Column, ...]) -> Request:
+    """What `save_request` has published, kept for this process. columns: of the stages of the corpus."""
     store = open_store(work)
     head = orjson.loads(store.read("request/request.json"))
     lists = {}
@@ -83,7 +82,8 @@ def load_request(work: str) -> Request:
             data = io.BytesIO(store.read(f"request/{name}.npy"))
             keys = np.frombuffer(np.load(data, allow_pickle=False).tobytes(), KEY)
             lists[name] = Keys(keys, np.load(data, allow_pickle=False), **head["lists"][name])
-    return Request(lists, tuple(head["licences"]), tuple(head["sources"]))
+    where = where_rule(head["where"], provenance_schema(columns)) if head["where"] else None
+    return Request(lists, tuple(head["licences"]), tuple(head["sources"]), where)
 
 
 def find_tasks(manifest: Manifest, removals: bool) -> list[bytes]:
@@ -102,7 +102,7 @@ def find_in(line: bytes, job: FindJob) -> Iterator[bytes]:
     """The side-output record of the part with what is asked for in a shard or a removals file, none where that is
     nothing. Memory: a batch of rows and what is found; for benchmarks the shard's tokens, too."""
     task = orjson.loads(line)
-    store, request = open_store(job.corpus.root), load_request(job.work)
+    store, request = open_store(job.corpus.root), load_request(job.work, job.corpus.columns)
     if "shard" in task:
         entry = parse_entry(task["shard"])
         found = list(in_shard(store, entry, request, job))
@@ -119,7 +119,8 @@ def in_shard(store: Store, entry: ShardEntry, request: Request, job: FindJob) ->
     texts = contaminated(store, entry, job) if job.decontaminate else {}
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index}
     row, schema = 0, provenance_schema(job.corpus.columns)
-    for batch in stored_batches(store, entry.provenance.path, [*IN_SHARD, *job.columns], schema):
+    names = [name for name in schema.names if name in {*IN_SHARD, *request.columns}]
+    for batch in stored_batches(store, entry.provenance.path, names, schema):
         columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
         for at, asked in enumerate(request.match(columns)):
             items, matched = texts.get(row + at, ("", ""))

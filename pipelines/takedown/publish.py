@@ -34,6 +34,7 @@ from refinery.pipelines.run.publish import CountsDisagree, check_removals
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.files import (
+    IN_REJECTS,
     REJECTS,
     copied,
     copy_files,
@@ -227,13 +228,14 @@ def _left(
     rejects: Sequence[Mapping[str, Any]],
     request: Request,
 ) -> dict[str, int]:
-    """The request once more, on the files as they are now: rows that it asks for. All of them are to be 0; where
-    `request` goes by licences or texts these were looked through before."""
+    """The request once more, on the files as they are now: rows that it asks for. All of them are to be 0; texts were
+    looked through before."""
     provenance = [shard["files"]["provenance"] for shard in shards]
+    known = ("id", "url", "source", "origin")
     return {
-        "in_rewritten_shards": count_left(store, provenance, request, REMOVALS),
-        "in_removals": count_left(store, removals, request, REMOVALS),
-        "in_rejects": count_left(store, rejects, request, REJECTS),
+        "in_rewritten_shards": count_left(store, provenance, request, sorted({*known, *request.columns})),
+        "in_removals": count_left(store, removals, request, known),
+        "in_rejects": count_left(store, rejects, request, IN_REJECTS),
     }
 
 

@@ -1,25 +1,25 @@
 """`refinery remove`: a new version of a finished corpus without some of its documents, and the proof that they went."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.manifest import Manifest, provenance_schema
 from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.takedown.decide import Decision, decide
-from refinery.pipelines.takedown.find import LICENCE, Find, FindJob, find_tasks, read_found, save_request
+from refinery.pipelines.takedown.find import IN_REMOVALS, Find, FindJob, find_tasks, read_found, save_request
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.publish import Result, publish_version
 from refinery.pipelines.takedown.reinstate import Allowed, Fate, Outcome, Unrepresented, reinstate
-from refinery.pipelines.takedown.request import Request
+from refinery.pipelines.takedown.request import LICENCE, Request, where_rule
 from refinery.pipelines.takedown.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
 from refinery.transforms.core.report import WriteReport
@@ -63,7 +63,8 @@ class Foreseen:
 
 @dataclass
 class TakedownRun:
-    """One corpus, one request, one new prefix. `run()` brings it to its manifest, from wherever it stands."""
+    """One corpus, one request, one new prefix. `run()` brings it to its manifest, from wherever it stands. where: a
+    rule over the columns of the corpus, which is then part of the request, "" for none."""
 
     prefix: str
     output: str
@@ -73,11 +74,15 @@ class TakedownRun:
     work: str = ""  # of the corpus, "" for PREFIX/work
     recipe: str = ""  # the corpus' own, needed where it has stages of its own
     say: Callable[[str], None] = print
+    where: str = ""
     corpus: SourceCorpus = field(init=False)
 
     def __post_init__(self) -> None:
         self.corpus = open_corpus(self.prefix)
         _check(self.corpus.manifest, self.request)
+        if self.where:
+            schema = provenance_schema(self.corpus.manifest.columns)
+            self.request = replace(self.request, where=where_rule(self.where, schema))
         identity = {
             "scheme": SCHEME,
             "previous": self.corpus.sha256,
@@ -124,11 +129,8 @@ class TakedownRun:
     def _find(self, place: Place) -> pa.Table:
         """All that is asked for, wherever it is."""
         manifest = self.manifest
-        columns = (LICENCE,) if self.request.licences else ()
-        facts = corpus_facts(self.corpus.root, manifest)
-        job = FindJob(facts, place.work, columns, self.options.decontaminate)
-        asked = bool(self.request.lists or self.request.sources)
-        tasks = find_tasks(manifest, removals=asked)
+        job = FindJob(corpus_facts(self.corpus.root, manifest), place.work, self.options.decontaminate)
+        tasks = find_tasks(manifest, removals=self.request.says(IN_REMOVALS))
 
         def build(pipeline: beam.Pipeline) -> None:
             save_request(place.work_store, self.request)
@@ -144,7 +146,7 @@ class TakedownRun:
             why = "nothing was to come back (--no-reinstate)"
             return Outcome([Unrepresented(row, why) for row in decision.candidates])
         place = self.work or f"{self.corpus.root}/work"
-        allowed = Allowed(self.request, self.options.decontaminate)
+        allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate)
         return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
 
     def _publish(self, place: Place) -> Manifest:
