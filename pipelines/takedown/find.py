@@ -23,7 +23,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
-from refinery.pipelines.takedown.request import KEY, LISTS, Keys, Request, where_rule
+from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document, Finding
 from refinery.transforms.core.report import write_part
@@ -162,7 +162,7 @@ def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tup
             begin, end = (int(spans[:, 0].min()), int(spans[:, 1].max())) if len(spans) else (0, 0)
             first = max(0, begin - EXCERPT // 4)
             shown = text[first : min(max(end, first), first + EXCERPT)]
-            found[row] = " ".join(f"benchmark:{name}" for name in answer.found), shown
+            found[row] = " ".join(f"{BENCHMARK}:{name}" for name in answer.found), shown
     return found
 
 

@@ -24,7 +24,7 @@ from refinery.transforms.rules.expression import ExpressionError, Rule, column_t
 
 KEY = np.dtype("S16")  # a hash, or a document's id: compares like bytes of one length
 LICENCE = "license"
-WHERE = "where"
+WHERE, BENCHMARK = "where", "benchmark"
 POSITIONS = ("token_offset",)  # of a document in its shard, which another takedown moves
 URLS, HOSTS, DOCUMENTS = LISTS = ("urls", "hosts", "documents")
 ID = re.compile(r"[0-9a-f]{32}")
@@ -116,6 +116,22 @@ class Request:
         lines = self.lists[name].find(keys)
         for row in np.flatnonzero(lines).tolist():
             found[row] = found[row] or f"{name}:{lines[row]}"
+
+
+def asked_words(request: str, rule: str = "") -> str:
+    """What `Request.match` and the search for benchmarks say, in words. rule: that of --where.
+
+    >>> asked_words("urls:3"), asked_words("source:web")
+    ('line 3 of --urls', '--source web')
+    """
+    kind, _, value = request.partition(":")
+    if kind in LISTS:
+        return f"line {value} of --{kind}"
+    if request == WHERE:
+        return f"--where {rule}".rstrip()
+    if kind == BENCHMARK:
+        return f"--benchmarks, {', '.join(each.removeprefix(f'{BENCHMARK}:') for each in request.split())}"
+    return f"--{kind} {value}" if kind in ("source", "licence") else request
 
 
 def where_rule(text: str, schema: pa.Schema) -> Rule:

@@ -50,6 +50,15 @@ PAGES: Mapping[str, tuple[str, str]] = {
     **{f"https://site{n}.example/{n}": ("web" if n % 3 else "books", text(n, 30 + n % 9)) for n in range(10, 40)},
 }
 
+# What two takedowns ask for, one after the other.
+FIRST = ["https://a.example/1", "https://site10.example/10", "https://site23.example/23", "https://site25.example/25"]
+SECOND = [
+    "https://site31.example/31",
+    "https://mirror.example/a",
+    "https://sub.c.example/x",
+    "https://site26.example/26",
+]
+
 
 def make_inputs(folder: Path, without: Iterable[str] = ()) -> Path:
     """A file for each page but those of these addresses, a tokenizer that knows all, recipe.yaml."""

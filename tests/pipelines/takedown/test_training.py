@@ -10,30 +10,9 @@ import pytest
 from refinery.loader import TokenStream
 from refinery.loader.stream.state import StateError
 from tests.fake_gcs import fake_gcs
-from tests.pipelines.takedown.conftest import Place
-from tests.pipelines.takedown.corpora import remove, write_list
-from tests.shared import shared
+from tests.pipelines.takedown.corpora import FIRST, SECOND
 
 S, IGNORE = 32, -100
-FIRST = ["https://a.example/1", "https://site10.example/10", "https://site23.example/23", "https://site25.example/25"]
-SECOND = [
-    "https://site31.example/31",
-    "https://mirror.example/a",
-    "https://sub.c.example/x",
-    "https://site26.example/26",
-]
-
-
-@pytest.fixture(scope="session")
-def versions(taken: Place, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The corpus, and two takedowns after it; documents come back in the first."""
-
-    def fill(folder: Path) -> None:
-        remove(taken.prefix, folder / "two", "--urls", write_list(folder / "1.txt", FIRST))
-        remove(folder / "two", folder / "three", "--urls", write_list(folder / "2.txt", SECOND))
-
-    folder = shared(tmp_path_factory, "versions", fill)
-    return [taken.prefix, folder / "two", folder / "three"]
 
 
 def stream(prefix: object, **options: Any) -> TokenStream:
