@@ -8,6 +8,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, provenance_schema
 from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
@@ -147,7 +148,12 @@ class TakedownRun:
             return Outcome([Unrepresented(row, why) for row in decision.candidates])
         place = self.work or f"{self.corpus.root}/work"
         allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate)
-        return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
+        try:
+            return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
+        except FormatError as error:
+            raise FormatError(
+                f"{error}; --work names another place of the work files, --no-reinstate does without them"
+            ) from None
 
     def _publish(self, place: Place) -> Manifest:
         foreseen = self._foresee(place)
