@@ -225,16 +225,20 @@ class Judge:
         for stage, params in self.recipe.active("shards"):
             if stage.judge is None:
                 continue
-            if stage.splits:
-                return Unrepresented(rival.row, f"the stage {stage.name} makes several documents of one")
             if stage.prepare and stage.name not in self.prepared:
                 self.prepared[stage.name] = prepare_once(partial(stage.prepare, params))
             resource = [self.prepared[stage.name].resource] if stage.prepare else []
             entered = content_size(doc)
             try:
                 answer: Any = stage.judge(doc, *resource, params=params)
+                if stage.splits and not isinstance(answer, Drop):
+                    answer = list(answer)
             except Exception as error:  # noqa: BLE001 - as in a run; a dead letter is none of a takedown's
                 return Unrepresented(rival.row, f"the stage {stage.name} failed on it ({type(error).__name__})")
+            if isinstance(answer, list):
+                if [part.id for part in answer] != [doc.id]:
+                    return Unrepresented(rival.row, f"the stage {stage.name} makes several documents of one")
+                (answer,) = answer
             inner = answer.answer if isinstance(answer, Finding | Scored) else answer
             if isinstance(inner, Drop):
                 steps.append(Step(stage.name, entered, dropped=inner.reason))
