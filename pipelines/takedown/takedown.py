@@ -27,7 +27,7 @@ from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.filter.decontaminate import DecontaminateParams, benchmark_files
 
-SCHEME = "takedown/1"  # what decides the result beside the request: any change of an answer changes the name
+SCHEME = "takedown/2"  # what decides the result beside the request: any change of an answer changes the name
 
 
 @dataclass(frozen=True)
