@@ -83,7 +83,10 @@ class Removals:
         """Every row, some at a time, in the order of the files."""
         for file in self.manifest.removals:
             for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA):
-                yield pa.Table.from_batches([batch]).select(REMOVALS_SCHEMA.names)
+                table = pa.Table.from_batches([batch]).select(REMOVALS_SCHEMA.names)
+                if not table.schema.equals(REMOVALS_SCHEMA):
+                    raise FormatError(f"{self.store.url(file.path)}: its columns are not those of removals")
+                yield table
 
 
 def plan_of(manifest: Manifest) -> Plan:

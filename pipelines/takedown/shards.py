@@ -21,7 +21,8 @@ def shard_changes(store: Store, manifest: Manifest, decision: Decision, fates: I
     back may belong into a shard that no document was in so far."""
     changes: Changes = {}
     fates = list(fates)
-    plan, counts = plan_of(manifest), shard_counts_after(manifest, plan_of(manifest), fates)
+    plan = plan_of(manifest)
+    counts = shard_counts_after(manifest, plan, fates)
     entries = {(entry.split, entry.domain, entry.index): entry for entry in manifest.shards}
 
     def change(split: str, domain: str, index: int) -> ShardChange:
@@ -45,6 +46,11 @@ def shard_changes(store: Store, manifest: Manifest, decision: Decision, fates: I
 def shard_counts_after(manifest: Manifest, plan: Plan, fates: Iterable[Fate]) -> dict[tuple[str, str], int]:
     """(split, domain) -> how many shards it is cut into: as many as before, and where there was none as many as a run
     gives what its deduplication keeps."""
+    before = counts_of(manifest)
+    revived = [fate for fate in fates if isinstance(fate, Reinstated | Lost)]
+    back = [fate.document for fate in revived if isinstance(fate, Reinstated)]
+    if all((plan.split(doc.id), plan.domains[doc.source]) in before for doc in back):
+        return before
     kept: dict[str, dict[str, int]] = {}
 
     def keep(source: str, documents: int, size: int) -> None:
@@ -57,15 +63,14 @@ def shard_counts_after(manifest: Manifest, plan: Plan, fates: Iterable[Fate]) ->
     last: Mapping[str, Mapping[str, Any]] = {row["source"]: row["kept"] for row in rows}
     for source, counted in last.items():
         keep(source, counted["documents"], counted["bytes"])
-    for fate in fates:
-        if isinstance(fate, Reinstated | Lost):
-            keep(fate.row["source"], 1, fate.size)
+    for fate in revived:
+        keep(fate.row["source"], 1, fate.size)
     made = shard_counts(kept, ShardParams(**manifest.recipe["shards"]))
     after: dict[tuple[str, str], int] = {}
     for place, count in made.items():
         split, _, domain = place.partition("/")
         after[split, domain] = count
-    return after | counts_of(manifest)
+    return after | before
 
 
 def with_new(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
