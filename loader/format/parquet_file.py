@@ -16,17 +16,13 @@ Source = IO[bytes] | Path
 
 
 @contextmanager
-def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
-    """A Parquet file; a stream is closed at the end. What pyarrow raises for wrong bytes becomes a FormatError.
+def readable(url: str) -> Iterator[None]:
+    """What pyarrow raises for wrong bytes, as a FormatError that names the file.
 
     Errors of reading the bytes pass: those of stores, and those of the system, which have a number.
     """
     try:
-        with (
-            nullcontext() if isinstance(source, Path) else source,
-            pq.ParquetFile(source, page_checksum_verification=True) as file,
-        ):
-            yield file
+        yield
     except (FetchError, StorageError, FormatError):
         raise
     except (OSError, pa.ArrowException, UnicodeDecodeError, KeyError, OverflowError) as error:
@@ -34,3 +30,14 @@ def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
             raise
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(f"{url}: not a readable Parquet file: {said:.200}") from None
+
+
+@contextmanager
+def parquet(source: Source, url: str) -> Iterator[pq.ParquetFile]:
+    """A Parquet file; a stream is closed at the end. Raises as `readable`."""
+    with (
+        readable(url),
+        nullcontext() if isinstance(source, Path) else source,
+        pq.ParquetFile(source, page_checksum_verification=True) as file,
+    ):
+        yield file

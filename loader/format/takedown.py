@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
+from refinery.loader.format.parquet_file import parquet
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
 
 FOLDER = "takedowns"
@@ -109,8 +110,9 @@ def write_rows(path: Path, table: pa.Table) -> None:
 
 
 def read_rows(stream: Any, schema: pa.Schema, what: str, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
-    """A listing, a row group at a time. Raises FormatError, naming `what`, for a file of another schema."""
-    with pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    """A listing, a row group at a time. Raises FormatError, naming `what`, for a file of another schema, and one that
+    is damaged."""
+    with parquet(stream, what) as file:
         if not file.schema_arrow.equals(schema):
             raise FormatError(f"{what}: columns {file.schema_arrow.names} found, {schema.names} expected")
         for group in range(file.num_row_groups):

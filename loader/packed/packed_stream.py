@@ -15,6 +15,7 @@ import numpy as np
 from refinery.loader.arguments import whole
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.packed import STRUCTURE
+from refinery.loader.format.takedown import totals_of
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedParams
@@ -111,9 +112,14 @@ class PackedStream(TokenStream):
 
     def _turn_to(self, version: str) -> Callable[[], object]:
         if version != self.corpus:
+            steps = [takedown.previous for takedown in self.manifest.takedowns]
+            told = totals_of(self.manifest.takedowns[steps.index(version) :])
             raise StateError(
-                "state: of an earlier version of this corpus, from which documents were taken since. Its packed rows "
-                "were packed anew, so nothing can go on in them; begin a stream anew"
+                f"state: of an earlier version of this corpus ({version[:12]}), from which {told['documents']:,} "
+                "documents were taken since. Rows are filled by the lengths of all documents of a shard, so its rows "
+                "are others now, and a position among the old ones means nothing here. Deliver what is left of the "
+                "epoch from the old version, while that is there, or begin anew: without a state, and with another "
+                "seed for another order. TokenStream can go on, with states of its own"
             )
         return super()._turn_to(version)
 

@@ -37,14 +37,19 @@ def check_against(store: Store, manifest: Manifest, prefix: str) -> Iterator[str
         return
     for split in SPLITS:
         now, then = ([s for s in m.shards if s.split == split] for m in (manifest, before))
-        if [s.bin.path for s in now] != [s.bin.path for s in then]:
+        old_entries = {s.bin.path: s for s in then}
+        if [s.bin.path for s in now if s.bin.path in old_entries] != [s.bin.path for s in then]:
             yield f"{split}: its shards are not those of {prefix}"
             continue
         past = Past(store, manifest, last.previous, split)
         entries = past.entries(now)
-        for number, (new, old_entry, seen) in enumerate(zip(now, then, entries, strict=True)):
+        for number, (new, seen) in enumerate(zip(now, entries, strict=True)):
+            if new.bin.path not in old_entries:
+                if seen.documents or seen.tokens:
+                    yield f"{new.bin.path}: not in {prefix}, and not all of its documents are listed as reinstated"
+                continue
             try:
-                yield from _check_shard(store, old, past, number, (new, old_entry, seen))
+                yield from _check_shard(store, old, past, number, (new, old_entries[new.bin.path], seen))
             except (FormatError, CorruptShard, OSError) as error:
                 yield f"{new.bin.path}: {error}"
     yield from _check_listed(store, old, manifest, before)

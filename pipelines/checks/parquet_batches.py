@@ -5,27 +5,38 @@ gigabytes, and every row can repeat its longest value. So the sizes of pages are
 a batch has no more rows than would fit if each were as large as the largest page.
 """
 
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.parquet_file import readable
+from refinery.loader.storage.store import Store
 from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
 MAX_BATCH = 256 << 20
 BATCH_ROWS = 16_384
+EXPANSION = 64  # bytes in memory for a byte of a file that is held as a whole, beyond MAX_BATCH
+
+Batches = Iterator[pa.RecordBatch]
 
 
-def check_pages(stream: BinaryIO, path: str) -> list[int]:
-    """Bytes of the largest page of each row group, inflated. Raises FormatError for pages above MAX_PAGE, columns of
-    too many values and damage. Cost: a read of 512 bytes a page."""
+def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = None) -> list[int]:
+    """Bytes of the largest page of each row group, of these columns (all), inflated. Raises FormatError for pages above
+    MAX_PAGE, columns of too many values and damage. Cost: a read of 512 bytes a page."""
     try:
-        pages = [largest_page(stream, columns, MAX_VALUES) for columns in read_footer(stream)]
+        pages = [
+            largest_page(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
+            for group in read_footer(stream)
+        ]
     except BadPages as error:
         raise FormatError(f"{path}: {error}") from error
     stream.seek(0)
@@ -37,21 +48,112 @@ def check_pages(stream: BinaryIO, path: str) -> list[int]:
 
 @contextmanager
 def bounded_parquet(
-    stream: BinaryIO, path: str, columns: Sequence[str] | None = None
-) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    stream: BinaryIO,
+    path: str,
+    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
+    rows: NDArray[np.int64] | None = None,
+) -> Iterator[tuple[pa.Schema, Batches]]:
     """The schema of a file, and the batches of these columns (all) in order, of BATCH_ROWS rows at most.
 
-    Raises FormatError as `check_pages` does, and what Arrow raises for damage. Memory: MAX_BATCH, and a page of each
-    column.
+    schema: types that columns must have which are read and are in it. rows: ascending numbers of the rows that are
+    wanted alone; row groups without any are not read.
+
+    Raises FormatError for a column that is missing or of another type, as `check_pages` does, and for damage. Memory:
+    MAX_BATCH, and a page of each column.
     """
-    pages = check_pages(stream, path)
-    with pq.ParquetFile(stream, page_checksum_verification=True) as file:
+    pages = check_pages(stream, path, columns)
+    with readable(path):
+        file = pq.ParquetFile(stream, page_checksum_verification=True)
+    with file:
         if file.num_row_groups != len(pages):
             raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
+        _check_columns(file.schema_arrow, path, columns, schema)
+        yield file.schema_arrow, _batches(file, path, pages, columns, rows)
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            for number, page in enumerate(pages):
-                rows = max(1, min(BATCH_ROWS, MAX_BATCH // max(page, 1)))
-                yield from file.iter_batches(rows, row_groups=[number], columns=columns, use_threads=False)
 
-        yield file.schema_arrow, batches()
+def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None) -> None:
+    names = found.names if columns is None else columns
+    if missing := [name for name in names if found.get_field_index(name) < 0]:
+        raise FormatError(f"{path}: no column {missing[0]!r}, {found.names} found".replace("\n", " ")[:400])
+    for name in names:
+        if schema is not None and name in schema.names and found.field(name).type != schema.field(name).type:
+            wanted = schema.field(name).type
+            raise FormatError(f"{path}: column {name!r} of type {found.field(name).type} found, {wanted} expected")
+
+
+def _batches(
+    file: pq.ParquetFile,
+    path: str,
+    pages: Sequence[int],
+    columns: Sequence[str] | None,
+    wanted: NDArray[np.int64] | None,
+) -> Batches:
+    start = 0
+    for number, page in enumerate(pages):
+        size = file.metadata.row_group(number).num_rows
+        if wanted is None or _between(wanted, start, size).size:
+            most = max(1, min(BATCH_ROWS, MAX_BATCH // max(page, 1)))
+            read = file.iter_batches(most, row_groups=[number], columns=columns, use_threads=False)
+            at = start
+            while True:
+                with readable(path):
+                    batch = next(read, None)
+                if batch is None:
+                    break
+                here = None if wanted is None else _between(wanted, at, len(batch))
+                at += len(batch)
+                if here is None or here.size:
+                    yield batch if here is None else batch.take(pa.array(here))
+        start += size
+
+
+def _between(rows: NDArray[np.int64], start: int, size: int) -> NDArray[np.int64]:
+    """Those of ascending rows that are in [start, start + size), counted from `start`."""
+    first, last = np.searchsorted(rows, [start, start + size])
+    return rows[first:last] - start
+
+
+def bounded_table(
+    stream: BinaryIO,
+    path: str,
+    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
+    rows: NDArray[np.int64] | None = None,
+) -> pa.Table:
+    """Those columns and rows of a file as a table. Arguments and errors of `bounded_parquet`; FormatError, too, where
+    they take more memory than MAX_BATCH and EXPANSION times the file's size, which is the bound."""
+    allowed = MAX_BATCH + EXPANSION * stream.seek(0, io.SEEK_END)
+    with bounded_parquet(stream, path, columns, schema, rows) as (found, batches):
+        held, total = list[pa.RecordBatch](), 0
+        for batch in batches:
+            total += batch.nbytes
+            if total > allowed:
+                raise FormatError(f"{path}: its rows take more than {allowed:,} bytes of memory, far beyond its size")
+            held.append(batch)
+        table = pa.Table.from_batches(held) if held else found.empty_table()
+        return table if columns is None else table.select(list(columns))
+
+
+def stored_table(
+    store: Store,
+    path: str,
+    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
+    rows: NDArray[np.int64] | None = None,
+) -> pa.Table:
+    """`bounded_table` of a stored file."""
+    with store.open(path) as stream:
+        return bounded_table(stream, store.url(path), columns, schema, rows)
+
+
+def stored_batches(
+    store: Store,
+    path: str,
+    columns: Sequence[str] | None = None,
+    schema: pa.Schema | None = None,
+    rows: NDArray[np.int64] | None = None,
+) -> Batches:
+    """The batches of `bounded_parquet` of a stored file."""
+    with store.open(path) as stream, bounded_parquet(stream, store.url(path), columns, schema, rows) as (_, batches):
+        yield from batches

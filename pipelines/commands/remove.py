@@ -22,12 +22,13 @@ REMOVE_EXAMPLES = """examples:
   refinery remove out/web --documents ids.txt --no-reinstate --output out/web-2
   refinery remove out/web --source crawl --output out/web-2
   refinery remove out/code --licence GPL-3.0-only --output out/code-2
+  refinery remove out/web --where "edu < 0.1 and language == 'de'" --output out/web-2
   refinery remove out/web --benchmarks gsm8k.jsonl mmlu.parquet --dry-run --report matches.jsonl
   refinery remove out/web --benchmarks my.yaml --output out/web-2   the section `decontaminate` of a recipe
 Lists have a line for each entry. A host covers those below it. What is asked for by several flags goes, too.
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 PREFIX stays as it is: remove it yourself when nothing reads it any more (docs/takedown.md)."""
-ASKED = ("urls", "hosts", "documents", "licence", "source", "benchmarks")
+ASKED = ("urls", "hosts", "documents", "licence", "source", "where", "benchmarks")
 YAML = (".yaml", ".yml")
 
 
@@ -35,7 +36,7 @@ def add_remove(commands: Any) -> None:
     """Add the command's parser to `commands`, the subparsers of the command line."""
     parser = commands.add_parser(
         "remove",
-        help="a new version of a corpus without some documents: by address, host, id, licence, source, benchmark",
+        help="a new version of a corpus without some documents: by address, host, id, licence, source, rule, benchmark",
         epilog=REMOVE_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -50,6 +51,12 @@ def add_remove(commands: Any) -> None:
     )
     parser.add_argument("--source", action="append", default=[], metavar="S", help="all documents of this source")
     parser.add_argument(
+        "--where",
+        default="",
+        metavar="EXPR",
+        help="documents whose columns meet this rule, in the language of docs/labels.md",
+    )
+    parser.add_argument(
         "--benchmarks",
         nargs="+",
         default=[],
@@ -61,8 +68,8 @@ def add_remove(commands: Any) -> None:
         "--copies",
         default="",
         choices=("remove", "keep"),
-        help="what has the text of a document that goes, or stands for one (default: remove; keep with --source and "
-        "--licence alone)",
+        help="what has the text of a document that goes, or stands for one (default: remove; keep with --source, "
+        "--licence and --where alone)",
     )
     parser.add_argument(
         "--no-reinstate", action="store_true", help="no duplicate of what goes takes its place in the corpus"
@@ -92,7 +99,9 @@ def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     request = Request(lists, many(args.licence), many(args.source))
     local = args.dry_run  # a few documents to look for: not worth a job elsewhere, and nothing may stay there
     runner = Runner("local" if local else args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
-    run = TakedownRun(args.prefix, args.output, request, _options(args), runner, args.work, args.recipe, say)
+    run = TakedownRun(
+        args.prefix, args.output, request, _options(args), runner, args.work, args.recipe, say, args.where
+    )
     with runner.open():
         if args.dry_run:
             foreseen = run.foresee()
@@ -172,6 +181,8 @@ def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
         f"{len(touched):,} of {len(shards):,} shards would be rewritten ({human_bytes(sizes[0])}), the others copied "
         f"where they are ({human_bytes(sizes[1])})"
     )
+    if new := sum(change.before is None for change in foreseen.changes.values()):
+        yield f"{new:,} shards would be new"
 
 
 def benchmark_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -22,6 +22,7 @@ def as_plain(found: Comparison) -> dict[str, Any]:
     return {
         "a": _side(found.a),
         "b": _side(found.b),
+        "relation": None if found.relation is None else asdict(found.relation),
         "identical": found.identical,
         "differ": found.differ,
         "notes": list(found.notes),

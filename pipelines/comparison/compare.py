@@ -30,6 +30,7 @@ from refinery.pipelines.comparison.settings import (
     same_tokenizer,
     setting_differences,
 )
+from refinery.pipelines.comparison.versions import Relation, relation
 
 SHOWN = 5  # documents that a listing shows
 
@@ -80,11 +81,13 @@ class Documents:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What `compare` found. documents: None where a side has no provenance. tokens_differ: names of shards that both
-    have with the same documents, sizes and counts but other tokens."""
+    """What `compare` found. relation: where both are versions of one corpus. documents: None where a side has no
+    provenance. tokens_differ: names of shards that both have with the same documents, sizes and counts but other
+    tokens."""
 
     a: Side
     b: Side
+    relation: Relation | None
     settings: tuple[Difference, ...]
     inputs: tuple[InputFiles, ...]
     stages: tuple[StageRow, ...]
@@ -145,6 +148,7 @@ def compare(
     return Comparison(
         a=a,
         b=b,
+        relation=relation(a, b),
         settings=tuple(setting_differences(a, b)),
         inputs=tuple(input_files(a, b, moved_inputs(a, b))),
         stages=tuple(stage_rows(a, b)),

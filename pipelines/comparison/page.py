@@ -76,7 +76,8 @@ def totals(found: Comparison) -> Html:
     for name in ("documents", "tokens", "bytes"):
         before, after = (total[name] for total, _ in sides)
         rows.append([name, f"{before:,}", f"{after:,}", change(before, after)])
-    notes = [el("p", note, class_="note") for note in found.notes]
+    related = found.relation.lines() if found.relation else ()
+    notes = [el("p", note, class_="note") for note in (*related, *found.notes)]
     places = [el("p", el("b", side.label), " ", el("code", side.prefix)) for _, side in sides]
     return section("The two", places, table(["", "A", "B", "change"], rows), notes)
 

@@ -37,6 +37,7 @@ def text_lines(found: Comparison) -> Iterator[str]:
 def _lines(found: Comparison) -> Iterator[str]:
     yield headline(found)
     yield from _totals(found)
+    yield from (f"  {line}" for line in (found.relation.lines() if found.relation else ()))
     yield from (f"note: {note}" for note in found.notes)
     yield from _settings(found)
     if found.documents is not None:

@@ -109,9 +109,9 @@ def describe(path: Path, name: str) -> dict[str, Any]:
     return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}
 
 
-def record_name(entry: ShardEntry) -> str:
+def record_name(split: str, domain: str, index: int) -> str:
     """Where the record of a finished shard is, in the work location."""
-    return f"done/{entry.split}/{entry.domain}/{entry.index:05d}.json"
+    return f"done/{split}/{domain}/{index:05d}.json"
 
 
 def finished(store: Store, name: str, fingerprint: str) -> dict[str, Any] | None:
@@ -135,7 +135,7 @@ def export_shard(line: bytes, job: TextJob, text_of: Callable[[], TextOf] | None
     """
     entry = parse_entry(orjson.loads(line))
     work = open_store(job.work)
-    record = finished(work, record_name(entry), job.fingerprint)
+    record = finished(work, record_name(entry.split, entry.domain, entry.index), job.fingerprint)
     if record is None:
         counted = _Counted(job.fields)
         name = file_name(job.options, entry.split, entry.domain, entry.index, entry.count)
@@ -150,7 +150,7 @@ def export_shard(line: bytes, job: TextJob, text_of: Callable[[], TextOf] | None
                 "tokens_sha256": entry.bin.sha256,
                 "file": describe(path, name),
             }
-        finish(work, record_name(entry), job.fingerprint, record)
+        finish(work, record_name(entry.split, entry.domain, entry.index), job.fingerprint, record)
     return side_output_record("shard", **record)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from refinery.pipelines.looking.texts import Text, Texts
-from refinery.pipelines.tracing.answers import Answer, Doc, End, Kept, Query, Removed, Trace
+from refinery.pipelines.tracing.answers import Answer, Doc, End, Kept, Query, Removed, TakenDown, Trace
 from refinery.pipelines.tracing.trace_text import answer_lines, query_line
 from refinery.pipelines.tuning.decision_text import decision_lines
 from refinery.transforms.core.safe_text import safe, safe_lines
@@ -100,9 +100,11 @@ def shown_doc(answer: Answer, query: Query) -> Doc:
 
 
 def text_of(answer: Answer, texts: Texts, query: Query) -> Text | None:
-    """The text of an answer's document; None where nobody knows where it is."""
+    """The text of an answer's document; None where nobody knows where it is, and of one that was taken down."""
     end = end_of(answer)
     if isinstance(end, Kept):
         return texts.kept(end)
+    if isinstance(end, TakenDown):
+        return None
     doc = shown_doc(answer, query)
     return texts.lost(doc) if doc.origin else None

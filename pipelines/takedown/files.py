@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import FileEntry, Manifest
 from refinery.loader.format.removals import (
-    FOLDER,
     REMOVALS_SCHEMA,
     column_ids,
     removals_file,
@@ -20,14 +19,16 @@ from refinery.loader.format.removals import (
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
-from refinery.transforms.core.report import RECORD_SCHEMAS
+from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.table_batches import sort_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
+IN_REJECTS = ("url", "source", "origin")
 REJECTS = RECORD_SCHEMAS["reject"][0]
 
 
@@ -133,9 +134,8 @@ def rewrite_rejects(
     """
     files, lost = [], 0
     for entry in (file for file in manifest.files if file.path.startswith(f"{REJECTS}/")):
-        with old.open(entry.path) as stream:
-            table = pq.read_table(stream, page_checksum_verification=True)
-        columns = {name: table[name].to_pylist() for name in ("url", "source", "origin")}
+        table = stored_table(old, entry.path, schema=REJECT_SCHEMA)
+        columns = {name: table[name].to_pylist() for name in IN_REJECTS}
         asked = request.match(columns)
         read = zip(columns["source"], columns["origin"], strict=True)
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
@@ -152,13 +152,12 @@ def rewrite_rejects(
     return files, lost
 
 
-def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, kind: str) -> int:
-    """Rows of these Parquet files that the request asks for: what is left of it. kind: which columns there are."""
-    columns = ["id", "url", "source"] if kind == FOLDER else ["url", "source"]
+def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, columns: Sequence[str]) -> int:
+    """Rows of these Parquet files that the request asks for: what is left of it. columns: that the files have, and the
+    request may ask for."""
     left = 0
     for file in files:
-        with store.open(file["path"]) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as parquet:
-            for batch in parquet.iter_batches(65_536, columns=columns, use_threads=False):
-                rows = {name: batch.column(name).to_pylist() for name in columns}
-                left += sum(map(bool, request.match(rows)))
+        for batch in stored_batches(store, file["path"], columns, REMOVALS_SCHEMA):
+            rows = {name: batch.column(name).to_pylist() for name in columns}
+            left += sum(map(bool, request.match(rows)))
     return left

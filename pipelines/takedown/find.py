@@ -14,16 +14,16 @@ import apache_beam as beam
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from refinery.loader.format.manifest import FileEntry, Manifest, ShardEntry
-from refinery.loader.format.removals import ID_BYTES
+from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import KEPT, NOWHERE, REQUESTED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
-from refinery.pipelines.takedown.request import KEY, LISTS, Keys, Request
+from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document, Finding
 from refinery.transforms.core.report import write_part
@@ -33,7 +33,6 @@ from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
 FOUND = "found"  # folder of the job's parts
-BATCH_ROWS = 16_384
 EXCERPT = 300  # characters around the first n-gram of a benchmark's item
 # A document that is asked for: as in the proof's listing, and what stood for it.
 FOUND_SCHEMA = pa.schema(
@@ -47,23 +46,22 @@ FOUND_SCHEMA = pa.schema(
 )
 IN_SHARD = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count"]
 IN_REMOVALS = ["id", "kept_id", "reason", "url", "source", "origin"]
-LICENCE = "license"
 
 
 @dataclass(frozen=True)
 class FindJob:
-    """What a worker must know. corpus: where it is. work: where the request is, and the parts go. columns: of the
-    provenance that are matched. decontaminate: what of benchmarks no text may hold, or None."""
+    """What a worker must know. corpus: where it is. work: where the request is, and the parts go. decontaminate: what
+    of benchmarks no text may hold, or None."""
 
     corpus: CorpusFacts
     work: str
-    columns: tuple[str, ...]
     decontaminate: DecontaminateParams | None = None
 
 
 def save_request(store: Store, request: Request) -> None:
     """Publish what workers match by, in the work location."""
-    head = {"licences": request.licences, "sources": request.sources, "lists": {}}
+    where = request.where.text if request.where else ""
+    head = {"licences": request.licences, "sources": request.sources, "where": where, "lists": {}}
     for name, keys in request.lists.items():
         head["lists"][name] = {"sha256": keys.sha256, "count": keys.count}  # type: ignore[index]
         out = io.BytesIO()
@@ -74,8 +72,8 @@ def save_request(store: Store, request: Request) -> None:
 
 
 @lru_cache(maxsize=1)
-def load_request(work: str) -> Request:
-    """What `save_request` has published, kept for this process."""
+def load_request(work: str, columns: tuple[Column, ...]) -> Request:
+    """What `save_request` has published, kept for this process. columns: of the stages of the corpus."""
     store = open_store(work)
     head = orjson.loads(store.read("request/request.json"))
     lists = {}
@@ -84,7 +82,8 @@ def load_request(work: str) -> Request:
             data = io.BytesIO(store.read(f"request/{name}.npy"))
             keys = np.frombuffer(np.load(data, allow_pickle=False).tobytes(), KEY)
             lists[name] = Keys(keys, np.load(data, allow_pickle=False), **head["lists"][name])
-    return Request(lists, tuple(head["licences"]), tuple(head["sources"]))
+    where = where_rule(head["where"], provenance_schema(columns)) if head["where"] else None
+    return Request(lists, tuple(head["licences"]), tuple(head["sources"]), where)
 
 
 def find_tasks(manifest: Manifest, removals: bool) -> list[bytes]:
@@ -101,9 +100,9 @@ def vars_of(file: FileEntry) -> dict[str, Any]:
 
 def find_in(line: bytes, job: FindJob) -> Iterator[bytes]:
     """The side-output record of the part with what is asked for in a shard or a removals file, none where that is
-    nothing. Memory: BATCH_ROWS rows and what is found; for benchmarks the shard's tokens, too."""
+    nothing. Memory: a batch of rows and what is found; for benchmarks the shard's tokens, too."""
     task = orjson.loads(line)
-    store, request = open_store(job.corpus.root), load_request(job.work)
+    store, request = open_store(job.corpus.root), load_request(job.work, job.corpus.columns)
     if "shard" in task:
         entry = parse_entry(task["shard"])
         found = list(in_shard(store, entry, request, job))
@@ -119,30 +118,29 @@ def in_shard(store: Store, entry: ShardEntry, request: Request, job: FindJob) ->
     """Rows of FOUND_SCHEMA: the shard's documents that are asked for, by the request or by their texts."""
     texts = contaminated(store, entry, job) if job.decontaminate else {}
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index}
-    with store.open(entry.provenance.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-        row = 0
-        for batch in file.iter_batches(BATCH_ROWS, columns=[*IN_SHARD, *job.columns], use_threads=False):
-            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
-            for at, asked in enumerate(request.match(columns)):
-                items, matched = texts.get(row + at, ("", ""))
-                if asked or items:
-                    known = {name: columns[name][at] for name in IN_SHARD}
-                    why = {"was": KEPT, "why": REQUESTED, "request": asked or items, "matched": matched}
-                    yield {**known, **place, **why, "row": row + at, "kept_id": known["id"]}
-            row += len(batch)
+    row, schema = 0, provenance_schema(job.corpus.columns)
+    names = [name for name in schema.names if name in {*IN_SHARD, *request.columns}]
+    for batch in stored_batches(store, entry.provenance.path, names, schema):
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for at, asked in enumerate(request.match(columns)):
+            items, matched = texts.get(row + at, ("", ""))
+            if asked or items:
+                known = {name: columns[name][at] for name in IN_SHARD}
+                why = {"was": KEPT, "why": REQUESTED, "request": asked or items, "matched": matched}
+                yield {**known, **place, **why, "row": row + at, "kept_id": known["id"]}
+        row += len(batch)
 
 
 def in_removals(store: Store, entry: FileEntry, request: Request) -> Iterator[dict[str, Any]]:
     """Rows of FOUND_SCHEMA: what deduplication had removed, and is asked for."""
     nowhere = {"split": "", "domain": "", "index": NOWHERE, "row": NOWHERE, "token_offset": NOWHERE, "matched": ""}
-    with store.open(entry.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=IN_REMOVALS, use_threads=False):
-            columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
-            for at, asked in enumerate(request.match(columns)):
-                if asked:
-                    known = {name: columns[name][at] for name in IN_REMOVALS if name != "reason"}
-                    more = {"was": columns["reason"][at], "why": REQUESTED, "request": asked}
-                    yield {**known, **more, **nowhere, "token_count": 0, "text_bytes": 0}
+    for batch in stored_batches(store, entry.path, IN_REMOVALS, REMOVALS_SCHEMA):
+        columns = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+        for at, asked in enumerate(request.match(columns)):
+            if asked:
+                known = {name: columns[name][at] for name in IN_REMOVALS if name != "reason"}
+                more = {"was": columns["reason"][at], "why": REQUESTED, "request": asked}
+                yield {**known, **more, **nowhere, "token_count": 0, "text_bytes": 0}
 
 
 def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tuple[str, str]]:
@@ -164,7 +162,7 @@ def contaminated(store: Store, entry: ShardEntry, job: FindJob) -> dict[int, tup
             begin, end = (int(spans[:, 0].min()), int(spans[:, 1].max())) if len(spans) else (0, 0)
             first = max(0, begin - EXCERPT // 4)
             shown = text[first : min(max(end, first), first + EXCERPT)]
-            found[row] = " ".join(f"benchmark:{name}" for name in answer.found), shown
+            found[row] = " ".join(f"{BENCHMARK}:{name}" for name in answer.found), shown
     return found
 
 
@@ -189,7 +187,6 @@ def read_found(store: Store, report: Mapping[str, Any]) -> pa.Table:
     """All that a job has found, by place and then by id, whatever parts it is in."""
     tables = [FOUND_SCHEMA.empty_table()]
     for part in report["parts"].get(FOUND, []):
-        with store.open(part["path"]) as stream:
-            tables.append(pq.read_table(stream, schema=FOUND_SCHEMA, page_checksum_verification=True))
+        tables.append(stored_table(store, part["path"], FOUND_SCHEMA.names, FOUND_SCHEMA))
     order = ("split", "domain", "index", "row", "id", "source", "origin", "url")
     return pa.concat_tables(tables).sort_by([(name, "ascending") for name in order])

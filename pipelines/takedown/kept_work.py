@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, unseal
-from refinery.loader.format.removals import column_ids
+from refinery.loader.format.removals import ID_BYTES, column_ids
 from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.recipe import Recipe
@@ -26,9 +28,10 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.near_duplicates import NearParams, band_hashes
 from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.dedup.signatures import fixed_width, signature_values
+from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
-TEXT = ["id", "text", "url", "source", "origin", "position", "meta"]
-BATCH_ROWS = 16_384
+REMOVED = pa.schema([("removed", pa.bool_())])
+IDS = pa.schema([("id", pa.binary(ID_BYTES))])
 
 
 class NotKept(ValueError):
@@ -68,15 +71,18 @@ class KeptWork:
             yield part, signatures[_name(part)], verdicts.get(_name(part))
 
     def candidates(self, wanted: Iterable[Key]) -> dict[Key, Member]:
-        """The documents of these keys with their texts. Cost: the ids of all documents are read. Memory: the texts."""
+        """The documents of these keys with their texts. Cost: the ids of all documents are read. Memory: the texts, and
+        that of `stored_table` for those of a part. Raises FormatError for a part that is not what it has to be."""
         keys = set(wanted)
         ids, found = sorted_keys(key[0] for key in keys), dict[Key, Member]()
         for documents, signatures, _ in self.pairs():
             hits = self._hits(signatures, ids)
             if not len(hits):
                 continue
-            texts = self._take(self.clean, documents, TEXT, hits)
-            facts = self._take(self.clean, signatures, ["rank", "signature"], hits)
+            texts = stored_table(*_place(self.clean, documents), DOCUMENTS_SCHEMA.names, DOCUMENTS_SCHEMA, hits)
+            facts = stored_table(*_place(self.clean, signatures), ["rank", "signature"], rows=hits)
+            if not len(texts) == len(facts) == len(hits):
+                raise FormatError(f"{documents['path']}: its rows are not those of its signatures")
             ranks = fixed_width(facts["rank"], RANK_BYTES)
             values = signature_values(facts["signature"], self.recipe.signature.permutations)
             for row, known in enumerate(texts.to_pylist()):
@@ -103,16 +109,15 @@ class KeptWork:
         for _, signatures, verdicts in self.pairs():
             removed = None
             if verdicts is not None:
-                removed = self._table(self.dedup, verdicts, ["removed"])["removed"].to_numpy()
+                removed = stored_table(*_place(self.dedup, verdicts), ["removed"], REMOVED)["removed"].to_numpy()
             start = 0
-            for table in self._groups(self.clean, signatures, ["id", "rank", "source", "signature"]):
+            for table in self._tables(signatures, ["id", "rank", "source", "signature"]):
                 values = signature_values(table["signature"], permutations)
                 shared = np.zeros(table.num_rows, np.bool_)
-                for first in range(0, table.num_rows, BATCH_ROWS):
-                    for shape, known in bands.items():
-                        keyed = _keyed(values[first : first + BATCH_ROWS], shape)
-                        place = np.minimum(np.searchsorted(known, keyed), len(known) - 1)
-                        shared[first : first + BATCH_ROWS] |= (known[place] == keyed).any(axis=1)
+                for shape, known in bands.items():
+                    keyed = _keyed(values, shape)
+                    place = np.minimum(np.searchsorted(known, keyed), len(known) - 1)
+                    shared |= (known[place] == keyed).any(axis=1)
                 rows = np.flatnonzero(shared)
                 facts = table.select(["id", "rank", "source"]).take(pa.array(rows)).to_pylist()
                 for row, known_row in zip(rows.tolist(), facts, strict=True):
@@ -121,37 +126,27 @@ class KeptWork:
                     if kept and id_ not in gone:
                         found[id_] = Member(id_, known_row["rank"], known_row["source"], values[row].copy(), True)
                 start += table.num_rows
+            if removed is not None and len(removed) != start:
+                raise FormatError(f"{signatures['path']}: its rows are not those of its verdicts")
         return list(found.values())
 
     def _hits(self, part: Mapping[str, Any], ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
         """Rows of a part with one of these ids."""
         start, hits = 0, [np.empty(0, np.int64)]
-        for table in self._groups(self.clean, part, ["id"]):
+        for table in self._tables(part, ["id"]):
             hits.append(start + np.flatnonzero(among(column_ids(table["id"]), ids)))
             start += table.num_rows
         return np.concatenate(hits)
 
-    def _take(self, phase: Phase, part: Mapping[str, Any], columns: list[str], rows: NDArray[np.int64]) -> pa.Table:
-        """Some columns of ascending rows of a part; row groups without any are not read."""
-        tables, start = [], 0
-        store = open_store(phase.root_of(part))
-        with store.open(part["path"]) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups):
-                size = file.metadata.row_group(group).num_rows
-                here = rows[(rows >= start) & (rows < start + size)] - start
-                if len(here):
-                    tables.append(file.read_row_group(group, columns=columns).take(pa.array(here)))
-                start += size
-        return pa.concat_tables(tables)
+    def _tables(self, part: Mapping[str, Any], columns: list[str]) -> Iterator[pa.Table]:
+        """Columns of a part of phase 1, some rows at a time, bounded."""
+        for batch in stored_batches(*_place(self.clean, part), columns, IDS):
+            yield pa.Table.from_batches([batch])
 
-    def _table(self, phase: Phase, part: Mapping[str, Any], columns: list[str]) -> pa.Table:
-        return pa.concat_tables(self._groups(phase, part, columns))
 
-    def _groups(self, phase: Phase, part: Mapping[str, Any], columns: list[str]) -> Iterator[pa.Table]:
-        store = open_store(phase.root_of(part))
-        with store.open(part["path"]) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-            for group in range(file.num_row_groups):
-                yield file.read_row_group(group, columns=columns)
+def _place(phase: Phase, part: Mapping[str, Any]) -> tuple[Store, str]:
+    """Where a part of a phase is."""
+    return open_store(phase.root_of(part)), str(part["path"])
 
 
 def _name(part: Mapping[str, Any]) -> str:

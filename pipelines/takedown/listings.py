@@ -1,6 +1,6 @@
 """The listings of a takedown: what went, and what came back."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,6 @@ from refinery.loader.format.takedown import (
     ADDED_SCHEMA,
     NOWHERE,
     REMOVED_SCHEMA,
-    read_rows,
     sort_rows,
     takedown_name,
     write_rows,
@@ -18,15 +17,6 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.rows import Row
-
-
-def listed(
-    store: Store, path: str, columns: Sequence[str], schema: pa.Schema = REMOVED_SCHEMA
-) -> Iterator[dict[str, Any]]:
-    """Rows of a listing of the corpus at `store`."""
-    with store.open(path) as stream:
-        for table in read_rows(stream, schema, store.url(path), columns):
-            yield from table.to_pylist()
 
 
 def removed_table(gone: Iterable[Row], deleted: Iterable[Row]) -> pa.Table:

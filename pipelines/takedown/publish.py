@@ -34,6 +34,7 @@ from refinery.pipelines.run.publish import CountsDisagree, check_removals
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.files import (
+    IN_REJECTS,
     REJECTS,
     copied,
     copy_files,
@@ -48,6 +49,7 @@ from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.reinstate import Fate, Lost, Moved, Reinstated, Unrepresented
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Row, key_of, rows_of
+from refinery.pipelines.takedown.shards import with_new
 
 LEFT_OUT = (STATISTICS, REPORT, "work/")  # measured or made of what went, and not measured again
 
@@ -76,7 +78,7 @@ def publish_version(
     """Write all that the shards are not, the manifest last; returns it. Raises CountsDisagree."""
     old, new, manifest = corpus.store, place.store, corpus.manifest
     payload = unseal(old.read(MANIFEST), old.url(MANIFEST))
-    shards = _shards(payload["shards"], result.shards)
+    shards = with_new(payload["shards"], result.shards)
     written = {shard["files"]["bin"]["path"] for shard in result.shards}
     same = [entry for entry in manifest.shards if entry.bin.path not in written]
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
@@ -100,7 +102,7 @@ def publish_version(
     if added:
         files.append(publish_listing(new, number, "added.parquet", added_table(added)))
         added_path = files[-1]["path"]
-    before = {(shard.split, shard.domain, shard.index): shard for shard in manifest.shards}
+    before = {shard.bin.path: shard for shard in manifest.shards}
     takedown = Takedown(
         previous=corpus.sha256,
         fingerprint=place.fingerprint,
@@ -139,7 +141,7 @@ def publish_version(
         },
         "rejects_removed": rejects_gone,
         "shards": {
-            "rewritten": [_both(before[_place(shard)], shard) for shard in result.shards],
+            "rewritten": [_both(before.get(shard["files"]["bin"]["path"]), shard) for shard in result.shards],
             "same": len(same),
         },
         "left_out": list(LEFT_OUT),
@@ -168,16 +170,6 @@ def publish_version(
     return made
 
 
-def _shards(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """All shards in their old order, with the new entries of those that were written."""
-    new = {_place(shard): dict(shard) for shard in written}
-    return [new.get(_place(shard), dict(shard)) for shard in before]
-
-
-def _place(shard: Mapping[str, Any]) -> tuple[str, str, int]:
-    return shard["split"], shard["domain"], shard["index"]
-
-
 def new_funnel(
     funnel: Sequence[Mapping[str, Any]], stages: Sequence[str], result: Result, rest: Iterable[Row]
 ) -> list[dict[str, Any]]:
@@ -204,11 +196,12 @@ def _added(new: Store, shards: Iterable[Mapping[str, Any]], fates: Sequence[Rein
                 yield {**{name: row[name] for name in row if name != "was"}, "instead_of": fate.instead_of}
 
 
-def _both(before: ShardEntry, after: Mapping[str, Any]) -> dict[str, Any]:
-    """A rewritten shard before and after."""
-    counts = {"documents": before.documents, "tokens": before.tokens, "sha256": before.bin.sha256}
-    now = {"documents": after["documents"], "tokens": after["tokens"], "sha256": after["files"]["bin"]["sha256"]}
-    return {"path": before.bin.path, "before": counts, "after": now}
+def _both(before: ShardEntry | None, after: Mapping[str, Any]) -> dict[str, Any]:
+    """A rewritten shard before, null where there was none, and after."""
+    counts = {"documents": before.documents, "tokens": before.tokens, "sha256": before.bin.sha256} if before else None
+    file = after["files"]["bin"]
+    now = {"documents": after["documents"], "tokens": after["tokens"], "sha256": file["sha256"]}
+    return {"path": file["path"], "before": counts, "after": now}
 
 
 def _removed(decision: Decision, rest: Sequence[Row]) -> dict[str, Any]:
@@ -235,13 +228,14 @@ def _left(
     rejects: Sequence[Mapping[str, Any]],
     request: Request,
 ) -> dict[str, int]:
-    """The request once more, on the files as they are now: rows that it asks for. All of them are to be 0; where
-    `request` goes by licences or texts these were looked through before."""
+    """The request once more, on the files as they are now: rows that it asks for. All of them are to be 0; texts were
+    looked through before."""
     provenance = [shard["files"]["provenance"] for shard in shards]
+    known = ("id", "url", "source", "origin")
     return {
-        "in_rewritten_shards": count_left(store, provenance, request, REMOVALS),
-        "in_removals": count_left(store, removals, request, REMOVALS),
-        "in_rejects": count_left(store, rejects, request, REJECTS),
+        "in_rewritten_shards": count_left(store, provenance, request, sorted({*known, *request.columns})),
+        "in_removals": count_left(store, removals, request, known),
+        "in_rejects": count_left(store, rejects, request, IN_REJECTS),
     }
 
 

@@ -5,14 +5,16 @@ in the corpus stays there. One that is no duplicate of any goes through the stag
 removed. Its id, tokens and place are those that a run without the removed documents would have given it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
+from refinery.loader.format.manifest import Column
 from refinery.loader.format.removals import CORPUS, SOURCE
-from refinery.loader.format.takedown import ADDED_SCHEMA
+from refinery.loader.format.takedown import ADDED_SCHEMA, REMOVED_SCHEMA
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.takedowns import listed_rows
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.runners.runner import Runner
@@ -20,14 +22,17 @@ from refinery.pipelines.takedown.compare import Rival, compare
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.funnel import Step
 from refinery.pipelines.takedown.kept_work import KeptWork, Member, NotKept, read_kept_work
-from refinery.pipelines.takedown.listings import listed
-from refinery.pipelines.takedown.request import Request
+from refinery.pipelines.takedown.request import LICENCE, Request
+from refinery.pipelines.takedown.rewrite import batch_of
 from refinery.pipelines.takedown.rows import Key, Row, key_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Finding, Scored, text_bytes
 from refinery.transforms.core.per_document import content_size
 from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.shards import provenance_rows
+
+ASKED = "it is asked for itself"
 
 
 @dataclass(frozen=True)
@@ -71,43 +76,60 @@ class Reinstated:
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may come back. benchmarks: what no text may hold."""
+    """What may come back. columns: of the corpus' stages. benchmarks: what no text may hold."""
 
     request: Request
+    columns: Sequence[Column]
     benchmarks: DecontaminateParams | None = None
 
     def against(self, document: Document) -> str:
-        """Why a document may not, "" where it may."""
+        """Why a document may not, as deduplication had it, "" where it may."""
         meta, judged = document.meta, self.benchmarks
         columns: dict[str, list[Any]] = {
             "url": [document.url],
             "source": [document.source],
-            "license": [meta.get("license", "")],
+            LICENCE: [meta.get(LICENCE, "")],
         }
         if self.request.match(columns)[0]:
-            return "it is asked for itself"
+            return ASKED
         if judged is not None and judge_contamination(document, load_benchmarks(judged), judged) is not document:
             return "it holds items of the benchmarks itself"
         return ""
+
+    def against_published(self, document: EncodedDocument, counted: Collection[str]) -> str:
+        """The same of a document as it would be published, with all that the stages noted."""
+        if self.request.where is None:
+            return ""
+        (row,) = provenance_rows(batch_of([document], 0), [len(document.tokens)], self.columns, counted)
+        return ASKED if self.request.match({name: [value] for name, value in row.items()})[0] else ""
 
 
 Fate = Unrepresented | Moved | Lost | Reinstated
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What becomes of all candidates. counted: columns of the recipe that are 0 where a document has no such note."""
+
+    fates: list[Fate] = field(default_factory=list)
+    counted: frozenset[str] = frozenset()
+
+
 def reinstate(
     corpus: SourceCorpus, decision: Decision, allowed: Allowed, work: str, recipe_file: str, runner: Runner
-) -> list[Fate]:
+) -> Outcome:
     """What becomes of every candidate. Cost: one pass over the ids, and one over the signatures, of all documents in
     the work location; and of the stages of phase 3 for those that are no duplicates. Memory: texts of the candidates.
     """
     if not decision.candidates:
-        return []
+        return Outcome()
     try:
         kept = read_kept_work(corpus, work, recipe_file, runner.use_code)
         _check_cuts(kept.recipe)
     except NotKept as error:
-        return [Unrepresented(row, str(error)) for row in decision.candidates]
-    return list(_fates(corpus, kept, decision, allowed))
+        return Outcome([Unrepresented(row, str(error)) for row in decision.candidates])
+    counted = frozenset(note.name for note in kept.recipe.notes() if note.counts)
+    return Outcome(list(_fates(corpus, kept, decision, allowed, counted)), counted)
 
 
 def _check_cuts(recipe: Recipe) -> None:
@@ -121,9 +143,12 @@ def _check_cuts(recipe: Recipe) -> None:
             raise NotKept(f"the recipe has {section} on, and what would be cut out of it is not known")
 
 
-def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, allowed: Allowed) -> Iterator[Fate]:
+def _fates(
+    corpus: SourceCorpus, kept: KeptWork, decision: Decision, allowed: Allowed, counted: frozenset[str]
+) -> Iterator[Fate]:
     known = kept.candidates(map(key_of, decision.candidates))
     targets = kept.recipe.targets()
+    judge = Judge(kept.recipe, allowed, counted)
     rivals: list[Rival] = []
     for row in decision.candidates:
         member = known.get(key_of(row))
@@ -131,7 +156,7 @@ def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, allowed: Al
             yield Unrepresented(row, "its text is not among the parts of the run")
         elif row["source"] in targets:
             yield Unrepresented(row, "its source has a target, which is met without it or not at all")
-        elif asked := allowed.against(member.document):
+        elif asked := allowed.against(member.document) or judge.asked(Rival(row, member)):
             yield Unrepresented(row, asked)
         else:
             rivals.append(Rival(row, member))
@@ -142,7 +167,6 @@ def _fates(corpus: SourceCorpus, kept: KeptWork, decision: Decision, allowed: Al
     layouts = [params for params in near if params is not None]
     others = kept.neighbours([rival.member for rival in rivals], layouts, gone, back) if layouts else []
     compare(rivals, others, kept.recipe)
-    judge = Judge(kept.recipe)
     behind: dict[Key, list[Rival]] = {}
     for rival in rivals:
         if rival.instead is not None:
@@ -158,8 +182,11 @@ def earlier(store: Store, corpus: SourceCorpus, decision: Decision) -> tuple[set
     """(ids that are in the corpus no more, ids that came back), now and in the takedowns before."""
     gone, back = set(decision.gone_ids), set[bytes]()
     for takedown in corpus.manifest.takedowns:
-        went = {row["id"] for row in listed(store, takedown.removed, ["id", "split"]) if row["split"]}
-        came = {row["id"] for row in listed(store, takedown.added, ["id"], ADDED_SCHEMA)} if takedown.added else set()
+        went = {
+            row["id"] for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "split")) if row["split"]
+        }
+        added = listed_rows(store, takedown.added, ADDED_SCHEMA, ("id",)) if takedown.added else ()
+        came = {row["id"] for row in added}
         gone, back = (gone | went) - came, (back - went) | came
     return gone | decision.gone_ids, back - decision.gone_ids
 
@@ -175,10 +202,17 @@ def _moved(rival: Rival) -> Moved:
 
 @dataclass
 class Judge:
-    """The stages of phase 3 on one document after the other, each with what it prepares."""
+    """The stages of phase 3 on one document after the other, each with what it prepares. counted: as of `Outcome`."""
 
     recipe: Recipe
+    allowed: Allowed
+    counted: frozenset[str]
     prepared: dict[str, Prepared] = field(default_factory=dict)
+
+    def asked(self, rival: Rival) -> str:
+        """Why a candidate may not come back that a rule asks for by what the stages of phase 3 measure, else ""."""
+        fate = self.fate(rival, []) if self.allowed.request.where else None
+        return fate.why if isinstance(fate, Unrepresented) and fate.why == ASKED else ""
 
     def fate(self, rival: Rival, behind: Iterable[Rival]) -> Fate:
         """What the stages make of a document that stands for those behind it."""
@@ -191,23 +225,29 @@ class Judge:
         for stage, params in self.recipe.active("shards"):
             if stage.judge is None:
                 continue
-            if stage.splits:
-                return Unrepresented(rival.row, f"the stage {stage.name} makes several documents of one")
             if stage.prepare and stage.name not in self.prepared:
                 self.prepared[stage.name] = prepare_once(partial(stage.prepare, params))
             resource = [self.prepared[stage.name].resource] if stage.prepare else []
             entered = content_size(doc)
             try:
                 answer: Any = stage.judge(doc, *resource, params=params)
+                if stage.splits and not isinstance(answer, Drop):
+                    answer = list(answer)
             except Exception as error:  # noqa: BLE001 - as in a run; a dead letter is none of a takedown's
                 return Unrepresented(rival.row, f"the stage {stage.name} failed on it ({type(error).__name__})")
+            if isinstance(answer, list):
+                if [part.id for part in answer] != [doc.id]:
+                    return Unrepresented(rival.row, f"the stage {stage.name} makes several documents of one")
+                (answer,) = answer
             inner = answer.answer if isinstance(answer, Finding | Scored) else answer
             if isinstance(inner, Drop):
                 steps.append(Step(stage.name, entered, dropped=inner.reason))
                 return Lost(rival.row, size, tuple(steps))
             steps.append(Step(stage.name, entered, content_size(inner)))
             doc = inner
+        if asked := self.allowed.against_published(doc, self.counted):
+            return Unrepresented(rival.row, asked)
         return Reinstated(rival.row, size, tuple(steps), doc, rival.row["kept_id"])
 
 
-__all__ = ["Fate", "Lost", "Moved", "Reinstated", "Unrepresented", "reinstate"]
+__all__ = ["Fate", "Lost", "Moved", "Outcome", "Reinstated", "Unrepresented", "reinstate"]

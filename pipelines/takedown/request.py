@@ -1,4 +1,4 @@
-"""What is asked to go: lists of addresses, hosts and ids as sorted keys, licences and sources by name.
+"""What is asked to go: lists of addresses, hosts and ids as sorted keys, licences and sources by name, a rule.
 
 A list of ten million lines is 240 MB of keys and line numbers, whatever its lines are long, and is read as a stream.
 """
@@ -6,11 +6,12 @@ A list of ten million lines is 240 MB of keys and line numbers, whatever its lin
 import gzip
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from refinery.loader.storage.open_store import open_store
@@ -19,8 +20,12 @@ from refinery.transforms.address.host import host_name, host_of, is_address
 from refinery.transforms.address.normalise import normalise_address
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.safe_text import printable
+from refinery.transforms.rules.expression import ExpressionError, Rule, column_types, compile_rule
 
 KEY = np.dtype("S16")  # a hash, or a document's id: compares like bytes of one length
+LICENCE = "license"
+WHERE, BENCHMARK = "where", "benchmark"
+POSITIONS = ("token_offset",)  # of a document in its shard, which another takedown moves
 URLS, HOSTS, DOCUMENTS = LISTS = ("urls", "hosts", "documents")
 ID = re.compile(r"[0-9a-f]{32}")
 HOST = re.compile(r"[^\s/?#@]+")
@@ -51,22 +56,34 @@ class Keys:
 
 @dataclass(frozen=True)
 class Request:
-    """What goes. lists: by the names in LISTS. licences, sources: exact names."""
+    """What goes. lists: by the names in LISTS. licences, sources: exact names. where: over columns of provenance."""
 
     lists: Mapping[str, Keys] = field(default_factory=dict)
     licences: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
+    where: Rule | None = None
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of the provenance that it asks for beside those of every document."""
+        return frozenset((LICENCE,) if self.licences else ()) | frozenset(self.where.names if self.where else ())
 
     def plain(self) -> dict[str, Any]:
         """What decides the answer, and nothing of what the lists say."""
         lists = {name: {"lines": keys.count, "sha256": keys.sha256} for name, keys in sorted(self.lists.items())}
-        return {"lists": lists, "licences": sorted(self.licences), "sources": sorted(self.sources)}
+        found = {"lists": lists, "licences": sorted(self.licences), "sources": sorted(self.sources)}
+        return found if self.where is None else {**found, "where": self.where.text}
+
+    def says(self, names: Collection[str]) -> bool:
+        """Whether columns of these names alone can say that a row is asked for."""
+        return bool(self.lists or self.sources or (self.where and set(self.where.names) <= set(names)))
 
     def match(self, rows: Mapping[str, Sequence[Any]]) -> list[str]:
         """Which line asks for each row, "" where none does: "urls:3" is line 3 of --urls.
 
-        rows: columns of one length: id (bytes) or none, url, source, and license where there is one. Cost: about 20
-        microseconds a row with addresses, 5 with hosts, next to nothing without either.
+        rows: columns of one length: id (bytes) or none, url, source, and those of `columns` as far as there are any.
+        What needs a column that is not there asks for nothing. Cost: about 20 microseconds a row with addresses, 5 with
+        hosts or a rule, next to nothing without either.
         """
         found = [""] * len(rows["source"])
         if DOCUMENTS in self.lists and "id" in rows:
@@ -84,16 +101,47 @@ class Request:
             for row, source in enumerate(rows["source"]):
                 if not found[row] and source in self.sources:
                     found[row] = f"source:{source}"
-        if self.licences and "license" in rows:
-            for row, licence in enumerate(rows["license"]):
+        if self.licences and LICENCE in rows:
+            for row, licence in enumerate(rows[LICENCE]):
                 if not found[row] and licence:
                     found[row] = next((f"licence:{each}" for each in self.licences if names(licence, each)), "")
+        rule = self.where
+        if rule is not None and all(name in rows for name in rule.names):
+            for row in range(len(found)):
+                if not found[row] and rule({name: rows[name][row] for name in rule.names}):
+                    found[row] = WHERE
         return found
 
     def _note(self, found: list[str], name: str, keys: NDArray[np.bytes_]) -> None:
         lines = self.lists[name].find(keys)
         for row in np.flatnonzero(lines).tolist():
             found[row] = found[row] or f"{name}:{lines[row]}"
+
+
+def asked_words(request: str, rule: str = "") -> str:
+    """What `Request.match` and the search for benchmarks say, in words. rule: that of --where.
+
+    >>> asked_words("urls:3"), asked_words("source:web")
+    ('line 3 of --urls', '--source web')
+    """
+    kind, _, value = request.partition(":")
+    if kind in LISTS:
+        return f"line {value} of --{kind}"
+    if request == WHERE:
+        return f"--where {rule}".rstrip()
+    if kind == BENCHMARK:
+        return f"--benchmarks, {', '.join(each.removeprefix(f'{BENCHMARK}:') for each in request.split())}"
+    return f"--{kind} {value}" if kind in ("source", "licence") else request
+
+
+def where_rule(text: str, schema: pa.Schema) -> Rule:
+    """The rule of --where over the columns of a corpus' provenance. Raises ValueError, one line with the place of the
+    mistake."""
+    types = {name: kind for name, kind in column_types(schema).items() if name not in POSITIONS}
+    try:
+        return compile_rule(text, types)
+    except ExpressionError as error:
+        raise ValueError(f"--where: {error}") from None
 
 
 def names(expression: str, licence: str) -> bool:

@@ -4,6 +4,7 @@ code, so that a shard has the bytes that these documents would have given it in 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
+from refinery.loader.format.manifest import ShardEntry, provenance_schema, shard_name
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import bounded_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.export.text_job import finish, finished, record_name
 from refinery.pipelines.run.errors import RefineError
@@ -36,11 +37,28 @@ from refinery.transforms.write.shards import write_shard
 from refinery.transforms.write.shuffle import BATCH_SCHEMA, order_key, serialize_batch, shard_key
 
 
+@dataclass(frozen=True)
+class ShardPlace:
+    """Where a shard is: number `index` of the `count` of its split and domain."""
+
+    split: str
+    domain: str
+    index: int
+    count: int
+
+    @property
+    def path(self) -> str:
+        """Of its .bin."""
+        return f"{shard_name(self.split, self.domain, self.index, self.count)}.bin"
+
+
 @dataclass
 class ShardChange:
-    """What becomes of a shard. drop: rows that go. copies: id -> how many documents it now stands for, and their
-    sources. add: documents that come in."""
+    """What becomes of a shard. before: its entry, None where the corpus had none. drop: rows that go. copies: id -> how
+    many documents it now stands for, and their sources. add: documents that come in."""
 
+    place: ShardPlace
+    before: ShardEntry | None
     drop: list[int] = field(default_factory=list)
     copies: dict[bytes, tuple[int, list[str]]] = field(default_factory=dict)
     add: list[EncodedDocument] = field(default_factory=list)
@@ -48,32 +66,33 @@ class ShardChange:
 
 @dataclass(frozen=True)
 class RewriteJob:
-    """What a worker must know. output: the new prefix. work: where plans and records are. counts: shards of each
-    "split/domain". seed: of the order."""
+    """What a worker must know. output: the new prefix. work: where plans and records are. seed: of the order. counted:
+    columns that are 0 where a document that comes in has no such note."""
 
     corpus: CorpusFacts
     output: str
     work: str
     fingerprint: str
-    counts: Mapping[str, int]
     seed: int
     packed: PackedFormat | None
+    counted: frozenset[str] = frozenset()
 
 
-def plan_name(entry: ShardEntry) -> str:
+def plan_name(place: ShardPlace) -> str:
     """Where the plan of a shard is in the work location, without suffix."""
-    return f"plan/{entry.split}/{entry.domain}/{entry.index:05d}"
+    return f"plan/{place.split}/{place.domain}/{place.index:05d}"
 
 
-def save_change(store: Store, entry: ShardEntry, change: ShardChange, seed: int) -> bytes:
+def save_change(store: Store, change: ShardChange, seed: int) -> bytes:
     """Publish the plan of a shard; the line of the task list that is about it."""
     plan = {
         "drop": sorted(change.drop),
         "copies": [[id_.hex(), *facts] for id_, facts in sorted(change.copies.items())],
     }
-    store.create(f"{plan_name(entry)}.json", orjson.dumps(plan, option=orjson.OPT_SORT_KEYS))
-    store.create(f"{plan_name(entry)}.batch", serialize_batch(batch_of(change.add, seed)))
-    return orjson.dumps(plain_entry(entry), option=orjson.OPT_SORT_KEYS)
+    store.create(f"{plan_name(change.place)}.json", orjson.dumps(plan, option=orjson.OPT_SORT_KEYS))
+    store.create(f"{plan_name(change.place)}.batch", serialize_batch(batch_of(change.add, seed)))
+    before = None if change.before is None else plain_entry(change.before)
+    return orjson.dumps({"place": change.place, "before": before}, option=orjson.OPT_SORT_KEYS)
 
 
 def batch_of(documents: Iterable[EncodedDocument], seed: int) -> pa.Table:
@@ -96,24 +115,30 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
     Raises CorruptShard and FormatError for files that are not what the manifest says. Memory: the writer's, and the
     shard's files.
     """
-    entry, work = parse_entry(orjson.loads(line)), open_store(job.work)
-    record = finished(work, record_name(entry), job.fingerprint)
+    task, work = orjson.loads(line), open_store(job.work)
+    place = ShardPlace(**task["place"])
+    record = finished(work, record_name(place.split, place.domain, place.index), job.fingerprint)
     if record is None:
-        plan = orjson.loads(work.read(f"{plan_name(entry)}.json"))
-        stay = serialize_batch(staying(open_store(job.corpus.root), entry, plan, job))
+        batches = [work.read(f"{plan_name(place)}.batch")]
+        if task["before"] is not None:
+            plan = orjson.loads(work.read(f"{plan_name(place)}.json"))
+            stay = staying(open_store(job.corpus.root), parse_entry(task["before"]), plan, job)
+            batches.append(serialize_batch(stay))
+        domain = f"{place.split}/{place.domain}"
         written = write_shard(
-            shard_key(f"{entry.split}/{entry.domain}", entry.index),
-            [stay, work.read(f"{plan_name(entry)}.batch")],
+            shard_key(domain, place.index),
+            batches,
             location=job.output,
-            counts=job.counts,
+            counts={domain: place.count},
             dtype=job.corpus.dtype,
             columns=job.corpus.columns,
             packed=job.packed,
+            counted=job.counted,
             keep_empty=True,  # the version before has it, and a state of that version counts its tokens
         )
         record = orjson.loads(next(iter(written)))
         del record["kind"]
-        finish(work, record_name(entry), job.fingerprint, record)
+        finish(work, record_name(place.split, place.domain, place.index), job.fingerprint, record)
     work_done("shards", 1)
     return side_output_record("shard", **record)
 
@@ -122,8 +147,8 @@ def staying(store: Store, entry: ShardEntry, plan: Mapping[str, Any], job: Rewri
     """The documents of a shard that stay, as the shuffle had them: BATCH_SCHEMA."""
     index = load_index(store, entry)
     tokens = read_file(store, entry.bin)
-    with pq.ParquetFile(pa.BufferReader(read_file(store, entry.provenance)), page_checksum_verification=True) as file:
-        table = file.read()
+    provenance = io.BytesIO(read_file(store, entry.provenance))
+    table = bounded_table(provenance, store.url(entry.provenance.path))
     if not table.schema.equals(provenance_schema(job.corpus.columns)) or table.num_rows != len(index):
         raise FormatError(f"{store.url(entry.provenance.path)}: its rows are not those of the shard")
     keep = np.ones(len(index), np.bool_)
@@ -191,11 +216,4 @@ class Rewrite(beam.PTransform):
         return records
 
 
-def rewrite_job(corpus: CorpusFacts, manifest: Manifest, output: str, work: str, fingerprint: str) -> RewriteJob:
-    """The job for a corpus. Raises KeyError where its recipe does not say how it is ordered."""
-    counts = {f"{entry.split}/{entry.domain}": entry.count for entry in manifest.shards}
-    seed = int(manifest.recipe["shards"]["seed"])
-    return RewriteJob(corpus, output, work, fingerprint, counts, seed, manifest.packed)
-
-
-__all__ = ["Rewrite", "RewriteJob", "ShardChange", "batch_of", "rewrite_job", "rewrite_shard", "save_change"]
+__all__ = ["Rewrite", "RewriteJob", "ShardChange", "ShardPlace", "batch_of", "rewrite_shard", "save_change"]

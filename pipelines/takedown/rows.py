@@ -6,22 +6,21 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.removals import REFERENCE, REMOVALS_SCHEMA, URL_DUPLICATE, column_ids
 from refinery.loader.format.takedown import KEPT
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.parquet_batches import stored_batches
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.takedown.request import KEY
 
 Row = dict[str, Any]
 Key = tuple[bytes, str, str]
-BATCH_ROWS = 65_536
-LINK = ["id", "kept_id"]
 PLACED = ["id", "url", "source", "origin", "text_bytes", "token_offset", "token_count"]
+PLACED_SCHEMA = provenance_schema(())
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -71,27 +70,23 @@ class Removals:
 
     def _rows(self, column: str, wanted: NDArray[np.bytes_]) -> Iterator[Row]:
         for file in self.manifest.removals if len(wanted) else ():
-            with (
-                self.store.open(file.path) as stream,
-                pq.ParquetFile(stream, page_checksum_verification=True) as parquet,
-            ):
-                for group in range(parquet.num_row_groups):
-                    ids = column_ids(parquet.read_row_group(group, columns=[column])[column])
-                    rows = np.flatnonzero(among(ids, wanted))
-                    if len(rows):
-                        yield from parquet.read_row_group(group).take(pa.array(rows)).to_pylist()
+            hits, start = [np.empty(0, np.int64)], 0
+            for batch in stored_batches(self.store, file.path, [column], REMOVALS_SCHEMA):
+                hits.append(start + np.flatnonzero(among(column_ids(batch.column(0)), wanted)))
+                start += len(batch)
+            rows = np.concatenate(hits)
+            if len(rows):
+                for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA, rows):
+                    yield from batch.to_pylist()
 
     def all(self) -> Iterator[pa.Table]:
-        """Every row, a row group at a time, in the order of the files."""
+        """Every row, some at a time, in the order of the files."""
         for file in self.manifest.removals:
-            with (
-                self.store.open(file.path) as stream,
-                pq.ParquetFile(stream, page_checksum_verification=True) as parquet,
-            ):
-                if not parquet.schema_arrow.equals(REMOVALS_SCHEMA):
+            for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA):
+                table = pa.Table.from_batches([batch]).select(REMOVALS_SCHEMA.names)
+                if not table.schema.equals(REMOVALS_SCHEMA):
                     raise FormatError(f"{self.store.url(file.path)}: its columns are not those of removals")
-                for group in range(parquet.num_row_groups):
-                    yield parquet.read_row_group(group)
+                yield table
 
 
 def plan_of(manifest: Manifest) -> Plan:
@@ -102,29 +97,26 @@ def plan_of(manifest: Manifest) -> Plan:
     return plan
 
 
-def shard_of(manifest: Manifest, plan: Plan) -> "dict[tuple[str, str], list[ShardEntry]]":
-    """(split, domain) -> its shards by number."""
-    found: dict[tuple[str, str], list[ShardEntry]] = {}
-    for entry in sorted(manifest.shards, key=lambda shard: shard.index):
-        found.setdefault((entry.split, entry.domain), []).append(entry)
-    return found
+def counts_of(manifest: Manifest) -> dict[tuple[str, str], int]:
+    """(split, domain) -> how many shards it is cut into. A run leaves those out that get no document."""
+    return {(entry.split, entry.domain): entry.count for entry in manifest.shards}
 
 
 def locate(store: Store, manifest: Manifest, ids: Iterable[bytes]) -> list[Row]:
     """The documents of these ids that are in the shards: their provenance with split, domain, index and row. Reads the
     ids of those shards alone that a document of the id can be in."""
-    plan = plan_of(manifest)
-    places: dict[str, set[bytes]] = {}
-    entries = {}
-    for (split, _), shards in shard_of(manifest, plan).items():
-        for id_ in ids:
-            if plan.split(id_) == split:
-                entry = shards[plan.order(id_) * len(shards) >> 64]
-                places.setdefault(entry.bin.path, set()).add(id_)
-                entries[entry.bin.path] = entry
+    plan, counts = plan_of(manifest), counts_of(manifest)
+    entries = {(entry.split, entry.domain, entry.index): entry for entry in manifest.shards}
+    places: dict[tuple[str, str, int], set[bytes]] = {}
+    for id_ in ids:
+        split, order = plan.split(id_), plan.order(id_)
+        for (its_split, domain), count in counts.items():
+            place = split, domain, order * count >> 64
+            if its_split == split and place in entries:
+                places.setdefault(place, set()).add(id_)
     found: list[Row] = []
-    for path in sorted(places):
-        found += rows_of(store, entries[path], places[path])
+    for place in sorted(places):
+        found += rows_of(store, entries[place], places[place])
     return found
 
 
@@ -132,9 +124,8 @@ def rows_of(store: Store, entry: ShardEntry, ids: Iterable[bytes]) -> Iterator[R
     """The documents of these ids in a shard."""
     wanted, start = sorted_keys(ids), 0
     place = {"split": entry.split, "domain": entry.domain, "index": entry.index, "was": KEPT}
-    with store.open(entry.provenance.path) as stream, pq.ParquetFile(stream, page_checksum_verification=True) as file:
-        for batch in file.iter_batches(BATCH_ROWS, columns=PLACED, use_threads=False):
-            rows = np.flatnonzero(among(column_ids(batch.column("id")), wanted))
-            for row, known in zip(rows.tolist(), batch.take(pa.array(rows)).to_pylist(), strict=True):
-                yield {**known, **place, "row": start + row}
-            start += len(batch)
+    for batch in stored_batches(store, entry.provenance.path, PLACED, PLACED_SCHEMA):
+        rows = np.flatnonzero(among(column_ids(batch.column("id")), wanted))
+        for row, known in zip(rows.tolist(), batch.take(pa.array(rows)).to_pylist(), strict=True):
+            yield {**known, **place, "row": start + row}
+        start += len(batch)

@@ -1,41 +1,92 @@
 """What becomes of every affected shard, from what goes, what comes back, and whose copies went."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.takedown.decide import Decision
-from refinery.pipelines.takedown.reinstate import Fate, Moved, Reinstated
-from refinery.pipelines.takedown.rewrite import ShardChange
-from refinery.pipelines.takedown.rows import Key, Removals, Row, is_head, is_own, key_of, locate, plan_of, shard_of
+from refinery.pipelines.takedown.reinstate import Fate, Lost, Moved, Reinstated
+from refinery.pipelines.takedown.rewrite import ShardChange, ShardPlace
+from refinery.pipelines.takedown.rows import Key, Removals, Row, counts_of, is_head, is_own, key_of, locate, plan_of
+from refinery.transforms.write.shuffle import ShardParams, shard_counts
 
 Changes = dict[str, ShardChange]  # path of a shard's .bin -> what becomes of it
+BEFORE_SHARDS = ("clean", "dedup")  # phases that decide how many shards there are
 
 
 def shard_changes(store: Store, manifest: Manifest, decision: Decision, fates: Iterable[Fate]) -> Changes:
-    """The affected shards. A document that loses or gets copies is written anew with its new count."""
+    """The affected shards. A document that loses or gets copies is written anew with its new count, and one that comes
+    back may belong into a shard that no document was in so far."""
     changes: Changes = {}
-    entries = {(entry.split, entry.domain, entry.index): entry.bin.path for entry in manifest.shards}
-
-    def change(row: Row) -> ShardChange:
-        return changes.setdefault(entries[row["split"], row["domain"], row["index"]], ShardChange())
-
-    for row in decision.gone:
-        change(row).drop.append(row["row"])
     fates = list(fates)
     plan = plan_of(manifest)
-    shards = shard_of(manifest, plan)
+    counts = shard_counts_after(manifest, plan, fates)
+    entries = {(entry.split, entry.domain, entry.index): entry for entry in manifest.shards}
+
+    def change(split: str, domain: str, index: int) -> ShardChange:
+        place = ShardPlace(split, domain, index, counts[split, domain])
+        return changes.setdefault(place.path, ShardChange(place, entries.get((split, domain, index))))
+
+    for row in decision.gone:
+        change(row["split"], row["domain"], row["index"]).drop.append(row["row"])
     for fate in fates:
         if isinstance(fate, Reinstated):
             doc = fate.document
-            members = shards[plan.split(doc.id), plan.domains[doc.source]]
-            path = members[plan.order(doc.id) * len(members) >> 64].bin.path
-            changes.setdefault(path, ShardChange()).add.append(doc)
+            split, domain = plan.split(doc.id), plan.domains[doc.source]
+            change(split, domain, plan.order(doc.id) * counts[split, domain] >> 64).add.append(doc)
     gone = {key_of(row) for row in decision.gone}
     for row, copies, sources in recounted(store, manifest, decision, fates):
         if key_of(row) not in gone:
-            change(row).copies[row["id"]] = copies, sources
+            change(row["split"], row["domain"], row["index"]).copies[row["id"]] = copies, sources
     return changes
+
+
+def shard_counts_after(manifest: Manifest, plan: Plan, fates: Iterable[Fate]) -> dict[tuple[str, str], int]:
+    """(split, domain) -> how many shards it is cut into: as many as before, and where there was none as many as a run
+    gives what its deduplication keeps."""
+    before = counts_of(manifest)
+    revived = [fate for fate in fates if isinstance(fate, Reinstated | Lost)]
+    back = [fate.document for fate in revived if isinstance(fate, Reinstated)]
+    if all((plan.split(doc.id), plan.domains[doc.source]) in before for doc in back):
+        return before
+    kept: dict[str, dict[str, int]] = {}
+
+    def keep(source: str, documents: int, size: int) -> None:
+        total = kept.setdefault(plan.domains[source], {"documents": 0, "bytes": 0})
+        total["documents"] += documents
+        total["bytes"] += size
+
+    phases = {stage.name: stage.phase for stage in manifest.stages}
+    rows = [row for row in manifest.funnel if phases.get(row["stage"]) in BEFORE_SHARDS]
+    last: Mapping[str, Mapping[str, Any]] = {row["source"]: row["kept"] for row in rows}
+    for source, counted in last.items():
+        keep(source, counted["documents"], counted["bytes"])
+    for fate in revived:
+        keep(fate.row["source"], 1, fate.size)
+    made = shard_counts(kept, ShardParams(**manifest.recipe["shards"]))
+    after: dict[tuple[str, str], int] = {}
+    for place, count in made.items():
+        split, _, domain = place.partition("/")
+        after[split, domain] = count
+    return after | before
+
+
+def with_new(before: Sequence[Mapping[str, Any]], written: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A manifest's shards in their order, with the new entries of those that were written. One that was not there comes
+    to its domain's place, and that of a new domain behind all others, so that places in an earlier version stay."""
+    new = {_place(shard): dict(shard) for shard in written}
+    shards = [new.pop(_place(shard), dict(shard)) for shard in before]
+    for place, shard in sorted(new.items()):
+        after = [at for at, other in enumerate(shards, 1) if _place(other)[:2] == place[:2] and _place(other) < place]
+        first = [at for at, other in enumerate(shards) if _place(other)[:2] == place[:2]]
+        shards.insert(after[-1] if after else first[0] if first else len(shards), shard)
+    return shards
+
+
+def _place(shard: Mapping[str, Any]) -> tuple[str, str, int]:
+    return shard["split"], shard["domain"], shard["index"]
 
 
 def recounted(

@@ -1,32 +1,33 @@
 """`refinery remove`: a new version of a finished corpus without some of its documents, and the proof that they went."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from refinery.loader.format.manifest import Manifest, ShardEntry
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import Manifest, provenance_schema
 from refinery.pipelines.export.place import SourceCorpus, open_corpus
 from refinery.pipelines.export.rows import corpus_facts
 from refinery.pipelines.export.work_place import digest
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.takedown.decide import Decision, decide
-from refinery.pipelines.takedown.find import LICENCE, Find, FindJob, find_tasks, read_found, save_request
+from refinery.pipelines.takedown.find import IN_REMOVALS, Find, FindJob, find_tasks, read_found, save_request
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.publish import Result, publish_version
-from refinery.pipelines.takedown.reinstate import Allowed, Fate, Unrepresented, reinstate
-from refinery.pipelines.takedown.request import Request
-from refinery.pipelines.takedown.rewrite import Rewrite, rewrite_job, save_change
+from refinery.pipelines.takedown.reinstate import Allowed, Fate, Outcome, Unrepresented, reinstate
+from refinery.pipelines.takedown.request import LICENCE, Request, where_rule
+from refinery.pipelines.takedown.rewrite import Rewrite, RewriteJob, save_change
 from refinery.pipelines.takedown.shards import Changes, shard_changes
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.filter.decontaminate import DecontaminateParams, benchmark_files
 
-SCHEME = "takedown/1"  # what decides the result beside the request: any change of an answer changes the name
+SCHEME = "takedown/2"  # what decides the result beside the request: any change of an answer changes the name
 
 
 @dataclass(frozen=True)
@@ -51,17 +52,20 @@ class Options:
 
 @dataclass
 class Foreseen:
-    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts."""
+    """What a takedown comes to, before anything is written. found: rows of FOUND_SCHEMA, with the matched texts.
+    counted: as of `Outcome`."""
 
     found: pa.Table
     decision: Decision
     fates: list[Fate]
     changes: Changes
+    counted: frozenset[str]
 
 
 @dataclass
 class TakedownRun:
-    """One corpus, one request, one new prefix. `run()` brings it to its manifest, from wherever it stands."""
+    """One corpus, one request, one new prefix. `run()` brings it to its manifest, from wherever it stands. where: a
+    rule over the columns of the corpus, which is then part of the request, "" for none."""
 
     prefix: str
     output: str
@@ -71,11 +75,15 @@ class TakedownRun:
     work: str = ""  # of the corpus, "" for PREFIX/work
     recipe: str = ""  # the corpus' own, needed where it has stages of its own
     say: Callable[[str], None] = print
+    where: str = ""
     corpus: SourceCorpus = field(init=False)
 
     def __post_init__(self) -> None:
         self.corpus = open_corpus(self.prefix)
         _check(self.corpus.manifest, self.request)
+        if self.where:
+            schema = provenance_schema(self.corpus.manifest.columns)
+            self.request = replace(self.request, where=where_rule(self.where, schema))
         identity = {
             "scheme": SCHEME,
             "previous": self.corpus.sha256,
@@ -115,18 +123,15 @@ class TakedownRun:
     def _foresee(self, place: Place) -> Foreseen:
         found = self._find(place)
         decision = decide(self.corpus.store, self.manifest, found, self.options.copies)
-        fates = self._reinstate(decision)
-        changes = shard_changes(self.corpus.store, self.manifest, decision, fates)
-        return Foreseen(found, decision, fates, changes)
+        back = self._reinstate(decision)
+        changes = shard_changes(self.corpus.store, self.manifest, decision, back.fates)
+        return Foreseen(found, decision, back.fates, changes, back.counted)
 
     def _find(self, place: Place) -> pa.Table:
         """All that is asked for, wherever it is."""
         manifest = self.manifest
-        columns = (LICENCE,) if self.request.licences else ()
-        facts = corpus_facts(self.corpus.root, manifest)
-        job = FindJob(facts, place.work, columns, self.options.decontaminate)
-        asked = bool(self.request.lists or self.request.sources)
-        tasks = find_tasks(manifest, removals=asked)
+        job = FindJob(corpus_facts(self.corpus.root, manifest), place.work, self.options.decontaminate)
+        tasks = find_tasks(manifest, removals=self.request.says(IN_REMOVALS))
 
         def build(pipeline: beam.Pipeline) -> None:
             save_request(place.work_store, self.request)
@@ -137,33 +142,38 @@ class TakedownRun:
         work = Work("find", steps=[Step("files", len(tasks))], bytes=size)
         return read_found(place.work_store, place.run_job("find", build, 0, work))
 
-    def _reinstate(self, decision: Decision) -> list[Fate]:
+    def _reinstate(self, decision: Decision) -> Outcome:
         if not self.options.reinstate:
-            return [Unrepresented(row, "nothing was to come back (--no-reinstate)") for row in decision.candidates]
+            why = "nothing was to come back (--no-reinstate)"
+            return Outcome([Unrepresented(row, why) for row in decision.candidates])
         place = self.work or f"{self.corpus.root}/work"
-        allowed = Allowed(self.request, self.options.decontaminate)
-        return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
+        allowed = Allowed(self.request, self.manifest.columns, self.options.decontaminate)
+        try:
+            return reinstate(self.corpus, decision, allowed, place, self.recipe, self.runner)
+        except FormatError as error:
+            raise FormatError(
+                f"{error}; --work names another place of the work files, --no-reinstate does without them"
+            ) from None
 
     def _publish(self, place: Place) -> Manifest:
         foreseen = self._foresee(place)
-        shards = self._rewrite(place, foreseen.changes)
+        shards = self._rewrite(place, foreseen.changes, foreseen.counted)
         result = Result(foreseen.decision, foreseen.fates, shards)
         return publish_version(place, self.corpus, self.request, self.identity, result, self.say)
 
-    def _rewrite(self, place: Place, changes: Changes) -> Sequence[Mapping[str, Any]]:
+    def _rewrite(self, place: Place, changes: Changes, counted: frozenset[str]) -> Sequence[Mapping[str, Any]]:
         if not changes:
             return []
-        job = rewrite_job(
-            corpus_facts(self.corpus.root, self.manifest), self.manifest, place.root, place.work, self.fingerprint
-        )
-        entries: dict[str, ShardEntry] = {entry.bin.path: entry for entry in self.manifest.shards}
+        seed = int(self.manifest.recipe["shards"]["seed"])
+        facts = corpus_facts(self.corpus.root, self.manifest)
+        job = RewriteJob(facts, place.root, place.work, self.fingerprint, seed, self.manifest.packed, counted)
 
         def build(pipeline: beam.Pipeline) -> None:
-            lines = [save_change(place.work_store, entries[path], changes[path], job.seed) for path in sorted(changes)]
+            lines = [save_change(place.work_store, changes[path], seed) for path in sorted(changes)]
             pipeline | Rewrite(write_task_list(place.work, "rewrite", lines), job)
             pipeline | WriteReport(place.work, "rewrite/report.json", {"fingerprint": self.fingerprint})
 
-        size = sum(entries[path].bin.size for path in changes)
+        size = sum(change.before.bin.size for change in changes.values() if change.before)
         work = Work("rewrite", steps=[Step("shards", len(changes))], bytes=size)
         shards: Sequence[Mapping[str, Any]] = place.run_job("rewrite", build, 1, work)["shards"]
         return shards

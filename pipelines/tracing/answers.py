@@ -96,9 +96,17 @@ class Replayed:
 
 
 @dataclass(frozen=True)
+class CameBack:
+    """A duplicate that is in the corpus since that takedown (from 1), since the document that had stood for it went."""
+
+    takedown: int
+    instead_of: Doc
+
+
+@dataclass(frozen=True)
 class Kept:
     """In the corpus. Its tokens are token_offset to token_offset + token_count of the shard; copies counts the document
-    itself. around: of the token that was asked for.
+    itself. around: of the token that was asked for. came_back: whether a takedown brought it.
     """
 
     doc: Doc
@@ -111,6 +119,25 @@ class Kept:
     sources: tuple[str, ...]
     columns: Mapping[str, Any]  # what stages noted: language, scores, …
     around: Around | None = None
+    came_back: CameBack | None = None
+
+
+@dataclass(frozen=True)
+class TakenDown:
+    """Taken out of the corpus by that takedown (from 1), which made it of the version whose manifest has the sha256
+    `previous`. why: of WHY (loader/format/takedown.py). request: what asked for it, or why it does not represent its
+    copies. rule: of --where, if that did. was: "kept", or the reason for which deduplication had removed it before.
+    shard, document: its place in the version before, "" and -1 where it was in no shard."""
+
+    doc: Doc
+    takedown: int
+    previous: str
+    why: str
+    request: str
+    rule: str
+    was: str
+    shard: str
+    document: int
 
 
 @dataclass(frozen=True)
@@ -206,7 +233,7 @@ class Missing:
     over_target: bool = False
 
 
-Answer = Kept | Removed | Rejected | Dead | Passed | Replayed | Missing
+Answer = Kept | Removed | TakenDown | Rejected | Dead | Passed | Replayed | Missing
 
 
 @dataclass(frozen=True)

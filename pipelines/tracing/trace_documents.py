@@ -3,7 +3,7 @@
 A pure core: `trace` takes queries and returns answers as data; pipelines/tracing/trace_text.py formats them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from math import isfinite
 from typing import Any
@@ -43,6 +43,7 @@ from refinery.pipelines.tracing.lookup import (
     input_files,
 )
 from refinery.pipelines.tracing.scan import Say, silent
+from refinery.pipelines.tracing.takedowns import doc_of, find_taken_down, with_returns
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 
@@ -114,15 +115,17 @@ class _Tracer:
         known = {row["id"] for row in removed if row["reason"] != URL_DUPLICATE}  # of which others may have the id
         known |= {bytes.fromhex(id_) for id_ in self.kept}
         left = wanted.id - known if self.manifest.recipe.get("exact_dup", True) else wanted.id  # else several have one
-        unfinished = self._find_documents(replace(wanted, id=left | ends))
         shown = wanted.url | {redact_address(url) for url in wanted.url}  # older corpora have them as they were
+        gone = replace(wanted, url=shown, id=wanted.id | ends)
+        taken_down = list(find_taken_down(self.store, self.manifest, gone))
+        unfinished = self._find_documents(replace(wanted, id=left | ends), {each.doc for each in taken_down})
         origins = wanted.origin | {doc.origin for doc in unfinished}
         records: list[Record] = [
-            Rejected(_doc(row), row["stage"], row["reason"], row.get("found") or "")
+            Rejected(doc_of(row), row["stage"], row["reason"], row.get("found") or "")
             for row in self._records("rejects", Wanted(shown, origin=origins), REJECTS)
         ]
         records += [
-            Dead(_doc(row), row["stage"], row["error"], row["sha256"], row["size"])
+            Dead(doc_of(row), row["stage"], row["error"], row["sha256"], row["size"])
             for row in self._records("dead_letters", Wanted(origin=origins), DEAD)
         ]
         records = _name_documents(records, unfinished)
@@ -131,7 +134,7 @@ class _Tracer:
         for record in records:
             self.lost.setdefault(record.doc.id, record)
 
-        answers: list[Answer] = [*kept, *(self._chain(row) for row in removed), *records]
+        answers: list[Answer] = [*kept, *(self._chain(row) for row in removed), *taken_down, *records]
         return Trace(tuple(self._sort_out(queries, answers, at)), input_files(self.run), tuple(self.notes))
 
     def _at_token(self, query: Query) -> Kept:
@@ -147,6 +150,7 @@ class _Tracer:
 
     def _find_kept(self, wanted: Wanted) -> list[Kept]:
         found = [kept_answer(self.manifest, *each) for each in find_kept(self.store, self.manifest, wanted, self.say)]
+        found = with_returns(self.store, self.manifest, found)
         for one in found:
             self.kept.setdefault(one.doc.id, []).append(one)
         return found
@@ -201,24 +205,25 @@ class _Tracer:
             end = self.kept[id_][0]
         else:
             end = self.lost.get(id_, Passed(Doc(id_), self.rate, bool(self.cut)))
-        kept = [*(_doc(after) for after in rows[1:]), end.doc]
+        kept = [*(doc_of(after) for after in rows[1:]), end.doc]
         steps = (
             Step(r["reason"], r["scope"], _round(r["similarity"]) or 0.0, doc)
             for r, doc in zip(rows, kept, strict=True)
         )
-        return Removed(_doc(row), tuple(steps), end)
+        return Removed(doc_of(row), tuple(steps), end)
 
-    def _find_documents(self, wanted: Wanted) -> list[Doc]:
-        """Documents that deduplication kept and that did not reach the corpus, from the work location."""
+    def _find_documents(self, wanted: Wanted, taken_down: Set[Doc]) -> list[Doc]:
+        """Documents that deduplication kept and that did not reach the corpus, from the work location; not those that
+        were taken out of it."""
         if not self.phases or not wanted:
             return []
         try:
-            found = [_doc(row) for row in find_documents(*self.phases, wanted, self.say)]
+            found = [doc_of(row) for row in find_documents(*self.phases, wanted, self.say)]
         except OSError as error:
             self.notes.append(f"work/ was not searched: {error}")
             self.phases = None
             return []
-        reached = {one.doc for many in self.kept.values() for one in many}
+        reached = taken_down | {one.doc for many in self.kept.values() for one in many}
         return [doc for doc in found if doc not in reached]
 
     def _passed(self, doc: Doc) -> Passed | Rejected:
@@ -260,7 +265,7 @@ class _Tracer:
 def kept_answer(manifest: Manifest, shard: ShardEntry, number: int, row: Row) -> Kept:
     """A document of a shard, from its provenance row."""
     return Kept(
-        doc=_doc(row),
+        doc=doc_of(row),
         shard=shard_path(shard),
         document=number,
         token_offset=row["token_offset"],
@@ -277,10 +282,6 @@ def _name_documents(records: Sequence[Record], docs: Iterable[Doc]) -> list[Reco
     known = {(doc.source, doc.origin): doc for doc in docs}
     pairs = ((r, known.get((r.doc.source, r.doc.origin), r.doc)) for r in records)
     return [replace(r, doc=replace(doc, url=r.doc.url or doc.url)) for r, doc in pairs]
-
-
-def _doc(row: Row) -> Doc:
-    return Doc(row["id"].hex() if "id" in row else "", row.get("url", ""), row["source"], row["origin"])
 
 
 def _round(value: Any) -> Any:

@@ -6,9 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from refinery.loader.format.removals import URL_DUPLICATE
+from refinery.loader.format.takedown import COPY, UNREPRESENTED
+from refinery.pipelines.takedown.request import asked_words
 from refinery.pipelines.tracing.answers import (
     Answer,
     Around,
+    CameBack,
     Cycle,
     Dead,
     Doc,
@@ -22,6 +25,7 @@ from refinery.pipelines.tracing.answers import (
     Removed,
     Replayed,
     Step,
+    TakenDown,
     Trace,
 )
 from refinery.pipelines.tuning.decision_text import decision_lines
@@ -31,6 +35,7 @@ from refinery.transforms.core.safe_text import safe
 NAMES = {
     Kept: "kept",
     Removed: "removed",
+    TakenDown: "taken-down",
     Rejected: "rejected",
     Dead: "dead",
     Passed: "passed",
@@ -57,7 +62,7 @@ def json_lines(found: Trace) -> Iterator[str]:
         yield json.dumps(fields, default=str)
 
 
-OPTIONAL = ("around", "replay")  # fields that are left out where they are None
+OPTIONAL = ("around", "came_back", "replay")  # fields that are left out where they are None
 
 
 def _plain(answer: Answer | End) -> dict[str, Any]:
@@ -108,7 +113,10 @@ def answer_lines(query: Query, answer: Answer) -> Iterator[str]:
     yield f"  {_document(answer.doc)}"
     if isinstance(answer, Kept):
         yield f"  {_scores(answer)}"
+        yield from (f"  {line}" for line in _came_back(answer.came_back))
         yield from (f"  {line}" for line in _around(answer.around))
+    if isinstance(answer, TakenDown):
+        yield f"  {_before(answer)}"
     if isinstance(answer, Replayed):
         yield from (f"  {line}" for line in _replayed(answer))
     elif isinstance(answer, Rejected | Dead | Passed) and answer.replay:
@@ -126,6 +134,29 @@ def _removed(answer: Removed) -> Iterator[str]:
     yield f"  {'the last of these' if later else 'that one'}: {_outcome(answer.end)}"
     if isinstance(answer.end, Rejected | Dead | Passed) and answer.end.replay:
         yield from (f"    {line}" for line in _replay(answer.end, answer.end.replay))
+
+
+def _came_back(came_back: CameBack | None) -> Iterator[str]:
+    """The takedown that a document is in the corpus by."""
+    if came_back is not None:
+        yield f"since takedown {came_back.takedown}, which removed what had stood for it:"
+        yield f"  {_document(came_back.instead_of)}"
+
+
+def _before(answer: TakenDown) -> str:
+    """Where it was in the version before."""
+    version = f"the version before (its manifest has sha256 {safe(answer.previous)})"
+    if answer.shard:
+        return f"it was in {safe(answer.shard)}, document {answer.document}, of {version}"
+    return f"it was in no shard of {version}: deduplication had removed it ({safe(answer.was)})"
+
+
+def _why_taken(answer: TakenDown) -> str:
+    asked = safe(asked_words(answer.request, answer.rule))
+    if answer.why == UNREPRESENTED:
+        return f"what had stood for it went, and it did not come back: {asked}"
+    of = "it has the text of one that was asked for, or stood for it: " if answer.why == COPY else "asked for by "
+    return f"{of}{asked}"
 
 
 def _around(around: Around | None) -> Iterator[str]:
@@ -176,6 +207,8 @@ def _outcome(answer: Answer | End) -> str:
             f"in the corpus: {safe(answer.shard)}, document {answer.document}, "
             f"tokens {answer.token_offset} to {end} ({answer.token_count})"
         )
+    if isinstance(answer, TakenDown):
+        return f"removed by takedown {answer.takedown}: {_why_taken(answer)}"
     if isinstance(answer, Rejected):
         found = f" ({safe(answer.found)})" if answer.found else ""
         return f"dropped by {safe(answer.stage)}: {safe(answer.reason)}{found}"

@@ -1,4 +1,4 @@
-"""What a run says of the records that it lost: removals, rejects, dead letters, and the documents of its work files."""
+"""What a run says of the records that it lost: takedowns, removals, rejects, dead letters, and its work files."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.removals import FOLDER
+from refinery.loader.format.takedown import STAGE
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.comparison.joining.documents import Shared, ids_of
 from refinery.pipelines.comparison.joining.fates import EVIDENCE, Fate, Kind
@@ -25,8 +26,9 @@ DTYPE = np.dtype(EVIDENCE)
 def evidence_rows(side: Side, shared: Shared, fates: Names[Fate], with_ids: bool = False) -> Iterator[Rows]:
     """DTYPE [n] of all that the run at `side` says of lost records. with_ids: only that which has an id.
 
-    Cost: one pass over these columns of removals, rejects, dead letters and work documents.
+    Cost: one pass over these columns of takedowns' listings, removals, rejects, dead letters and work documents.
     """
+    yield from _taken_down(side, shared, fates)
     yield from _removals(side, shared, fates)
     if not with_ids:
         yield from _records(side, shared, fates, "rejects", ("stage", "reason"), Kind.DROPPED)
@@ -42,6 +44,19 @@ def removing_stages(side: Side) -> dict[str, str]:
         for reason in row["dropped"]
         if row["stage"] in {stage.name for stage in side.manifest.stages if stage.phase == "dedup"}
     }
+
+
+def _taken_down(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
+    files = [takedown.removed for takedown in side.manifest.takedowns]
+    for number, table in read_groups(_places(side, files), ("id", "was", "why", "origin")):
+        rows = _rows(table, shared, side, side.store.url(files[number]))
+        rows["id"] = ids_of(table["id"], files[number])
+        rows["fate"] = _numbers(table, "why", "was", fates, _taken)
+        yield rows
+
+
+def _taken(why: str, was: str) -> Fate:
+    return Fate(Kind.TAKEN_DOWN, STAGE, why)
 
 
 def _removals(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:

@@ -13,21 +13,23 @@ class Kind(IntEnum):
     """the same record was split into other documents, which the other corpus has"""
     SAME_TEXT_ELSEWHERE = 2
     """the same record gave another text, which both corpora have, from other records"""
-    REMOVED = 3
+    TAKEN_DOWN = 3
+    """it was taken out of the finished corpus"""
+    REMOVED = 4
     """deduplication removed it, in favour of another document"""
-    DROPPED = 4
+    DROPPED = 5
     """a rule dropped it; it is in the sample of rejects"""
-    DEAD = 5
+    DEAD = 6
     """it failed: a dead letter"""
-    PASSED = 6
+    PASSED = 7
     """it came through cleaning and deduplication; which later stage dropped it is not listed"""
-    REMOVED_ELSEWHERE = 7
+    REMOVED_ELSEWHERE = 8
     """its record was not read; the same text of another record was removed by deduplication"""
-    NOT_READ = 8
+    NOT_READ = 9
     """its file is not among the inputs"""
-    UNLISTED = 9
+    UNLISTED = 10
     """its file was read, and cleaning lost it: dropped but not in the sample of rejects, or left out by a reader"""
-    UNKNOWN = 10
+    UNKNOWN = 11
     """nothing of it is recorded"""
 
     @property
@@ -44,6 +46,7 @@ MEANINGS = {
     Kind.CHANGED: "same page, another text",
     Kind.SPLIT: "same page, split into other documents",
     Kind.SAME_TEXT_ELSEWHERE: "same page, now with a text that both have from another page",
+    Kind.TAKEN_DOWN: "taken out by `refinery remove`",
     Kind.REMOVED: "removed as a duplicate",
     Kind.DROPPED: "dropped",
     Kind.DEAD: "failed",
@@ -53,6 +56,7 @@ MEANINGS = {
     Kind.UNLISTED: "lost in cleaning, not in the sample of rejects",
     Kind.UNKNOWN: "not recorded",
 }
+NAMED = (Kind.TAKEN_DOWN, Kind.REMOVED)  # said of one document, whatever else is said of its record
 # Of these a replay of the record may find the rule.
 REPLAYED = (Kind.PASSED, Kind.UNLISTED, Kind.UNKNOWN)
 

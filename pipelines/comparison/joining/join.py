@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from refinery.pipelines.comparison.joining.documents import ROW, Shared
 from refinery.pipelines.comparison.joining.evidence import DTYPE, evidence_rows
-from refinery.pipelines.comparison.joining.fates import ASIDE, Fate, Kind
+from refinery.pipelines.comparison.joining.fates import ASIDE, NAMED, Fate, Kind
 from refinery.pipelines.comparison.joining.names import Names
 from refinery.pipelines.comparison.joining.partitions import (
     I64,
@@ -182,7 +182,7 @@ def _nothing(count: int) -> Rows:
 def _best(rows: Rows, said: Rows, kinds: I64) -> I64:
     """The place of what says most about each row, -1 for nothing. said: ordered by origin, with their kinds.
 
-    First the removal of this very document; then a reject or dead letter of its record; then what else is known of this
+    First what took this very document out; then a reject or dead letter of its record; then what else is known of this
     document; then of its record, whose text was another one.
     """
     named = np.flatnonzero(said["id"] != b"")
@@ -192,7 +192,7 @@ def _best(rows: Rows, said: Rows, kinds: I64) -> I64:
     exact = _at(named[order], first_of_key(keys[order], joined(rows["origin"], rows["id"])))
     record = _at(bare, first_of_key(said["origin"][bare], rows["origin"]))
     other = _at(named, first_of_key(said["origin"][named], rows["origin"]))
-    removed = (exact >= 0) & (kinds[exact] == Kind.REMOVED) if len(said) else exact >= 0
+    removed = (exact >= 0) & np.isin(kinds[exact], NAMED) if len(said) else exact >= 0
     best = other
     for found, where in ((exact, exact >= 0), (record, record >= 0), (exact, removed)):
         best = np.where(where, found, best)

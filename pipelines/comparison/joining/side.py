@@ -1,11 +1,12 @@
 """One of the two corpora of a comparison, opened: its manifest, what its run says of itself, and its work files."""
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import RUN, Manifest, read_manifest, unseal
+from refinery.loader.format.manifest import RUN, Manifest, load_manifest, unseal
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -17,13 +18,15 @@ Input = tuple[str, str]  # source, path
 
 @dataclass
 class Side:
-    """A corpus that is compared. label: "A" or "B". run: `_run.json`, {} where it is not there. phases: clean and dedup
-    where their parts are still there, else None. notes: what could not be looked at, and why."""
+    """A corpus that is compared. label: "A" or "B". sha256: of its manifest. run: `_run.json`, {} where it is not
+    there. phases: clean and dedup where their parts are still there, else None. notes: what could not be looked at, and
+    why."""
 
     label: str
     prefix: str
     store: Store
     manifest: Manifest
+    sha256: str
     run: Mapping[str, Any]
     phases: tuple[Phase, Phase] | None
     notes: list[str] = field(default_factory=list)
@@ -78,8 +81,8 @@ def open_side(label: str, prefix: str, work: str = "") -> Side:
     Raises FormatError where there is no complete corpus, OSError for what cannot be read.
     """
     store = open_store(prefix)
-    manifest = read_manifest(store)
-    side = Side(label, prefix, store, manifest, {}, None)
+    manifest, data = load_manifest(store)
+    side = Side(label, prefix, store, manifest, hashlib.sha256(data).hexdigest(), {}, None)
     if side.adopted:
         side.notes.append(
             f"{label} was adopted from files of another tool: no provenance, no funnel; its documents are not compared"

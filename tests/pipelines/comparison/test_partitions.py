@@ -69,11 +69,13 @@ def test_partitions_give_back_every_row_in_order(tmp_path_factory: Any, batches:
 DOCUMENTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12)
 SAID = st.lists(
     st.tuples(
-        st.sampled_from([Kind.REMOVED, Kind.DROPPED, Kind.DEAD, Kind.PASSED]), st.integers(0, 9), st.integers(0, 9)
+        st.sampled_from([Kind.TAKEN_DOWN, Kind.REMOVED, Kind.DROPPED, Kind.DEAD, Kind.PASSED]),
+        st.integers(0, 9),
+        st.integers(0, 9),
     ),
     max_size=8,
 )
-NAMED = (Kind.REMOVED, Kind.PASSED)
+NAMED = (Kind.TAKEN_DOWN, Kind.REMOVED, Kind.PASSED)
 
 
 def side(label: str, documents: int, read: list[int], made: bool) -> Any:
@@ -91,8 +93,9 @@ def expected_fate(id_: int, origin: int, other: list[tuple[int, int]], said: lis
     """What may be said of a document that the other side lacks, and of whose record it has no text."""
     exact = {kind for kind, i, o in said if o == origin and (i == id_ or kind not in NAMED)}
     of_record = {kind for kind, _, o in said if o == origin}
-    if (Kind.REMOVED, id_, origin) in said:
-        return {Kind.REMOVED}
+    for kind in (Kind.TAKEN_DOWN, Kind.REMOVED):
+        if (kind, id_, origin) in said:
+            return {kind}
     if exact & {Kind.DROPPED, Kind.DEAD}:
         return {Kind.DROPPED} if Kind.DROPPED in exact else {Kind.DEAD}
     if exact:

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from tests.pipelines.inputs import run
-from tests.pipelines.takedown.corpora import make_inputs, make_tokenizer, write_recipe
+from tests.pipelines.takedown.corpora import (
+    FIRST,
+    SECOND,
+    make_inputs,
+    make_tokenizer,
+    remove,
+    write_list,
+    write_recipe,
+)
 from tests.shared import shared
 
 
@@ -47,3 +55,15 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Place:
         return output
 
     return Place(folder / "corpus", again)
+
+
+@pytest.fixture(scope="session")
+def versions(taken: Place, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The corpus, and two takedowns after it; documents come back in the first."""
+
+    def fill(folder: Path) -> None:
+        remove(taken.prefix, folder / "two", "--urls", write_list(folder / "1.txt", FIRST))
+        remove(folder / "two", folder / "three", "--urls", write_list(folder / "2.txt", SECOND))
+
+    folder = shared(tmp_path_factory, "versions", fill)
+    return [taken.prefix, folder / "two", folder / "three"]

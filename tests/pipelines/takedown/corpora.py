@@ -17,6 +17,9 @@ RECIPE: dict[str, Any] = {
     "name": "taken",
     **OFF,
     "near_dup": {"threshold": 0.6, "bands": 28, "rows": 4},
+    "pii": {},
+    "columns": ["pii"],
+    "failures": {"allow_empty": True},  # all of the source notes are duplicates
     "rejects": {"rate": 1.0, "excerpt_chars": 40},
     "shards": {"validation": 0.2, "target_bytes": 6000},
 }
@@ -27,6 +30,8 @@ def text(start: int, words: int = 60, end: str = "") -> str:
     return " ".join([*(WORDS[(start * 7 + k) % len(WORDS)] + f"x{start}" for k in range(words)), end]).strip()
 
 
+SOURCES = ("news", "web", "books", "letters", "notes")  # by priority
+LONG, LONG_WORDS = "https://letters.example/long", 740
 # url -> (source, text). a1 is kept, a2 is nearly the same, a3 nearly the same as a2, b2 the same text as b1, and so on.
 PAGES: Mapping[str, tuple[str, str]] = {
     "https://a.example/1": ("web", text(1, 60, "the longest of them all")),
@@ -39,8 +44,20 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "https://c.example/1": ("web", text(3, 60, "here and there")),
     "https://c.example/near": ("books", text(3, 60, "here")),
     "https://sub.c.example/x": ("web", text(4)),
+    LONG: ("letters", text(50, LONG_WORDS)),  # alone in its domain, which is cut into two shards
+    "https://letters.example/25": ("letters", text(25, 37, "dear reader")),  # it would be in the other one
+    "https://notes.example/26": ("notes", text(26, 38, "write to ann@notes.org")),  # nothing else is in its domain
     **{f"https://site{n}.example/{n}": ("web" if n % 3 else "books", text(n, 30 + n % 9)) for n in range(10, 40)},
 }
+
+# What two takedowns ask for, one after the other.
+FIRST = ["https://a.example/1", "https://site10.example/10", "https://site23.example/23", "https://site25.example/25"]
+SECOND = [
+    "https://site31.example/31",
+    "https://mirror.example/a",
+    "https://sub.c.example/x",
+    "https://site26.example/26",
+]
 
 
 def make_inputs(folder: Path, without: Iterable[str] = ()) -> Path:
@@ -57,7 +74,7 @@ def write_recipe(folder: Path, inputs: Path, tokenizer: Path, **more: Any) -> Pa
     """The recipe of these inputs. Origins name the folder, so it has to be the same for corpora that are compared."""
     sources = [
         {"name": name, "paths": [str(inputs / name / "*.jsonl")], "priority": number}
-        for number, name in enumerate(("news", "web", "books"))
+        for number, name in enumerate(SOURCES)
     ]
     recipe = {**RECIPE, "sources": sources, "tokenizer": {"path": str(tokenizer)}, **more}
     path = folder / "recipe.yaml"

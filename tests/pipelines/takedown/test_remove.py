@@ -11,7 +11,7 @@ import pytest
 from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.verify import verify
-from tests.pipelines.inputs import corpus_bytes
+from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import PAGES, remove, removed_rows, rows, write_list
 
@@ -40,6 +40,8 @@ def only_shards(prefix: Path) -> dict[str, str]:
         ["https://b.example/1", "https://b.example/copy"],  # a copy of a survivor in another source comes back
         ["https://c.example/near", "https://site12.example/12"],  # one that was removed, and one without duplicates
         ["https://a.example/2", "https://mirror.example/a"],  # only removed ones: their survivor's count is less
+        ["https://site25.example/25"],  # what comes back belongs into a shard that no document was in
+        ["https://site26.example/26"],  # or into a domain that has none
     ],
 )
 def test_as_a_run_without_them(asked: list[str], taken: Place, tmp_path: Path) -> None:
@@ -47,10 +49,36 @@ def test_as_a_run_without_them(asked: list[str], taken: Place, tmp_path: Path) -
     list_ = write_list(tmp_path / "urls.txt", asked)
     remove(taken.prefix, tmp_path / "new", "--urls", list_, "--copies", "keep")
     again = taken.again(tmp_path / "again", asked)
-    assert verify(str(tmp_path / "new")).failures == []
     assert only_shards(tmp_path / "new") == only_shards(again)
-    both = [read_manifest(open_store(str(tmp_path / name))).totals for name in ("new", "again")]
-    assert both[0] == both[1]
+    both = [read_manifest(open_store(str(tmp_path / name))) for name in ("new", "again")]
+    assert both[0].totals == both[1].totals
+    # The columns of counts have 0, not null, also of what came back.
+    assert None not in {row["pii"] for row in rows(tmp_path / "new", ("pii",))}
+    assert verify(str(tmp_path / "new"), against=str(taken.prefix)).failures == []
+
+
+def test_a_shard_that_was_not_there(taken: Place, tmp_path: Path) -> None:
+    """It is new, numbered as a run would; the shards before it stay where they were, for states of that version."""
+    list_ = write_list(tmp_path / "urls.txt", ["https://site25.example/25", "https://site26.example/26"])
+    dry = run("remove", taken.prefix, "--urls", list_, "--dry-run", "--workers", 0)
+    assert "2 shards would be new" in dry.stdout
+    remove(taken.prefix, tmp_path / "new", "--urls", list_)
+    before, after = (
+        [shard.bin.path for shard in read_manifest(open_store(str(prefix))).shards]
+        for prefix in (taken.prefix, tmp_path / "new")
+    )
+    added = ["train/letters/shard-00000-of-00002.bin", "train/notes/shard-00000-of-00001.bin"]
+    assert [path for path in after if path in before] == before
+    assert [path for path in after if path not in before] == added
+    assert after.index(added[0]) == after.index("train/letters/shard-00001-of-00002.bin") - 1
+    assert verify(str(tmp_path / "new"), against=str(taken.prefix)).failures == []
+    # Then what came back goes, by a takedown of the new version, and its shards stay, empty.
+    list_ = write_list(tmp_path / "more.txt", ["https://letters.example/25", "https://notes.example/26"])
+    remove(tmp_path / "new", tmp_path / "third", "--urls", list_)
+    third = read_manifest(open_store(str(tmp_path / "third")))
+    assert [shard.bin.path for shard in third.shards] == after
+    assert [shard.documents for shard in third.shards if shard.bin.path in added] == [0, 0]
+    assert verify(str(tmp_path / "third"), against=str(tmp_path / "new")).failures == []
 
 
 def test_by_default_copies_go_too(taken: Place, tmp_path: Path) -> None:
@@ -61,7 +89,10 @@ def test_by_default_copies_go_too(taken: Place, tmp_path: Path) -> None:
     went = urls(taken.prefix) - urls(tmp_path / "new")
     assert went == {"https://a.example/1", "https://b.example/1", "https://c.example/1"}
     assert urls(tmp_path / "new") - urls(taken.prefix) == {"https://a.example/2"}
-    left = {row["url"] for row in removed_rows(tmp_path / "new")}
+    left = {row["url"] for row in removed_rows(tmp_path / "new")} - {
+        "https://letters.example/25",
+        "https://notes.example/26",
+    }
     assert left == {"https://mirror.example/a"}  # the copy in the other source has the text that went
     listing = {row["url"]: row for row in listed_rows(tmp_path / "new")}
     assert {url: row["why"] for url, row in listing.items()} == {

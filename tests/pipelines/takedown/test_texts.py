@@ -65,7 +65,7 @@ def test_benchmarks_of_a_recipe(taken: Place, quiz: Path, tmp_path: Path) -> Non
     ("flags", "said"),
     [
         ([], "what is to go?"),
-        (["--source", "nobody", "--dry-run"], "the corpus has 'news', 'web', 'books'"),
+        (["--source", "nobody", "--dry-run"], "the corpus has 'news', 'web', 'books', 'letters', 'notes'"),
         (["--source", "web"], "--output names the prefix"),
         (["--source", "web", "--dry-run", "--output", "x"], "given with --dry-run"),
         (["--benchmarks", "a.exe", "--dry-run"], "a name that ends in"),
