@@ -12,6 +12,8 @@ from refinery.loader.native import runs
 from refinery.loader.order.arrays import I64
 from refinery.loader.tokens.samples import Domain
 
+_TOGETHER = 512  # spans whose blocks are unpacked at a time, about 2 MB
+
 
 class SelectedDomain(Domain):
     """Segments [first, stop) of a selection. numbers: the source's number of each segment's shard; sizes: tokens of
@@ -61,10 +63,26 @@ class SelectedDomain(Domain):
         return found
 
     def ranges_of(self, first: I64, stop: I64) -> tuple[I64, I64]:
-        """What is fetched, and later released, for many spans of tokens, and how many ranges each has: `_spans`."""
-        each = [self._spans(begin, end) for begin, end in zip(first.tolist(), stop.tolist(), strict=True)]
-        found = np.array([span for spans in each for span in spans], np.int64).reshape(-1, 3)
-        return found, np.array([len(spans) for spans in each], np.int64)
+        """What is fetched, and later released, for many spans of tokens, and how many ranges each has: `_spans`.
+
+        Cost: 15 us per span, vectorised; a loop over the spans that are in several segments, or in a whole one.
+        """
+        stop = np.minimum(stop, self.tokens)
+        segment = np.minimum(np.searchsorted(self.starts, first, "right") - 1, len(self.numbers) - 1)
+        simple = (first < stop) & (stop <= self.starts[segment + 1]) & (self._counts[segment] > 0)
+        counts = np.zeros(len(first), np.int64)
+        parts, owners = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)]
+        chosen = np.flatnonzero(simple)
+        for begin in range(0, len(chosen), _TOGETHER):
+            some = chosen[begin : begin + _TOGETHER]
+            found, counts[some] = self._spans_inside(segment[some], first[some], stop[some])
+            parts.append(found)
+            owners.append(np.repeat(some, counts[some]))
+        for i in np.flatnonzero(~simple).tolist():
+            parts.append(np.array(self._spans(int(first[i]), int(stop[i])), np.int64).reshape(-1, 3))
+            counts[i] = len(parts[-1])
+            owners.append(np.full(counts[i], i))
+        return np.concatenate(parts)[np.argsort(np.concatenate(owners), kind="stable")], counts
 
     def _spans(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         """As `ranges`, with the gaps between runs that are shorter than a fetched block, for blocks are read whole.
@@ -73,45 +91,47 @@ class SelectedDomain(Domain):
         put together, have every block that any of them touches as a whole, and it is released after the last of them.
         """
         found: list[tuple[int, int, int]] = []
-        stop = min(stop, self.tokens)
         segment = int(np.searchsorted(self.starts, first, "right")) - 1
         while first < stop:
             end = min(int(self.starts[segment + 1]), stop)
-            number = int(self.numbers[segment])
-            if not self._counts[segment]:
+            if self._counts[segment]:
+                spans, _ = self._spans_inside(np.array([segment]), np.array([first]), np.array([end]))
+                found += [(number, begin, until) for number, begin, until in spans.tolist()]
+            elif first < end:
                 base = int(self.starts[segment])
-                found.append((number, first - base, end - base))
-            else:
-                begins, ends = self._spans_inside(segment, first, end)
-                found += zip([number] * len(begins), begins.tolist(), ends.tolist(), strict=True)
+                found.append((int(self.numbers[segment]), first - base, end - base))
             first, segment = end, segment + 1
         return found
 
-    def _spans_inside(self, segment: int, first: int, stop: int) -> tuple[I64, I64]:
-        """Begins and ends in the shard of the spans for tokens [first, stop) of this domain, all in one segment."""
-        selection, its = self._selection, segment + self._first
-        here = np.array([its])
-        a = int(selection.block_at(np.array([first + self._base]), here)[0])
-        z = int(selection.block_at(np.array([stop - 1 + self._base]), here)[0])
-        last_block = int(selection.first_block[its + 1]) - 1
-        first_block = int(selection.first_block[its])
-        blocks = np.arange(max(a - 1, first_block), min(z + 1, last_block) + 1)  # with the runs before and behind
-        _, tokens, starts, lengths = self._runs(blocks, np.full(len(blocks), segment))
+    def _spans_inside(self, segments: I64, first: I64, stop: I64) -> tuple[I64, I64]:
+        """Of spans of tokens [first, stop) of this domain, each in one segment with runs: (number, begin, end) in its
+        shard, int64 [n, 3], one after another, and how many each has."""
+        selection, its = self._selection, segments + self._first
+        low = np.maximum(selection.block_at(first + self._base, its) - 1, self._blocks[segments])
+        high = np.minimum(selection.block_at(stop - 1 + self._base, its) + 1, self._blocks[segments + 1] - 1)
+        many = high - low + 1  # with the runs before and behind
+        span = np.repeat(np.arange(len(segments)), many)
+        blocks = np.repeat(low - (np.cumsum(many) - many), many) + np.arange(len(span))
+        _, tokens, starts, lengths = self._runs(blocks, segments[span])
         some = lengths > 0
+        span = np.broadcast_to(span[:, None], some.shape)[some]
         tokens, starts, lengths = tokens[some], starts[some], lengths[some]
-        ends, size, unit = starts + lengths, int(self._sizes[segment]), self._fetched
-        following = np.append(starts[1:], size)
+        ends, size, unit = starts + lengths, self._sizes[segments][span], self._fetched
+        is_first = np.append(True, span[1:] != span[:-1])
+        following = np.where(np.append(is_first[1:], True), size, np.append(starts[1:], 0))
+        before = np.where(is_first, 0, np.append(0, ends[:-1]))
         up, down = np.minimum(-(-ends // unit) * unit, size), starts // unit * unit
         until = np.where(following - ends < unit, following, up)
-        before = np.append(0, ends[:-1])
         since = np.where(starts - before < unit, starts, down)
-        if blocks[0] == first_block and starts[0] < unit:
-            since[0] = 0
-        mine = (tokens + lengths > first) & (tokens < stop)
-        begin = np.where(tokens < first, starts + first - tokens, since)[mine]
-        end = np.where(tokens + lengths > stop, starts + stop - tokens, until)[mine]
-        joined = begin[1:] == end[:-1]
-        return begin[np.append(True, ~joined)], end[np.append(~joined, True)]
+        since[is_first & (low == self._blocks[segments])[span] & (starts < unit)] = 0
+        mine = (tokens + lengths > first[span]) & (tokens < stop[span])
+        begin = np.where(tokens < first[span], starts + first[span] - tokens, since)[mine]
+        end = np.where(tokens + lengths > stop[span], starts + stop[span] - tokens, until)[mine]
+        span = span[mine]
+        joined = (begin[1:] == end[:-1]) & (span[1:] == span[:-1])
+        opens, closes = np.append(True, ~joined), np.append(~joined, True)
+        found = np.stack([self.numbers[segments][span[opens]], begin[opens], end[closes]], axis=1)
+        return found, np.bincount(span[opens], minlength=len(segments))
 
     def _cut(self, begins: I64, ends: I64) -> I64:
         """Domain.pieces of the tokens [begins, ends) of each row. Cost: 0.3 us for each block that a row is in."""

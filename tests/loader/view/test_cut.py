@@ -1,6 +1,7 @@
 """Pieces of a view's rows, cut by the kernel, against a list of every token, and selections that were forged."""
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,34 @@ def test_pieces_have_every_token_in_order(seed: int) -> None:
         if sample >= 0:
             ranges = domain.sample_ranges(sample, sample + 1)
             assert ranges == [(shard, start, start + count) for _, shard, start, count, _ in mine]
+
+
+@given(st.integers(0, 2**32))
+def test_what_is_fetched_of_an_epoch_is_whole_blocks_once(seed: int) -> None:
+    """Ranges of all spans of a segment, put together: no token twice, every run's, and all of each block of 16 that one
+    touches. In any order and number of spans, the ranges of each are those of it alone."""
+    chance = random.Random(seed)
+    segments = some_segments(chance)
+    domain = domain_of(selection_of(segments), [size for size, _ in segments])
+    cuts = sorted({0, domain.tokens, *domain.starts.tolist(), *(chance.randint(0, domain.tokens) for _ in range(9))})
+    spans = list(pairwise(cuts))
+    order = chance.sample(range(len(spans)), len(spans))
+    first, stop = np.array([spans[i] for i in order], np.int64).T
+    found, counts = domain.ranges_of(first, stop)
+    ends = np.cumsum(counts)
+    for i, (begin, end) in enumerate(zip(first.tolist(), stop.tolist(), strict=True)):
+        alone, _ = domain.ranges_of(np.array([begin]), np.array([end]))
+        assert alone.tolist() == found[ends[i] - counts[i] : ends[i]].tolist()
+    for number, (size, runs) in enumerate(segments):
+        fetched = [t for shard, begin, end in found.tolist() if shard == 10 * number for t in range(begin, end)]
+        assert len(fetched) == len(set(fetched))
+        wanted = {t // 16 for start, length in runs or [(0, size)] for t in range(start, start + length)}
+        assert {t // 16 for t in fetched} >= wanted
+        touched = {t // 16 for t in fetched}
+        assert set(fetched) == {t for block in touched for t in range(16 * block, min(16 * block + 16, size))}
+    several, _ = domain.ranges_of(np.array([0]), np.array([domain.tokens + 5]))
+    assert several.tolist() == domain.ranges_of(np.array([0]), np.array([domain.tokens]))[0].tolist()
+    assert [len(each) for each in domain.ranges_of(np.empty(0, np.int64), np.empty(0, np.int64))] == [0, 0]
 
 
 RUNS: Runs = [(3 * i, 2) for i in range(70)]
