@@ -19,6 +19,7 @@ enum {
 };
 
 static const char COMMON[] = " etaison\"rlc-dpmu.0/hgf1b:2,=vw><"; /* in pages, the most common first */
+static uint8_t commonness[256]; /* 0: not among them */
 
 typedef struct {
     uint8_t letters[MOST_LETTERS], either[MOST_LETTERS]; /* either: the bit that tells large letters from small ones */
@@ -31,8 +32,7 @@ static void choose_letters(Word *word)
     for (int k = 0; k < LOOKED_AT; k++) {
         size_t rarest = 0;
         for (Py_ssize_t i = 0; i < word->size; i++) {
-            const char *known = memchr(COMMON, word->letters[i], sizeof COMMON - 1);
-            const size_t rarity = 1 + (known ? (size_t)(known - COMMON) : sizeof COMMON);
+            const size_t rarity = sizeof COMMON - (size_t)commonness[word->letters[i]];
             if (rarity > rarest && !(chosen >> i & 1))
                 rarest = rarity, word->where[k] = i;
         }
@@ -374,8 +374,18 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static int prepare(PyObject *module)
+{
+    (void)module;
+    for (size_t i = 0; i < sizeof COMMON - 1; i++)
+        commonness[(uint8_t)COMMON[i]] = (uint8_t)(sizeof COMMON - 1 - i);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, prepare}, {0, NULL}};
+
 static struct PyModuleDef module = {
-    PyModuleDef_HEAD_INIT, "markup", "Words and tags of a page.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "markup", "Words and tags of a page.", 0, methods, slots, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit_markup(void) { return PyModuleDef_Init(&module); }

@@ -56,7 +56,7 @@ _META_LICENSE = frozenset((
     "license", "licence", "copyright", "article:license", "og:license", "citation_license", "eprints.rights",
 ))
 # fmt: on
-_TERMS_ALONE = frozenset(("copyright", "rights"))  # mostly prose about who holds the rights
+_META_ADDRESSES = _META_LICENSE - {"copyright", "rights"}  # these are mostly prose about who holds the rights
 _REL = frozenset(("license", "licence", "cc:license", "dct:license", "dcterms:license", "schema:license"))
 _ABOUT_OTHERS = re.compile(
     rb"caption|figure|figcaption|image|photo|picture|bild|foto|thumb|gallery|galerie|slide|media|video|audio|player|embed"
@@ -172,7 +172,7 @@ def _in_head(tag: bytes, values: Mapping[str, str]) -> Iterator[str]:
     content = html.unescape(values.get("content", ""))
     if name in _META_LICENSE and content and (license_ := license_of_address(content) or license_of_text(content)):
         yield license_
-    elif name in _META_LICENSE - _TERMS_ALONE and name.endswith(("license", "licence", ".uri")) and "://" in content:
+    elif name in _META_ADDRESSES and name.endswith(("license", "licence", ".uri")) and "://" in content:
         yield OTHER
 
 
