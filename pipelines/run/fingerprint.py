@@ -17,6 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.gcs_store import GcsStore
+from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
@@ -27,8 +28,6 @@ from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
 from refinery.transforms.read.sources import ReadTask
 
-# A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.
-HASHED_BYTES = 64 << 20
 SAMPLES = 64
 
 
