@@ -1,10 +1,12 @@
 """Whole runs: inputs.json, and files that are edited under them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from refinery.loader.format.manifest import unseal
+from refinery.loader.format.manifest import MANIFEST, seal, unseal
+from refinery.loader.storage.store import checksums
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify
@@ -35,13 +37,29 @@ def test_a_run_publishes_what_it_read(tmp_path: Path) -> None:
         audited.tasks(large)
 
 
-def test_verify_sees_a_checksum_that_is_not_the_planned_one(tmp_path: Path) -> None:
+def test_verify_sees_what_does_not_fit_and_prints_no_control_characters(tmp_path: Path) -> None:
+    """Files that were sealed anew: another checksum, another name, more than the run can have read."""
     small, prefix = make_small_inputs(tmp_path / "in"), tmp_path / "corpus"
     run(*command(small, prefix))
-    payload = unseal((prefix / INPUTS).read_bytes(), INPUTS)
-    payload["inputs"][0]["crc32c"] = "00000000"
-    (prefix / INPUTS).write_bytes(dump_inputs(payload["inputs"]))
-    assert any(failure.startswith(f"{INPUTS}: ") for failure in verify(str(prefix)).failures)
+    whole = unseal((prefix / INPUTS).read_bytes(), INPUTS)["inputs"]
+
+    def failures(inputs: list[dict[str, Any]]) -> list[str]:
+        (prefix / INPUTS).write_bytes(dump_inputs(inputs))
+        manifest = unseal((prefix / MANIFEST).read_bytes(), MANIFEST)
+        size, crc32c, sha256 = checksums(prefix / INPUTS)
+        for file in manifest["files"]:
+            if file["path"] == INPUTS:
+                file |= {"size": size, "crc32c": crc32c, "sha256": sha256}
+        (prefix / MANIFEST).write_bytes(seal(manifest))
+        return verify(str(prefix)).failures
+
+    assert failures(whole) == []
+    (failure,) = failures([{**whole[0], "crc32c": "00000000"}, whole[1]])
+    assert failure.endswith(f"a.jsonl': crc32c 00000000 found, {whole[0]['crc32c']} expected from _run.json")
+    missing, strange = failures([{**whole[0], "path": "a\x1b[2J\n"}, whole[1]])
+    assert "'a\\x1b[2J\\n'" in strange and "missing" in missing
+    (failure,) = failures([{**whole[0], "path": "x" * 100_000}, whole[1]])
+    assert "bytes found" in failure and "at most expected" in failure
 
 
 def test_an_edit_between_planning_and_reading_fails_the_run(
