@@ -24,6 +24,7 @@ class FileRead:
         return (self.begin, self.end) == (0, size)
 
     def plain(self) -> dict[str, Any]:
+        """As reports hold it."""
         return asdict(self)
 
 
