@@ -22,7 +22,7 @@ import numpy as np
 from refinery.transforms.code.languages import LANGUAGES
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
-from refinery.transforms.dedup.chunk_copies.hashes import VALUES, hash_constructs
+from refinery.transforms.dedup.chunk_copies.hashes import TOKENS, VALUES, hash_constructs
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, shingle_hashes
 
@@ -76,7 +76,7 @@ def alike(sets: Sequence[frozenset[int]]) -> Iterator[tuple[int, int]]:
 
 def places_above(values: Sequence[int], least: int) -> list[int]:
     """Where constructs of at least so many tokens stand among the values of a file."""
-    return [i for i in range(0, len(values), VALUES) if values[i + 2] >= least]
+    return [i for i in range(0, len(values), VALUES) if values[i + TOKENS] >= least]
 
 
 def main() -> None:

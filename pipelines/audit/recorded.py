@@ -4,6 +4,8 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from refinery.loader.errors import FormatError
@@ -11,7 +13,8 @@ from refinery.loader.format.manifest import RUN, FileEntry, Manifest, load_manif
 from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_files import read_file
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import Store
+from refinery.loader.storage.store import Store, size_and_crc32c
+from refinery.pipelines.inputs_read.published import INPUTS, parse_inputs
 from refinery.pipelines.recipe.load_recipe import load_recipe, recorded_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, override
 from refinery.pipelines.recipe.recipe import Recipe
@@ -178,6 +181,15 @@ class AuditedRun:
         candidates += [place for place in places if os.path.basename(place) == os.path.basename(path)]
         return next((each for each in candidates if "://" in each or os.path.isfile(each)), candidates[0])
 
+    @cached_property
+    def sums(self) -> dict[tuple[str, str], str]:
+        """Source and path of an input -> CRC-32C of all of it, as the run read it, where it is known."""
+        entry = next((file for file in self.manifest.files if file.path == INPUTS), None)
+        if entry is None:  # of an older version
+            return {}
+        inputs = parse_inputs(read_file(self.store, entry), self.store.url(INPUTS))
+        return {(each["source"], each["path"]): each["crc32c"] for each in inputs if each["crc32c"]}
+
     @property
     def common(self) -> str:
         """The folder that all inputs of the run were below."""
@@ -200,7 +212,13 @@ class AuditedRun:
             ) from None
         if found.size != entry["size"]:
             raise ValueError(f"{here:.300}: {found.size:,} bytes, {entry['size']:,} when the run read it: another file")
-        local = "://" not in here and "://" not in str(entry["path"])
-        if local and input_digest(here, found.size) != entry["digest"]:
+        if "://" in here:
+            return found
+        whole = self.sums.get((str(entry["source"]), str(entry["path"])))
+        if whole:
+            is_same = size_and_crc32c(Path(here))[1] == whole
+        else:
+            is_same = "://" in str(entry["path"]) or input_digest(here, found.size) == entry["digest"]
+        if not is_same:
             raise ValueError(f"{here:.300}: other bytes than those that the run read, of the same number")
         return found

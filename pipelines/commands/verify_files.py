@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
+from refinery.loader.format.manifest import MANIFEST, RUN, SPLITS, Manifest, unseal
 from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.parquet_batches import bounded_parquet
+from refinery.pipelines.inputs_read.published import INPUTS, compare_inputs, parse_inputs
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
 # Folders that may hold no file that the manifest does not list.
@@ -38,6 +39,23 @@ def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterato
     yield from collect("links", check_links(store, manifest))
     if STATISTICS not in damaged:
         yield from collect(STATISTICS, check_statistics(store, manifest))
+    if not damaged.intersection((INPUTS, RUN)):
+        yield from collect(INPUTS, check_inputs(store, manifest))
+
+
+def check_inputs(store: Store, manifest: Manifest) -> Iterator[str]:
+    """inputs.json, where there is one, is listed, and has the inputs of `_run.json`, whose checksums are the same where
+    both know them."""
+    if store.size(INPUTS) is None:
+        return
+    if all(entry.path != INPUTS for entry in manifest.files):
+        yield f"{INPUTS}: not in {MANIFEST}"
+    size, most = store.size(INPUTS), 2 * (store.size(RUN) or 0) + (1 << 12)
+    if size is not None and size > most:  # of the same files, with fewer fields
+        yield f"{INPUTS}: {size} bytes found, {most} at most expected beside this {RUN}"
+        return
+    recorded = unseal(store.read(RUN), RUN)["inputs"]
+    yield from compare_inputs(parse_inputs(store.read(INPUTS), INPUTS), recorded)
 
 
 def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:

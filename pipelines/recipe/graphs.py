@@ -14,6 +14,8 @@ from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
+from refinery.transforms.input_sums.file_read import KIND as READS
+from refinery.transforms.input_sums.file_read import MergeReads
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import MeasureTexts, MergeStatistics
@@ -52,7 +54,7 @@ def clean_documents(
     pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, measure: bool = False
 ) -> beam.PCollection:
     """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
-    docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects)  # RawDocument
+    docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects, sums=measure)  # RawDocument
     return apply_stages(docs, recipe, "clean", measure)  # Document
 
 
@@ -62,7 +64,7 @@ def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, r
     cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
     hashed = (section is not None for section in cutting)
     docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
-    pipeline | WriteReport(work, report, facts, MERGERS)
+    pipeline | WriteReport(work, report, facts, {**MERGERS, READS: MergeReads})
 
 
 def dedup(

@@ -17,6 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.storage.gcs_store import GcsStore
+from refinery.pipelines.inputs_read.published import HASHED_BYTES
 from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import Recipe
@@ -25,10 +26,9 @@ from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
+from refinery.transforms.dedup.line_hashes import LINE_SCHEME
 from refinery.transforms.read.sources import ReadTask
 
-# A local file up to this size is hashed whole; a larger one by this many bytes spread evenly over it.
-HASHED_BYTES = 64 << 20
 SAMPLES = 64
 
 
@@ -72,6 +72,8 @@ def describe_phase(recipe: Recipe, phase: str, digest: Callable[[str], str] | No
         sections["targets"] = targets
     if phase == "clean":  # it hashes lines or not; which of them are cut is decided later
         sections["hash_lines"] = recipe.line_dup is not None
+        if recipe.line_dup is not None and recipe.signature.key:  # without one they are what they always were
+            sections["hash_lines"] = LINE_SCHEME
         if recipe.substring_dup is not None:  # left out where it is off, as in runs before there was such a section
             sections["hash_anchors"] = True
         if recipe.url_dup is not None:

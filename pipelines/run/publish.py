@@ -22,6 +22,7 @@ from refinery.loader.format.packed import describe_format
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.store import Store, checksums
+from refinery.pipelines.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
@@ -86,6 +87,9 @@ def publish_corpus(
     measured = build_statistics({phase.name: phase.report for phase in phases}, recipe)
     store.create(STATISTICS, dump_statistics(measured))
     files.append(describe(store, STATISTICS))
+    if KEY in phases[0].report:
+        store.create(INPUTS, dump_inputs(phases[0].report[KEY]))
+        files.append(describe(store, INPUTS))
     dtype = dtype_for(tokenizer.vocab_size)
     lane = recipe.LANE
     payload = {

@@ -18,6 +18,8 @@ from refinery.loader.format.indexed import dtype_for
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
+from refinery.pipelines.inputs_read.published import KEY as INPUTS
+from refinery.pipelines.inputs_read.settle import settle_inputs, with_sums
 from refinery.pipelines.progress.phase_work import clean_work, dedup_step, dedup_work, shards_work
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import check_files, packed_rows
@@ -180,6 +182,7 @@ class Refinement:
         if probe:
             self._probe()
         self.inputs = describe_inputs(self.tasks)
+        self.tasks = with_sums(self.tasks, self.inputs)
 
     def _is_deduplicated(self) -> bool:
         """Whether phase 2 is complete, here or in what is reused: then nobody needs the signatures of
@@ -241,8 +244,8 @@ class Refinement:
             todo = unread_tasks(self.work, todo, reports[-1:])
         merged = merge_reports(reports)
         remove_orphans(self.work_store, merged, ("documents", "signatures"))
-        statistics = merge_statistics(reports)
-        return merged if statistics is None else {**merged, STATISTICS: statistics}
+        more = {INPUTS: settle_inputs(self.inputs, reports), STATISTICS: merge_statistics(reports)}
+        return {**merged, **{key: found for key, found in more.items() if found is not None}}
 
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])

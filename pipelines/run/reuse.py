@@ -167,7 +167,8 @@ def reusable_waves(reuse: str, recipe: Recipe, identity: Mapping[str, Any], left
     ours, our_facts = _digests(identity), _facts(identity)
 
     def comparable(task: ReadTask) -> ReadTask:
-        return task if in_place else replace(task, file_index=0)
+        named = replace(task, crc32c="")  # the digests are compared below
+        return named if in_place else replace(named, file_index=0)
 
     wanted = {comparable(task) for task in left}
     listed: dict[tuple[str, str], frozenset[str]] = {}

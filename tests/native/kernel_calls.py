@@ -162,9 +162,9 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "representative": u4(4),
         "matches": u4(4),
     },
-    lines.hash_lines: lambda: {"texts": ["a", "b\nc"], "table": character_table()},
+    lines.hash_lines: lambda: {"texts": ["a", "b\nc"], "table": character_table(), "key": b""},
     substrings.anchors: lambda: {"texts": ["a", "b " * 60], "table": character_table()},
-    substrings.windows: lambda: {"text": "b " * 60, "table": character_table(), "size": 50},
+    substrings.windows: lambda: {"text": "b " * 60, "table": character_table(), "size": 50, "key": b""},
     minhash.signatures: lambda: {
         "texts": ["a", "b c"],
         "table": character_table(),

@@ -242,6 +242,8 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (substrings.windows, {"table": u4(0x10FFFF)}, "table: 0x110000 uint32"),
     (substrings.windows, {"size": 49}, "size: 49 given, 50 to 65536 is allowed"),
     (substrings.windows, {"size": 65537}, "size"),
+    (substrings.windows, {"key": b"k" * 24}, "key: 32 bytes or none are needed, 24 given"),
+    (lines.hash_lines, {"key": b"k" * 32}, "key: 24 bytes or none are needed, 32 given"),
     (substrings.windows, {"size": -(2**63)}, "size"),
     (minhash.signatures, {"table": u4(3)}, "table"),
     (minhash.signatures, {"ngram": 0}, "ngram: 0 given, 1 to 256"),

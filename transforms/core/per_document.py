@@ -42,6 +42,8 @@ from refinery.transforms.core.side_outputs import (
     side_output_record,
     with_side_output,
 )
+from refinery.transforms.input_sums.file_read import KIND as READS
+from refinery.transforms.input_sums.file_read import FileRead
 
 NOTHING = Finding(Drop(""), ())  # of an answer without a finding
 NOT_SAMPLED = "not-sampled"  # the one reason that says nothing about a record, so it is not worth a reject
@@ -260,6 +262,8 @@ class _ReadFile(_Routing):
             elif isinstance(record, Skipped):
                 self.counters.add(source, "in", "", record.size)
                 yield from self.drop(source, Drop(record.reason), record.size, record.url, record.origin, "")
+            elif isinstance(record, FileRead):
+                yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, side_output_record(READS, **record.plain()))
             else:
                 size = record.size or len(record.data)
                 self.counters.add(source, "in", "", size)
@@ -323,7 +327,8 @@ class PerDocument(beam.PTransform):
 
 @dataclass
 class PerFile(beam.PTransform):
-    """Read each file with `read(task) -> iterator of RawDocument | Skipped | Damaged`; task has `.path` and `.source`.
+    """Read each file with `read(task) -> iterator of RawDocument | Skipped | Damaged | FileRead`; task has `.path` and
+    `.source`.
 
     An exception out of the reader costs the rest of that file: one dead letter. Only OSError fails the bundle.
     """

@@ -61,7 +61,7 @@ from refinery.transforms.dedup.reference_corpora import (
     number_parts,
     reference_id_batches,
 )
-from refinery.transforms.dedup.signatures import SignatureParams
+from refinery.transforms.dedup.signatures import Key, SignatureParams, compare_key
 from refinery.transforms.dedup.stages import UrlDupParams
 from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
@@ -144,7 +144,7 @@ def _listing(line: bytes) -> KeyedBatch:
     return 0, line
 
 
-Finder = Callable[[Parts, int], beam.PTransform]
+Finder = Callable[[Parts, int, Key], beam.PTransform]
 
 
 @dataclass
@@ -154,7 +154,8 @@ class Deduplicate(beam.PTransform):
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
     bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
     null chooses by the number of documents; the answer is the same. finders: what else looks for text to cut in kept
-    documents: parts and partitions -> a transform as `FindSubstrings` is, which may not be on beside it.
+    documents: parts, partitions and key -> a transform as `FindSubstrings` is, which may not be on beside it. salt: for
+    the key of comparisons where signatures have no secret (`compare_key`): who writes a text may not know it.
     Raises ValueError when the bands do not fit the signatures, for parameters of an unknown source, and for
     reference corpora without exact removal.
     """
@@ -211,11 +212,12 @@ class Deduplicate(beam.PTransform):
             )
             decided.append(tuple(decided) | remove)
         before = tuple(decided)
+        key = partial(compare_key, self.signature, self.salt)
         if self.params.lines is not None:
-            decided.append(before | CountLines(self.params.lines, sources, numbered, self.partitions))
+            decided.append(before | CountLines(self.params.lines, sources, numbered, self.partitions, key))
         if self.params.substrings is not None:
-            decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions))
-        decided += [before | find(numbered, self.partitions) for find in self.finders]
+            decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions, key))
+        decided += [before | find(numbered, self.partitions, key) for find in self.finders]
         grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts, spans)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
         return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)

@@ -59,11 +59,10 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import (
     PUBLIC,
     SignatureParams,
+    compare_key,
     fixed_width,
     read_signature_part,
-    run_key,
     shingle_hashes,
-    word_key,
 )
 from refinery.transforms.dedup.verify_similarity import (
     assign_representatives,
@@ -208,7 +207,7 @@ def shingle_batches(
     held: defaultdict[int, list[Piece]] = defaultdict(list)
     filled: Counter[int] = Counter()
     total = 0
-    hash_key = word_key(signature) or run_key(salt)
+    hash_key = compare_key(signature, salt)
     for first, table in read_signature_part(url, rows, ("id", "text"), wanted):
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         check_ids(url, table, wanted[begin:end] - first, proposals[begin:end])

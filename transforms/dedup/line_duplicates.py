@@ -8,6 +8,7 @@ A part sends a line once, however many of its documents have it, so a ubiquitous
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -36,14 +37,13 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import name_codes, read_signature_part
+from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
 
 STAGE = "lines"
 # A distinct line of a part, and how many of the part's documents have it.
 LINE = np.dtype([("hash", "<u8"), ("part", "<u4"), ("documents", "<u4")])
 HELD_LINES = 4 << 20  # distinct lines that a part buffers before it sends them: 250 MB with sorting
 SPREAD = 16  # shuffle keys per partition: a document has more lines than other steps have rows
-SOURCE_STEP = 0x9E3779B97F4A7C15  # odd, so that its multiples by less than 2^64 all differ
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,17 @@ class Places:
     numbers: NDArray[np.int64]
 
 
+def mix_sources(hashes: NDArray[np.uint64], codes: NDArray[np.uint32], sources: int, key: bytes) -> NDArray[np.uint64]:
+    """Hashes of lines with the sources mixed in: of each source by a function of its own, drawn from the key (h * odd +
+    any, modulo 2^64), so that nobody without the key can write a line for one source that counts in another one."""
+    drawn = b"".join(hashlib.blake2b(b"%d" % code, key=key, digest_size=16).digest() for code in range(sources))
+    factors, steps = np.frombuffer(drawn, "<u8").reshape(-1, 2).T
+    mixed: NDArray[np.uint64] = hashes * (factors | np.uint64(1))[codes] + steps[codes]
+    return mixed
+
+
 def read_places(
-    url: str, rows: int, alive: NDArray[np.bool_], params: LineParams, sources: tuple[str, ...]
+    url: str, rows: int, alive: NDArray[np.bool_], params: LineParams, sources: tuple[str, ...], key: Key = no_key
 ) -> Iterator[Places]:
     """The lines of a part's kept documents that are counted, a row group at a time, in order of rows and lines.
 
@@ -71,8 +80,7 @@ def read_places(
         chosen = np.flatnonzero((word_counts(hashes) >= params.min_line_words) & alive[first + owners])
         owners, hashes = owners[chosen], hashes[chosen]
         if by_source:
-            steps = (np.arange(len(sources), dtype=np.uint64) + np.uint64(1)) * np.uint64(SOURCE_STEP)
-            hashes = hashes ^ steps[name_codes(table["source"], sources)][owners]
+            hashes = mix_sources(hashes, name_codes(table["source"], sources)[owners], len(sources), key())
         yield Places(hashes, first + owners, chosen - offsets[owners])
 
 
@@ -98,7 +106,13 @@ def documents_per_line(places: Places) -> tuple[NDArray[np.uint64], NDArray[np.i
 
 
 def line_batches(
-    part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...], parts: Parts, partitions: int
+    part: int,
+    batches: list[bytes],
+    params: LineParams,
+    sources: tuple[str, ...],
+    parts: Parts,
+    partitions: int,
+    key: Key = no_key,
 ) -> Iterator[KeyedBatch]:
     """A part's header and REMOVAL rows -> its LINE rows by range of hash: the lines that its kept documents have.
 
@@ -108,7 +122,7 @@ def line_batches(
     if parts.is_reference(part):
         return
     url, rows = read_header(batches)
-    places = read_places(url, rows, kept_rows(rows, batches), params, sources)
+    places = read_places(url, rows, kept_rows(rows, batches), params, sources, key)
     yield from sum_in_lots(part, map(documents_per_line, places), partitions)
 
 
@@ -168,7 +182,9 @@ def hot_batches(key: int, batches: list[bytes], max_documents: int) -> Iterator[
     yield from scatter(hot["part"].astype(np.int64), LINES, np.ascontiguousarray(hot["hash"]))
 
 
-def cut_batches(part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...]) -> Iterator[KeyedBatch]:
+def cut_batches(
+    part: int, batches: list[bytes], params: LineParams, sources: tuple[str, ...], key: Key = no_key
+) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and hot hashes -> CUT rows of its kept documents, in order of rows and lines.
 
     Parts without a hot line are not read. Memory: one row group and the part's hot hashes.
@@ -177,7 +193,7 @@ def cut_batches(part: int, batches: list[bytes], params: LineParams, sources: tu
     if not len(hot):
         return
     url, rows = read_header(batches)
-    for places in read_places(url, rows, kept_rows(rows, batches), params, sources):
+    for places in read_places(url, rows, kept_rows(rows, batches), params, sources, key):
         index = np.minimum(np.searchsorted(hot, places.hashes), len(hot) - 1)
         found = np.flatnonzero(hot[index] == places.hashes)
         out = np.empty(len(found), CUT)
@@ -192,22 +208,25 @@ class CountLines(beam.PTransform):
     documents.
 
     sources: names of all sources, sorted. parts: numbering of the parts; the run's own need their column `lines`.
-    partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30.
+    partitions: as in `Deduplicate`; about 500,000 lines a shuffle key where a document has 30. key: of
+    `mix_sources`.
     """
 
     params: LineParams
     sources: tuple[str, ...]
     parts: Parts
     partitions: int
+    key: Key = no_key
 
     def __post_init__(self) -> None:
         super().__init__(STAGE)
 
     def expand(self, decided: Any) -> beam.PCollection:
         partitions = SPREAD * self.partitions
-        read = partial(line_batches, params=self.params, sources=self.sources, parts=self.parts, partitions=partitions)
+        common: dict[str, Any] = {"params": self.params, "sources": self.sources, "key": self.key}
+        read = partial(line_batches, parts=self.parts, partitions=partitions, **common)
         judge = partial(hot_batches, max_documents=self.params.max_documents)
-        find = partial(cut_batches, params=self.params, sources=self.sources)
+        find = partial(cut_batches, **common)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
         counted = placed | MapRecordBatches(STAGE, "lines", read, by_part=True)  # (range of hashes, distinct lines)

@@ -26,7 +26,7 @@ import hashlib
 import hmac
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from typing import Annotated, ClassVar, Literal
@@ -50,6 +50,8 @@ SIGNATURE_SCHEME = "affine32/words-2"
 
 WORD_KEY_BYTES = 24  # of a key as the kernel takes it
 PUBLIC = b""  # no key: the fixed hashes
+Key = Callable[[], bytes]  # gives the key of what is compared, where it is needed: workers have secrets, graphs do not
+no_key: Key = bytes
 
 SPACELESS = scripts.unspaced()
 BORDER, LETTER, SOLITARY, MARK = range(4)
@@ -120,6 +122,12 @@ def word_key(params: SignatureParams) -> bytes:
 def run_key(salt: str) -> bytes:
     """A key that is no secret, but cannot be foreseen by who does not know `salt`; PUBLIC without one."""
     return hashlib.blake2b(salt.encode(), digest_size=WORD_KEY_BYTES).digest() if salt else PUBLIC
+
+
+def compare_key(params: SignatureParams, salt: str) -> bytes:
+    """What deduplication compares texts under: the secret that `params` name, else what comes of `salt`. Raises as
+    `word_key`."""
+    return word_key(params) or run_key(salt)
 
 
 @cache

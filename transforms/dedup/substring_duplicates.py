@@ -23,7 +23,7 @@ equal hashes in about 2,900 such parts.
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,8 +63,8 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
-from refinery.transforms.dedup.substring_hashes import Windows, hash_windows
+from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
+from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
 
 STAGE = "substrings"
 SPREAD = 64  # shuffle keys per partition: a document has thousands of windows
@@ -131,7 +131,7 @@ class Candidate:
     anchors: NDArray[np.uint64]
 
 
-def read_candidates(part: int, batches: list[bytes], size: int) -> Iterator[tuple[Rows, Iterator[Candidate]]]:
+def read_candidates(part: int, batches: list[bytes], size: int, key: Key) -> Iterator[tuple[Rows, Iterator[Candidate]]]:
     """Of a part's header, REMOVAL rows and repeated anchors: nothing without any of these, else once CANDIDATE rows of
     the kept documents that have some, by row, and these documents.
 
@@ -154,16 +154,19 @@ def read_candidates(part: int, batches: list[bytes], size: int) -> Iterator[tupl
         candidates["locator"] = np.uint64(part << 32) | (first + wanted).astype(np.uint64)
         found.append(candidates)
     candidates = np.concatenate(found)
-    yield candidates, _read_texts(documents_url(url), rows, candidates, repeated, size)
+    hash_text = partial(hash_windows, size=size, key=window_key(key()))
+    yield candidates, _read_texts(documents_url(url), rows, candidates, repeated, hash_text)
 
 
-def _read_texts(url: str, rows: int, candidates: Rows, repeated: NDArray[np.uint64], size: int) -> Iterator[Candidate]:
+def _read_texts(
+    url: str, rows: int, candidates: Rows, repeated: NDArray[np.uint64], hash_text: Callable[[str], Windows]
+) -> Iterator[Candidate]:
     wanted = (candidates["locator"] & np.uint64(0xFFFFFFFF)).astype(np.int64)
     for first, table in read_signature_part(url, rows, ("id", "text"), wanted):
         begin, end = np.searchsorted(wanted, [first, first + table.num_rows]).tolist()
         check_ids(url, table, wanted[begin:end] - first, candidates[begin:end])
         for number in range(begin, end):
-            windows = hash_windows(table["text"][int(wanted[number]) - first].as_py(), size)
+            windows = hash_text(table["text"][int(wanted[number]) - first].as_py())
             yield Candidate(number, windows, *choose_windows(windows.anchors, repeated))
 
 
@@ -188,14 +191,16 @@ def is_among(anchors: NDArray[np.uint64], repeated: NDArray[np.uint64]) -> NDArr
     return found
 
 
-def window_batches(part: int, batches: list[bytes], params: SubstringParams, partitions: int) -> Iterator[KeyedBatch]:
+def window_batches(
+    part: int, batches: list[bytes], params: SubstringParams, partitions: int, key: Key = no_key
+) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and repeated anchors -> its windows that begin with one, with the best of its
     documents that has each, by range of anchor.
 
     8 bytes per window and 68 per document and anchor cross the shuffle. Memory: as `read_candidates`,
     HELD_WINDOWS windows.
     """
-    for candidates, documents in read_candidates(part, batches, params.min_words):
+    for candidates, documents in read_candidates(part, batches, params.min_words, key):
         order = np.lexsort([candidates[name] for name in reversed(RANK_ORDER)])
         place = np.empty(len(order), np.uint32)
         place[order] = np.arange(len(order), dtype=np.uint32)
@@ -314,7 +319,7 @@ def repeat_batches(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
     yield from scatter(to, REPEATS, out)
 
 
-def span_batches(part: int, batches: list[bytes], params: SubstringParams) -> Iterator[KeyedBatch]:
+def span_batches(part: int, batches: list[bytes], params: SubstringParams, key: Key = no_key) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows, repeated anchors and REPEAT rows -> SPAN rows of its kept documents, in order.
 
     Parts without a REPEAT row are not read. Memory: as `read_candidates`, and 60 bytes per REPEAT row.
@@ -324,7 +329,7 @@ def span_batches(part: int, batches: list[bytes], params: SubstringParams) -> It
         return
     repeats = repeats[starts_of(repeats["hash"])]
     known, winners = np.ascontiguousarray(repeats["hash"]), np.ascontiguousarray(repeats["locator"])
-    for candidates, documents in read_candidates(part, batches, params.min_words):
+    for candidates, documents in read_candidates(part, batches, params.min_words, key):
         for doc in documents:
             locator = candidates["locator"][doc.number]
             spans = repeated_spans(doc, known, winners, locator, params.min_words)
@@ -363,12 +368,13 @@ class FindSubstrings(beam.PTransform):
     """(headers of parts, removals and copies by part, ...) -> by part, the SPAN rows of text that stays elsewhere.
 
     parts: numbering of the parts; the run's own need their column `anchors` and the documents/ beside them.
-    partitions: as in `Deduplicate`.
+    partitions: as in `Deduplicate`. key: of the windows' hashes.
     """
 
     params: SubstringParams
     parts: Parts
     partitions: int
+    key: Key = no_key
 
     def __post_init__(self) -> None:
         super().__init__(STAGE)
@@ -376,13 +382,11 @@ class FindSubstrings(beam.PTransform):
     def expand(self, decided: Any) -> beam.PCollection:
         partitions = SPREAD * self.partitions
         read = partial(anchor_batches, parts=self.parts, partitions=partitions)
-        make_windows = partial(window_batches, params=self.params, partitions=partitions)
-        find = partial(span_batches, params=self.params)
+        make_windows = partial(window_batches, params=self.params, partitions=partitions, key=self.key)
+        find = partial(span_batches, params=self.params, key=self.key)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
-        counted = placed | MapRecordBatches(
-            STAGE, "anchors", read, by_part=True
-        )  # (range of anchors, distinct anchors)
+        counted = placed | MapRecordBatches(STAGE, "anchors", read, by_part=True)  # (range of anchors, anchors)
         grouped = counted | "by anchor" >> beam.GroupByKey()
         repeated = grouped | MapRecordBatches(STAGE, "repeated", repeated_batches)  # (part, repeated anchors)
         wanted = (*decided, repeated) | "to compare" >> beam.Flatten() | "by part" >> beam.GroupByKey()

@@ -10,9 +10,12 @@ at different places. The anchor's value is fmix64 of that least hash, with the l
 one for every (GUARD + 1) / 2 = 13.5 words.
 
 Windows: a run of `size` words has the hash fmix64(sum of word hash[i] * BASE^(size-1-i) mod 2^61 - 1), with the lowest
-bit 0. Modulo a prime no pattern of words cancels out, as Thue-Morse sequences do modulo a power of two.
+bit 0. Modulo a prime no pattern of words cancels out, as Thue-Morse sequences do modulo a power of two. With a key
+words have the keyed hashes of signatures.py, and BASE is drawn from it: then nobody without the key can write a run of
+words that has the hash of another one. Anchors only propose windows, and are never keyed.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from refinery.transforms.dedup.signatures import character_table
+from refinery.transforms.dedup.signatures import PUBLIC, character_table
 from refinery.transforms.native import substrings
 
 GRAM, GUARD = 25, 26
@@ -52,9 +55,15 @@ def hash_anchors(texts: Sequence[str]) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(np.frombuffer(hashes, np.uint64)))
 
 
-def hash_windows(text: str, size: int) -> Windows:
-    """The windows of `size` words (SPAN_WORDS to MAX_WORDS) of a text. 24 bytes a word, and 16 while it counts."""
-    anchors, hashes, places = substrings.windows(text, character_table(), size)
+def window_key(key: bytes) -> bytes:
+    """What the kernel takes of a key: the key itself, which is that of words, and 8 bytes for the base."""
+    return key + hashlib.blake2b(b"window", key=key, digest_size=8).digest() if key else PUBLIC
+
+
+def hash_windows(text: str, size: int, key: bytes = PUBLIC) -> Windows:
+    """The windows of `size` words (SPAN_WORDS to MAX_WORDS) of a text. 24 bytes a word, and 16 while it counts (24 with
+    a key). key: of `window_key`."""
+    anchors, hashes, places = substrings.windows(text, character_table(), size, key)
     return Windows(
         np.frombuffer(anchors, np.uint64),
         np.frombuffer(hashes, np.uint64),

@@ -5,9 +5,9 @@
  *
  * Cost: two passes, linear in the characters whatever they are (there is no table of words); 8 bytes per line of
  * memory. Safety: arguments are checked at entry; the entries of `table` may be any numbers. The GIL is released while
- * characters are read. The hash is fixed, since it is stored. */
+ * characters are read. The hash is stored: fixed, or under a secret key (word_key.h). */
 
-#include "words.h"
+#include "word_key.h"
 
 #define WORDS_MASK 15u /* the lowest bits hold the number of words, up to this */
 
@@ -19,27 +19,28 @@ INLINE uint64_t finish(uint64_t rolling, uint64_t words)
 }
 
 /* Writes the hash of every line; returns the place behind the last one. */
-INLINE uint64_t *scan(const uint32_t *table, int kind, const void *data, Py_ssize_t length, uint64_t *out)
+INLINE uint64_t *scan(const uint32_t *table, const WordKey *key, int kind, const void *data, Py_ssize_t length,
+                      uint64_t *out)
 {
-    uint64_t hash = WORD_SEED, rolling = 0, words = 0;
+    uint64_t hash = key->seed, rolling = 0, words = 0;
     uint32_t inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
     for (Py_ssize_t i = 0; i < length; i++) {
         const uint32_t c = code_point(kind, data, i), entry = table[c], lower = entry & 0xFFFFFF, type = entry >> 24;
         if (type == LETTER && inside != SOLITARY) {
-            hash = (hash ^ lower) * WORD_PRIME;
+            hash = step(key, hash, lower);
             inside = LETTER;
             continue;
         }
         if (type == MARK) {
             if (inside)
-                hash = (hash ^ lower) * WORD_PRIME;
+                hash = step(key, hash, lower);
             continue;
         }
         if (inside) {
-            rolling = rolling * ROLL + fmix64(hash);
+            rolling = rolling * ROLL + fmix64(hash ^ key->mask);
             words++;
         }
-        hash = type == BORDER ? WORD_SEED : (WORD_SEED ^ lower) * WORD_PRIME;
+        hash = type == BORDER ? key->seed : step(key, key->seed, lower);
         inside = type;
         if (c == '\n') {
             *out++ = finish(rolling, words);
@@ -47,24 +48,24 @@ INLINE uint64_t *scan(const uint32_t *table, int kind, const void *data, Py_ssiz
         }
     }
     if (inside) {
-        rolling = rolling * ROLL + fmix64(hash);
+        rolling = rolling * ROLL + fmix64(hash ^ key->mask);
         words++;
     }
     *out++ = finish(rolling, words);
     return out;
 }
 
-static uint64_t *hash_text(const uint32_t *table, PyObject *text, uint64_t *out)
+static uint64_t *hash_text(const uint32_t *table, const WordKey *key, PyObject *text, uint64_t *out)
 {
     const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     const void *data = PyUnicode_DATA(text);
     switch (PyUnicode_KIND(text)) {
     case PyUnicode_1BYTE_KIND:
-        return scan(table, PyUnicode_1BYTE_KIND, data, length, out);
+        return scan(table, key, PyUnicode_1BYTE_KIND, data, length, out);
     case PyUnicode_2BYTE_KIND:
-        return scan(table, PyUnicode_2BYTE_KIND, data, length, out);
+        return scan(table, key, PyUnicode_2BYTE_KIND, data, length, out);
     default:
-        return scan(table, PyUnicode_4BYTE_KIND, data, length, out);
+        return scan(table, key, PyUnicode_4BYTE_KIND, data, length, out);
     }
 }
 
@@ -87,17 +88,21 @@ static int64_t count_lines(PyObject *text)
     return lines;
 }
 
-/* hash_lines(texts, table) -> (hashes, offsets): uint64 hashes of all lines of all texts, and int64 places where the
- * lines of each text begin, with the end as one more. */
+/* hash_lines(texts, table, key=b"") -> (hashes, offsets): uint64 hashes of all lines of all texts, and int64 places
+ * where the lines of each text begin, with the end as one more. */
 static PyObject *hash_lines(PyObject *module, PyObject *args)
 {
     static const Array arrays[] = {{"table", UINT32, 0}};
     PyObject *given, *buffer, *texts = NULL, *hashes = NULL, *offsets = NULL, *result = NULL;
     Py_buffer table;
+    KeyBytes given_key = {"", 0};
+    WordKey key;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OO", &given, &buffer) || take_arrays(arrays, &buffer, &table, 1) < 0)
+    if (!PyArg_ParseTuple(args, "OO|y#", &given, &buffer, &given_key.bytes, &given_key.size)
+        || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
-    if (check_table(&table) < 0 || !(texts = PySequence_Tuple(given)) || check_texts(texts) < 0)
+    if (read_word_key(&given_key, &key) < 0 || check_table(&table) < 0 || !(texts = PySequence_Tuple(given))
+        || check_texts(texts) < 0)
         goto done;
     const Py_ssize_t count = PyTuple_GET_SIZE(texts);
     offsets = PyBytes_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(int64_t));
@@ -122,7 +127,7 @@ static PyObject *hash_lines(PyObject *module, PyObject *args)
     uint64_t *out = (uint64_t *)(void *)PyByteArray_AS_STRING(hashes); /* on the heap, so aligned */
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t i = 0; i < count; i++)
-        out = hash_text(table.buf, PyTuple_GET_ITEM(texts, i), out);
+        out = hash_text(table.buf, &key, PyTuple_GET_ITEM(texts, i), out);
     Py_END_ALLOW_THREADS
     result = PyTuple_Pack(2, hashes, offsets);
 done:
@@ -134,7 +139,7 @@ done:
 }
 
 static PyMethodDef methods[] = {
-    {"hash_lines", hash_lines, METH_VARARGS, "hash_lines(texts, table) -> (uint64 hashes, int64 offsets)"},
+    {"hash_lines", hash_lines, METH_VARARGS, "hash_lines(texts, table, key=b\"\") -> (uint64 hashes, int64 offsets)"},
     {NULL, NULL, 0, NULL},
 };
 

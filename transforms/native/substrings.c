@@ -5,29 +5,34 @@
  *
  * Cost: linear in the characters whatever they are (there is no table of words; the least of 26 is looked for anew at
  * most once per word); memory 8 bytes per word of one text, and what is returned. Safety: arguments are checked at
- * entry; the entries of `table` may be any numbers. The GIL is released while characters are read. Hashes are fixed,
- * since anchors are stored. */
+ * entry; the entries of `table` may be any numbers. The GIL is released while characters are read. Anchors are stored,
+ * so their hashes are fixed; they only propose what to compare. Hashes of windows decide, and may have a key: that of
+ * words (word_key.h) and a secret base. */
 
 #include <stdlib.h>
 
-#include "words.h"
+#include "word_key.h"
 
 #define GRAM 25   /* words of an anchor */
 #define GUARD 26  /* anchors of which the least is chosen */
 #define SPAN (GRAM + GUARD - 1) /* words that a window has at least: 50 */
 #define RING 32   /* room for GUARD, a power of two */
 #define MAX_SIZE 65536
-#define MERSENNE 0x1FFFFFFFFFFFFFFFu   /* 2^61 - 1, a prime: no sequence of words collides for every base */
-#define BASE 0x0DF1E4A9C35B7D21u       /* of the hash of a window; fixed, below MERSENNE */
+#define MERSENNE MERSENNE_61 /* a prime: no sequence of words collides for every base */
+#define BASE 0x0DF1E4A9C35B7D21u       /* of the hash of a window without a key; below MERSENNE */
+#define WINDOW_KEY_BYTES (WORD_KEY_BYTES + 8)
 #define VALUE_MASK (~(uint64_t)1)      /* the lowest bit is left to flags of who counts */
 
 __extension__ typedef unsigned __int128 Wide;
 
 typedef struct {
     uint64_t *hashes; /* of words */
+    uint64_t *secret; /* the same under the key; NULL without one */
     uint32_t *places; /* begin and end of each word in characters; NULL: not wanted */
     size_t count, room;
     int wanted, failed;
+    WordKey key;
+    uint64_t base;
 } Words;
 
 typedef struct {
@@ -61,6 +66,12 @@ static int grow(Words *w)
     if (!hashes)
         return w->failed = 1;
     w->hashes = hashes;
+    if (w->key.keyed) {
+        uint64_t *secret = realloc(w->secret, room * sizeof(uint64_t));
+        if (!secret)
+            return w->failed = 1;
+        w->secret = secret;
+    }
     if (w->wanted) {
         uint32_t *places = realloc(w->places, 2 * room * sizeof(uint32_t));
         if (!places)
@@ -71,11 +82,13 @@ static int grow(Words *w)
     return 0;
 }
 
-INLINE void put(Words *w, uint64_t hash, Py_ssize_t begin, Py_ssize_t end)
+INLINE void put(Words *w, uint64_t hash, uint64_t secret, Py_ssize_t begin, Py_ssize_t end)
 {
     if (w->count == w->room && grow(w))
         return;
     w->hashes[w->count] = fmix64(hash);
+    if (w->key.keyed)
+        w->secret[w->count] = fmix64(secret ^ w->key.mask);
     if (w->wanted) {
         w->places[2 * w->count] = (uint32_t)begin;
         w->places[2 * w->count + 1] = (uint32_t)end;
@@ -83,52 +96,62 @@ INLINE void put(Words *w, uint64_t hash, Py_ssize_t begin, Py_ssize_t end)
     w->count++;
 }
 
-INLINE void scan(Words *w, const uint32_t *table, int kind, const void *data, Py_ssize_t length)
+INLINE void scan(Words *w, const uint32_t *table, const WordKey *key, int kind, const void *data, Py_ssize_t length)
 {
-    uint64_t hash = WORD_SEED;
+    uint64_t hash = WORD_SEED, secret = key->seed;
     uint32_t inside = 0; /* 0, LETTER or SOLITARY: what the open word began with */
     Py_ssize_t begin = 0;
     for (Py_ssize_t i = 0; i < length && !w->failed; i++) {
         const uint32_t entry = table[code_point(kind, data, i)], lower = entry & 0xFFFFFF, type = entry >> 24;
         if (type == LETTER && inside == LETTER) {
             hash = (hash ^ lower) * WORD_PRIME;
+            if (key->keyed)
+                secret = step(key, secret, lower);
             continue;
         }
         if (type == MARK) {
-            if (inside)
+            if (inside) {
                 hash = (hash ^ lower) * WORD_PRIME;
+                if (key->keyed)
+                    secret = step(key, secret, lower);
+            }
             continue;
         }
         if (type == LETTER && !inside) {
             hash = (WORD_SEED ^ lower) * WORD_PRIME;
+            if (key->keyed)
+                secret = step(key, key->seed, lower);
             inside = LETTER;
             begin = i;
             continue;
         }
         if (inside)
-            put(w, hash, begin, i);
+            put(w, hash, secret, begin, i);
         hash = type == BORDER ? WORD_SEED : (WORD_SEED ^ lower) * WORD_PRIME;
+        if (key->keyed)
+            secret = type == BORDER ? key->seed : step(key, key->seed, lower);
         inside = type;
         begin = i;
     }
     if (inside)
-        put(w, hash, begin, length);
+        put(w, hash, secret, begin, length);
 }
 
 static void find_words(Words *w, const uint32_t *table, PyObject *text)
 {
     const Py_ssize_t length = PyUnicode_GET_LENGTH(text);
     const void *data = PyUnicode_DATA(text);
+    const WordKey key = w->key; /* a copy, which no write to the hashes can change */
     w->count = 0;
     switch (PyUnicode_KIND(text)) {
     case PyUnicode_1BYTE_KIND:
-        scan(w, table, PyUnicode_1BYTE_KIND, data, length);
+        scan(w, table, &key, PyUnicode_1BYTE_KIND, data, length);
         break;
     case PyUnicode_2BYTE_KIND:
-        scan(w, table, PyUnicode_2BYTE_KIND, data, length);
+        scan(w, table, &key, PyUnicode_2BYTE_KIND, data, length);
         break;
     default:
-        scan(w, table, PyUnicode_4BYTE_KIND, data, length);
+        scan(w, table, &key, PyUnicode_4BYTE_KIND, data, length);
     }
 }
 
@@ -243,22 +266,39 @@ static void text_windows(const Words *w, size_t size, uint64_t *least, uint64_t 
 {
     Winnow s;
     uint64_t rolling = 0, leave = 1;
+    const uint64_t *words = w->key.keyed ? w->secret : w->hashes;
     begin_winnowing(&s);
     for (size_t i = 0; i < size; i++)
-        leave = multiply(leave, BASE);
+        leave = multiply(leave, w->base);
     for (size_t i = 0; i < w->count; i++) {
         take(&s, w->hashes, i);
         if (i >= SPAN - 1 && i - (SPAN - 1) + size <= w->count)
             least[i - (SPAN - 1)] = anchor(&s);
-        rolling = reduce(multiply(rolling, BASE) + reduce(w->hashes[i]));
+        rolling = reduce(multiply(rolling, w->base) + reduce(words[i]));
         if (i >= size)
-            rolling = reduce(rolling + MERSENNE - multiply(leave, reduce(w->hashes[i - size])));
+            rolling = reduce(rolling + MERSENNE - multiply(leave, reduce(words[i - size])));
         if (i + 1 >= size)
             hashes[i + 1 - size] = fmix64(rolling) & VALUE_MASK;
     }
 }
 
-/* windows(text, table, size) -> (anchors, hashes, places): of every run of `size` words, the anchor of its first SPAN
+/* The key of windows: that of their words, then what their base is drawn from. -1 and a Python error for another size. */
+static int read_window_key(const KeyBytes *given, Words *w)
+{
+    const int keyed = given->size != 0;
+    const KeyBytes own = {given->bytes, keyed ? WORD_KEY_BYTES : 0};
+    uint64_t drawn = 0;
+    if (keyed && given->size != WINDOW_KEY_BYTES) {
+        PyErr_Format(PyExc_ValueError, "key: %d bytes or none are needed, %zd given", WINDOW_KEY_BYTES, given->size);
+        return -1;
+    }
+    if (keyed)
+        memcpy(&drawn, given->bytes + WORD_KEY_BYTES, sizeof drawn);
+    w->base = keyed ? 2 + drawn % (MERSENNE_61 - 2) : BASE; /* neither 0 nor 1 */
+    return read_word_key(&own, &w->key);
+}
+
+/* windows(text, table, size, key=b"") -> (anchors, hashes, places): of every run of `size` words, the anchor of its first SPAN
  * words and its hash, uint64; and uint32 places of every word, (begin, end) in characters. */
 static PyObject *windows(PyObject *module, PyObject *args)
 {
@@ -267,10 +307,12 @@ static PyObject *windows(PyObject *module, PyObject *args)
     Py_buffer table;
     Words words = {.wanted = 1};
     Py_ssize_t size;
+    KeyBytes key = {"", 0};
     (void)module;
-    if (!PyArg_ParseTuple(args, "UOn", &text, &buffer, &size) || take_arrays(arrays, &buffer, &table, 1) < 0)
+    if (!PyArg_ParseTuple(args, "UOn|y#", &text, &buffer, &size, &key.bytes, &key.size)
+        || take_arrays(arrays, &buffer, &table, 1) < 0)
         return NULL;
-    if (check_table(&table) < 0 || PyUnicode_READY(text) < 0)
+    if (check_table(&table) < 0 || read_window_key(&key, &words) < 0 || PyUnicode_READY(text) < 0)
         goto done;
     if (size < SPAN || size > MAX_SIZE) {
         PyErr_Format(PyExc_ValueError, "size: %zd given, %d to %d is allowed", size, SPAN, MAX_SIZE);
@@ -304,6 +346,7 @@ static PyObject *windows(PyObject *module, PyObject *args)
     result = PyTuple_Pack(3, least, hashes, places);
 done:
     free(words.hashes);
+    free(words.secret);
     free(words.places);
     Py_XDECREF(least);
     Py_XDECREF(hashes);
@@ -314,7 +357,8 @@ done:
 
 static PyMethodDef methods[] = {
     {"anchors", anchors, METH_VARARGS, "anchors(texts, table) -> (uint64 hashes, int64 offsets)"},
-    {"windows", windows, METH_VARARGS, "windows(text, table, size) -> (uint64 anchors, uint64 hashes, uint32 places)"},
+    {"windows", windows, METH_VARARGS,
+     "windows(text, table, size, key=b\"\") -> (uint64 anchors, uint64 hashes, uint32 places)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -238,6 +238,7 @@ def read_lines(source: ByteSource, task: ReadTask, limit: int) -> Iterator[Line]
         return split_lines(read_blocks(stream), 0, lambda block: block % task.parts == task.part, limit)
     blocks = -(-task.size // BLOCK)
     first, stop = (blocks * part // task.parts for part in (task.part, task.part + 1))
+    source.file.sum_from(first * BLOCK, min(stop * BLOCK, task.size))
     if task.part == task.parts - 1:
         stop = 1 << 63  # whatever was appended since the planning
     return split_range(source, first, stop, limit)

@@ -33,9 +33,10 @@ class ReadTask:
     file_index: place of the file in the source's sorted listing. size: bytes of the whole file. cap: most documents
     to take from this file, None for all. version: what a remote file's storage knows it by. own_meta: names that stages
     note in meta, which no input may use; carried_meta: those of them that documents of an earlier run may bring along.
-    changed: when a local file was last written to, in nanoseconds; 0 if that is not known. poison: worker processes
-    died while they read it; it is one dead letter, and not opened. moved: where the file is now, if it is no longer at
-    `path`, under which its records are known.
+    changed: when a local file was last written to, in nanoseconds; 0 if that is not known. crc32c: of all of the file,
+    in hexadecimal, where that was known before it is read. poison: worker processes died while they read it; it is one
+    dead letter, and not opened. moved: where the file is now, if it is no longer at `path`, under which its records are
+    known.
     """
 
     path: str
@@ -62,6 +63,7 @@ class ReadTask:
     changed: int = 0
     poison: bool = False
     moved: str = ""
+    crc32c: str = ""
 
     @property
     def place(self) -> str:

@@ -20,6 +20,8 @@ from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
+from refinery.transforms.input_sums.crc32c import StretchSum
+from refinery.transforms.input_sums.file_read import FileRead
 from refinery.transforms.page_rights.page_notes import HEADER_NOTES
 from refinery.transforms.read.byte_source import ByteSource, open_source
 from refinery.transforms.read.delimited import read_delimited
@@ -58,6 +60,7 @@ READERS: Mapping[str, Callable[[ReadTask, ByteSource, LimitParams], Records]] = 
     "text": read_text,
     "documents": read_parquet,
 }
+IN_PIECES = (read_parquet,)  # a file is read where its footer says, so what is read makes no sum of it
 
 
 class InputChanged(OSError):
@@ -70,7 +73,16 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
 
     Pure but for reading the file; the same bytes give the same records. Raises InputChanged where the file has gone
     since it was planned, where its size is another one, or, of a local one, its time of change, then and when it has
-    been read; OSError when the storage fails otherwise.
+    been read, or the CRC-32C of what was read is not the planned one; OSError when the storage fails otherwise.
+    """
+    return (record for record in read_file(task, limits) if not isinstance(record, FileRead))
+
+
+def read_file(
+    task: ReadTask, limits: LimitParams = DEFAULT_LIMITS
+) -> Iterator[RawDocument | Skipped | Damaged | FileRead]:
+    """As `read_task`, and last the stretch of the file that was read from end to end, with its checksum: all of it, the
+    blocks of a part of uncompressed lines, or nothing where a reader stops early, leaves bytes out or jumps (Parquet).
     """
     if task.poison:
         yield Damaged("PoisonFile", task.origin(0), size=task.share_bytes)
@@ -84,10 +96,18 @@ def read_task(task: ReadTask, limits: LimitParams = DEFAULT_LIMITS) -> Records:
                 raise input_changed(task, "written to since the run was planned")
             share = LiveBytes(task.share_bytes)
             source.file.told = share.add
-            yield from READERS[task.format](task, source, limits)
+            read = READERS[task.format]
+            source.file.sum = None if read in IN_PIECES else StretchSum(0, task.size)
+            yield from read(task, source, limits)
             share.end()
             if changed_at(task.place) != changed:
                 raise input_changed(task, "written to while it was read")
+            summed = source.file.sum
+            if summed is not None and (found := summed.result()):
+                noted = FileRead(task.source, task.path, summed.begin, summed.end, found)
+                if task.crc32c and noted.is_whole(task.size) and found != task.crc32c:
+                    raise input_changed(task, f"other bytes, CRC-32C {found}, {task.crc32c} when the run was planned")
+                yield noted
     except FileNotFoundError as error:
         raise input_changed(task, "gone since the run was planned") from error
 
@@ -114,25 +134,28 @@ def read_tasks(tasks: TaskList) -> list[ReadTask]:
 class ReadSources(beam.PTransform):
     """Read every record of `tasks`, in parallel by task.
 
-    tasks: of `write_tasks`. limits: sizes above which a record is skipped.
+    tasks: of `write_tasks`. limits: sizes above which a record is skipped. sums: whether the job reports checksums of
+    what it read, which `MergeReads` collects.
     """
 
     tasks: TaskList
     limits: LimitParams = DEFAULT_LIMITS
     rejects: RejectParams = DEFAULT_REJECTS
+    sums: bool = False
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[RawDocument]:
+        read = read_file if self.sums else read_task
         return (
             begin
             | ReadTaskList(self.tasks)  # bytes
             | "tasks" >> beam.Map(ReadTask.from_json)  # ReadTask
-            | PerFile("read", partial(read_task, limits=self.limits), self.rejects)  # RawDocument
+            | PerFile("read", partial(read, limits=self.limits), self.rejects)  # RawDocument
         )
 
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=4,
+    version=5,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     notes=HEADER_NOTES,

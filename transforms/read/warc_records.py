@@ -309,8 +309,9 @@ class _Archive:
         if not self.stream.magic and end > self.stream.source.size():
             return False
         self.skipped_head = False
+        block = self.position  # the record's own header is before it
         while (held := self.base + len(self.data)) < end:
-            self.skipped_head = self.skipped_head or self.next_head(self.base, end) >= 0
+            self.skipped_head = self.skipped_head or self.next_head(max(self.base, block), end) >= 0
             del self.data[:-MAX_LINE]  # for a header that is not whole yet
             self.base = held - len(self.data)
             if not self.fill():
@@ -318,7 +319,7 @@ class _Archive:
             is_new = self.stream.marks[-1][0] == held  # what is held now is how a member begins
             if is_new and (self.is_whole is False or self.has_head(held)):
                 return False
-        self.skipped_head = self.skipped_head or self.next_head(self.base, end) >= 0
+        self.skipped_head = self.skipped_head or self.next_head(max(self.base, block), end) >= 0
         self.release(end)
         return True
 

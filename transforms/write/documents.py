@@ -35,7 +35,13 @@ from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
 from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
-from refinery.transforms.dedup.signatures import SIGNATURE_SCHEME, SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.signatures import (
+    SIGNATURE_SCHEME,
+    SignatureParams,
+    compute_signatures,
+    signature_table,
+    word_key,
+)
 from refinery.transforms.dedup.substring_hashes import hash_anchors
 
 DOCUMENTS_SCHEMA = pa.schema(
@@ -163,7 +169,7 @@ class _WriteParts(beam.DoFn):
         start = time.perf_counter()
         texts = [doc.text for doc in docs]
         values = compute_signatures(texts, self.signature)
-        lines = hash_lines(texts) if self.lines else None
+        lines = hash_lines(texts, word_key(self.signature)) if self.lines else None
         anchors = hash_anchors(texts) if self.anchors else None
         constructs = hash_constructs(docs) if self.constructs else None
         self.seconds["signatures"] += time.perf_counter() - start

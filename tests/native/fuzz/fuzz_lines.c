@@ -15,7 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         table = PyObject_CallMethod(table, "cast", "s", "I");
     }
     PyObject *text = answer(text_of(data, size));
-    PyObject *found = text ? answer(PyObject_CallMethod(kernel, "hash_lines", "(OO)O", text, text, table)) : NULL;
+    PyObject *key = PyBytes_FromStringAndSize(NULL, size && data[0] % 2 ? WORD_KEY_BYTES : 0);
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(key); i++)
+        PyBytes_AS_STRING(key)[i] = (char)data[(size_t)i % size];
+    PyObject *found = text ? answer(PyObject_CallMethod(kernel, "hash_lines", "(OO)OO", text, text, table, key)) : NULL;
     if (found) {
         Py_ssize_t lines = 1;
         for (Py_ssize_t i = 0; i < PyUnicode_GET_LENGTH(text); i++)
@@ -23,6 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(PyByteArray_GET_SIZE(PyTuple_GET_ITEM(found, 0)) == 2 * lines * 8, "a hash for each line");
     }
     Py_XDECREF(found);
+    Py_XDECREF(key);
     Py_XDECREF(text);
     return 0;
 }

@@ -25,7 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     PyObject *text = answer(text_of(data, size));
     PyObject *found = text ? answer(PyObject_CallMethod(kernel, "anchors", "(OO)O", text, text, table)) : NULL;
     const int width = SPAN + (size ? data[0] % 8 : 0);
-    PyObject *windows = text ? answer(PyObject_CallMethod(kernel, "windows", "OOi", text, table, width)) : NULL;
+    PyObject *key = PyBytes_FromStringAndSize(NULL, size && data[0] % 3 ? WINDOW_KEY_BYTES : 0);
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(key); i++)
+        PyBytes_AS_STRING(key)[i] = (char)data[(size_t)i % size];
+    PyObject *windows = text ? answer(PyObject_CallMethod(kernel, "windows", "OOiO", text, table, width, key)) : NULL;
     if (found && windows) {
         PyObject *anchors = PyTuple_GET_ITEM(found, 0), *least = PyTuple_GET_ITEM(windows, 0);
         const Py_ssize_t words = PyByteArray_GET_SIZE(PyTuple_GET_ITEM(windows, 2)) / 8;
@@ -40,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     Py_XDECREF(found);
     Py_XDECREF(windows);
+    Py_XDECREF(key);
     Py_XDECREF(text);
     return 0;
 }

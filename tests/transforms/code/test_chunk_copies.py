@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -17,11 +18,16 @@ from refinery.transforms.core.document import Document, Drop
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams, cut_chunk_copies, cut_constructs
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
-from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
+from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.signatures import (
+    SignatureParams,
+    compute_signatures,
+    shingle_hashes,
+    signature_table,
+)
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents
 from tests.beam import make_document, run_and_collect
@@ -74,7 +80,8 @@ def decide(
 
     def build(pipeline):
         find = partial(FindChunkCopies, chunks)
-        decided = Deduplicate(DedupParams(near=None), SIGNATURE, ("web",), lists, partitions, finders=(find,))
+        chosen = DedupParams(near=None)
+        decided = Deduplicate(chosen, SIGNATURE, ("web",), lists, partitions, finders=(find,), salt="salt")
         packed = pipeline | decided
         packed | WriteVerdicts(str(folder), ("web",))
         return [packed, *take_side_outputs(pipeline)]
@@ -163,3 +170,20 @@ def test_a_recipe_has_the_section_where_its_lane_has_the_stage(tmp_path: Path) -
     assert prints[1]["dedup"] != prints[2]["dedup"]
     with pytest.raises(ValueError, match="chunk_dup: given with substring_dup"):
         on.replace(substring_dup=SubstringParams())
+
+
+def test_a_name_with_the_hash_of_another_makes_no_copy() -> None:
+    """Anybody finds names with equal 32-bit hashes: a function with the one is no copy of the other's."""
+    names = [f"n{number}" for number in range(200_000)]
+    tokens = shingle_hashes(" ".join(names), SignatureParams(ngram=1, unit="code"))
+    order = np.argsort(tokens, kind="stable")
+    (at, *_) = np.flatnonzero(tokens[order][1:] == tokens[order][:-1]).tolist()
+    name, twin = names[order[at]], names[order[at + 1]]
+    assert name != twin
+    docs = [make_document(function(each), each, source="web", meta={"path": "a.c"}) for each in (name, twin)]
+    docs.append(replace(docs[0], text=function(name, "\n    "), origin="again"))  # its layout does not matter
+    values = hash_constructs(docs).values.to_numpy().reshape(-1, VALUES)
+    for key in (b"", b"one", b"another"):
+        one, other, again = compared_hashes(values, key).tolist()
+        assert one == again != other
+        assert one % 2 == other % 2 == 0

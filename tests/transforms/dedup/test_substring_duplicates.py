@@ -28,7 +28,7 @@ from refinery.transforms.dedup.record_batch import (
     header,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import compute_signatures, signature_table
+from refinery.transforms.dedup.signatures import Key, compute_signatures, no_key, signature_table
 from refinery.transforms.dedup.substring_duplicates import (
     RUN,
     anchor_batches,
@@ -131,7 +131,13 @@ def in_words(docs: Iterable[Document], spans: Spans) -> dict[str, list[tuple[int
 
 
 def find(
-    parts: Sequence[tuple[str, int]], layout: Layout, removed: set[str], size: int, partitions: int, seed: int
+    parts: Sequence[tuple[str, int]],
+    layout: Layout,
+    removed: set[str],
+    size: int,
+    partitions: int,
+    seed: int,
+    key: Key = no_key,
 ) -> Spans:
     """`FindSubstrings` without Beam: its steps with shuffles between them."""
     rng, params = random.Random(seed), SubstringParams(min_words=size)
@@ -145,13 +151,13 @@ def find(
     windows = [
         batch
         for part, batches in shuffle([*start, *repeated], rng).items()
-        for batch in window_batches(part, batches, params, partitions)
+        for batch in window_batches(part, batches, params, partitions, key)
     ]
     repeats = [batch for key, batches in shuffle(windows, rng).items() for batch in repeat_batches(key, batches)]
     spans = [
         batch
         for part, batches in shuffle([*start, *repeated, *repeats], rng).items()
-        for batch in span_batches(part, batches, params)
+        for batch in span_batches(part, batches, params, key)
     ]
     return found_spans(layout, spans)
 
@@ -309,8 +315,8 @@ def test_parts_without_a_repeat_are_not_read():
 # --- from documents to documents -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("parts", "partitions"), [(1, 1), (4, 2)])
-def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions):
+@pytest.mark.parametrize(("parts", "partitions", "salt"), [(1, 1, ""), (4, 2, "what a run reads")])
+def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions, salt):
     docs = planted(5)
     docs += [make_document(doc.text, f"copy-{doc.origin}", source="books") for doc in docs[:20]]
     params = SubstringParams(min_chars=60)
@@ -319,7 +325,7 @@ def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions):
 
     def decide(pipeline):
         chosen = DedupParams(near=None, lines=LineParams(), substrings=params)
-        verdicts = pipeline | Deduplicate(chosen, SIGNATURE, SOURCES, lists, partitions)
+        verdicts = pipeline | Deduplicate(chosen, SIGNATURE, SOURCES, lists, partitions, salt=salt)
         verdicts | WriteVerdicts(str(tmp_path), SOURCES)
         return take_side_outputs(pipeline)
 

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 
 import pytest
@@ -71,8 +71,8 @@ def test_what_was_not_touched_is_read_under_its_own_address(tmp_path: Path, endi
         sound = facts(read(path, b"".join(members), "arc" if is_arc else "warc", limits=LIMITS))
         assert list(sound) == [address(number) for number in range(len(members))]
         data, start, stop = damage(rng, b"".join(members))
-        if len(data) - borders[-1] in {start_ - end for start_, end in pairwise(borders)}:
-            continue  # a cut as long as a record: the one before may end, by its length, where that one did
+        if not ending and borders[-1] - len(data) in {end - begin for begin, end in combinations(borders, 2)}:
+            continue  # a cut as long as records are: the one before may end, by its length, where they did
         outcomes = read(path, data, "arc" if is_arc else "warc", limits=LIMITS)
         shared = is_arc and not ending  # the newline before a header, by which it is found, is the last record's end
         found = facts(outcomes)
@@ -83,3 +83,15 @@ def test_what_was_not_touched_is_read_under_its_own_address(tmp_path: Path, endi
         is_cut_or_padded = len(data) == borders[-1] - (stop - start) or not any(data[start:])  # zeros: a tape's blocks
         is_clean_cut = {start, stop} <= set(borders) and is_cut_or_padded
         assert len(outcomes) >= sum(whole) + (not is_clean_cut), (round_, start, stop, borders)
+
+
+@pytest.mark.parametrize("is_arc", [False, True])
+def test_a_page_too_large_to_be_held_is_whole_where_the_next_header_is_damaged(tmp_path: Path, is_arc: bool) -> None:
+    """Its own header is no other one that its length led over."""
+    make = arc_record if is_arc else warc_record
+    pages = [make(http(b"x" * size), url=address(number)) for number, size in enumerate((100, 40_000, 100, 100))]
+    broken = pages[2].replace(b"20080430", b"x0080430") if is_arc else pages[2].replace(b"WARC/", b"WORC/")
+    outcomes = read(tmp_path / "crawl", b"".join([*pages[:2], broken, pages[3]]), "arc" if is_arc else "warc", LIMITS)
+    kinds = [type(one).__name__ for one in outcomes]
+    assert kinds == ["RawDocument", "Skipped", "Damaged", "RawDocument"]
+    assert facts(outcomes)[address(1)] == ["too-large"]

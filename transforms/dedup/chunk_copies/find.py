@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
-from refinery.transforms.dedup.chunk_copies.hashes import VALUES
+from refinery.transforms.dedup.chunk_copies.hashes import PLACE, TOKENS, VALUES, compared_hashes
 from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.line_duplicates import kept_rows, sum_by_hash, sum_in_lots
 from refinery.transforms.dedup.rank import RANK_BYTES
@@ -48,7 +48,7 @@ from refinery.transforms.dedup.record_batch import (
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
+from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
 
 STAGE = "chunk-copies"
@@ -68,19 +68,19 @@ class Constructs:
 
 
 def read_constructs(
-    url: str, rows: int, alive: NDArray[np.bool_], min_tokens: int, columns: tuple[str, ...] = ()
+    url: str, rows: int, alive: NDArray[np.bool_], min_tokens: int, key: bytes, columns: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, Any, Constructs]]:
     """(first row, table with `columns`, constructs of at least `min_tokens` tokens) of each row group of a part."""
     for first, table in read_signature_part(url, rows, (*columns, "constructs")):
         offsets, values = list_values(table["constructs"])
         found = values.reshape(-1, VALUES)
         owners = first + np.repeat(np.arange(table.num_rows), np.diff(offsets) // VALUES)
-        chosen = (found[:, 2] >= min_tokens) & alive[owners]
-        yield first, table, Constructs(found[chosen, 0], found[chosen, 1], owners[chosen])
+        chosen = (found[:, TOKENS] >= min_tokens) & alive[owners]
+        yield first, table, Constructs(compared_hashes(found[chosen], key), found[chosen, PLACE], owners[chosen])
 
 
 def count_batches(
-    part: int, batches: list[bytes], params: ChunkCopyParams, parts: Parts, partitions: int
+    part: int, batches: list[bytes], params: ChunkCopyParams, parts: Parts, partitions: int, key: Key = no_key
 ) -> Iterator[KeyedBatch]:
     """A part's header and REMOVAL rows -> LINE rows of its kept documents' constructs, by range of hash.
 
@@ -89,12 +89,14 @@ def count_batches(
     if parts.is_reference(part):
         return
     url, rows = read_header(batches)
-    found = read_constructs(url, rows, kept_rows(rows, batches), params.min_tokens)
+    found = read_constructs(url, rows, kept_rows(rows, batches), params.min_tokens, key())
     sums = (sum_by_hash(each.hashes, np.ones(len(each.hashes), np.int64)) for _, _, each in found)
     yield from sum_in_lots(part, sums, partitions)
 
 
-def holder_batches(part: int, batches: list[bytes], params: ChunkCopyParams, partitions: int) -> Iterator[KeyedBatch]:
+def holder_batches(
+    part: int, batches: list[bytes], params: ChunkCopyParams, partitions: int, key: Key = no_key
+) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and repeated hashes -> HOLDER rows, one for each of these, by range of hash.
 
     Memory: 72 bytes per place of a repeated construct in the part.
@@ -104,8 +106,8 @@ def holder_batches(part: int, batches: list[bytes], params: ChunkCopyParams, par
         return
     url, rows = read_header(batches)
     held = [np.empty(0, HOLDER)]
-    columns = ("id", "rank")
-    for first, table, found in read_constructs(url, rows, kept_rows(rows, batches), params.min_tokens, columns):
+    alive = kept_rows(rows, batches)
+    for first, table, found in read_constructs(url, rows, alive, params.min_tokens, key(), ("id", "rank")):
         chosen = np.flatnonzero(np.isin(found.hashes, repeated))
         local = found.rows[chosen] - first
         holders = np.empty(len(chosen), HOLDER)
@@ -135,14 +137,14 @@ def winner_batches(key: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
     yield from scatter(part_of(rows["locator"]), REPEATS, out)
 
 
-def span_batches(part: int, batches: list[bytes], params: ChunkCopyParams) -> Iterator[KeyedBatch]:
+def span_batches(part: int, batches: list[bytes], params: ChunkCopyParams, key: Key = no_key) -> Iterator[KeyedBatch]:
     """A part's header, REMOVAL rows and REPEAT rows -> SPAN rows of its kept documents, ascending."""
     repeats = sort_by(gather(batches, REPEATS, REPEAT), "hash")
     if not len(repeats):
         return
     url, rows = read_header(batches)
     known, winners = np.ascontiguousarray(repeats["hash"]), repeats["locator"]
-    for _, _, found in read_constructs(url, rows, kept_rows(rows, batches), params.min_tokens):
+    for _, _, found in read_constructs(url, rows, kept_rows(rows, batches), params.min_tokens, key()):
         locators = np.uint64(part << 32) | found.rows.astype(np.uint64)
         index = np.minimum(np.searchsorted(known, found.hashes), len(known) - 1)
         gone = (known[index] == found.hashes) & (winners[index] != locators)
@@ -157,20 +159,23 @@ class FindChunkCopies(beam.PTransform):
     """(headers of parts, removals and copies by part, ...) -> by part, the SPAN rows of constructs that stay elsewhere.
 
     parts: numbering of the parts; the run's own need their column `constructs`. partitions: as in `Deduplicate`.
+    key: of what is compared.
     """
 
     params: ChunkCopyParams
     parts: Parts
     partitions: int
+    key: Key = no_key
 
     def __post_init__(self) -> None:
         super().__init__(STAGE)
 
     def expand(self, decided: Any) -> beam.PCollection:
         partitions = SPREAD * self.partitions
-        read = partial(count_batches, params=self.params, parts=self.parts, partitions=partitions)
-        hold = partial(holder_batches, params=self.params, partitions=partitions)
-        find = partial(span_batches, params=self.params)
+        common: dict[str, Any] = {"params": self.params, "key": self.key}
+        read = partial(count_batches, parts=self.parts, partitions=partitions, **common)
+        hold = partial(holder_batches, partitions=partitions, **common)
+        find = partial(span_batches, **common)
 
         placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
         counted = placed | MapRecordBatches(

@@ -1,15 +1,18 @@
 """A hash of every self-contained construct of a source file, by which find.py recognises copies.
 
-What a construct is: transforms/code/constructs.py. Its hash is of its code tokens (signatures.py, unit "code"), each
-by its 32-bit shingle hash, so that layout does not matter; comments inside it count, those above it do not. The lowest
-bit is 0. Two constructs that differ in one token only are taken for one once in 2^32, others once in 2^63.
+What a construct is: transforms/code/constructs.py. Its hash, 128 bits of blake2b, is of its code tokens, so that layout
+does not matter; comments inside it count, those above it do not. What is compared is 63 bits of it, under a key that
+nobody knew who wrote a file: with fewer or fixed bits a file could have the hash of another one's function.
 """
 
 import hashlib
+import re
+import struct
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from refinery.transforms.code.constructs import whole_constructs
 from refinery.transforms.code.languages import language_of
@@ -18,8 +21,11 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.signatures import UNITS, character_table
 from refinery.transforms.native import minhash
 
-CHUNK_SCHEME = "code-tokens/constructs-1"
-VALUES = 3  # of a construct: its hash, its place (begin << 32 | stop, in characters), its number of tokens
+CHUNK_SCHEME = "code-tokens/constructs-2"
+# Of a construct: its hash (two), its place (begin << 32 | stop, in characters), its number of tokens.
+VALUES = 4
+LOW, HIGH, PLACE, TOKENS = range(VALUES)
+TOKEN = re.compile(r"\w+|[!-/:-@\[-^`{-~]")  # the units of signatures.py; its numbers of them count
 
 
 def hash_constructs(docs: Sequence[Document]) -> pa.ListArray:
@@ -32,9 +38,17 @@ def hash_constructs(docs: Sequence[Document]) -> pa.ListArray:
     for doc in docs:
         for begin, start, end, stop in whole_constructs(doc.text, language_of(path_of(doc), doc.text)):
             tokens = minhash.shingles(doc.text[start:end], character_table(), 1, UNITS.index("code"))
-            number = int.from_bytes(hashlib.blake2b(tokens, digest_size=8).digest(), "little")
-            values += [number & ~1, begin << 32 | stop, len(tokens) // 4]
+            found = "\n".join(TOKEN.findall(doc.text[start:end])).encode("utf-8", "surrogatepass")
+            low, high = struct.unpack("<QQ", hashlib.blake2b(found, digest_size=16).digest())
+            values += [low, high, begin << 32 | stop, len(tokens) // 4]
         offsets.append(len(values))
     if offsets[-1] > np.iinfo(np.int32).max:
         raise ValueError(f"{offsets[-1]} values of constructs found, up to 2^31 - 1 are allowed")
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values, pa.uint64()))
+
+
+def compared_hashes(values: NDArray[np.uint64], key: bytes) -> NDArray[np.uint64]:
+    """63 bits of the hashes of constructs, given as rows of VALUES, under a key; the lowest bit is 0."""
+    low, high = np.frombuffer(hashlib.blake2b(b"constructs", key=key, digest_size=16).digest(), "<u8") | np.uint64(1)
+    compared: NDArray[np.uint64] = (values[:, LOW] * low + values[:, HIGH] * high) & ~np.uint64(1)
+    return compared
