@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from benchmarks.signatures import describe_run, read_texts
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from refinery.transforms.pack.best_fit import pack_best_fit
+from refinery.loader.packing.best_fit import pack_best_fit
 from refinery.transforms.pack.split_documents import split_documents
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
@@ -60,7 +60,7 @@ def best_fit(sizes: I64, length: int, groups: int = 1) -> Outcome:
     rows = tokens = parts = 0
     for part in np.array_split(sizes, groups):
         pieces = split_documents(part, length)
-        rows += pack_best_fit(pieces.lengths, np.arange(len(pieces.documents)), length).count
+        rows += pack_best_fit(pieces.lengths, length).count
         tokens += int(pieces.lengths.sum())
         parts += len(pieces.documents)
     return Outcome(rows, tokens, parts, int((sizes > length).sum()), 0, 0)
