@@ -33,8 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.signatures import describe_run, read_texts
-from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.loader.packing.best_fit import pack_best_fit
+from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.pack.split_documents import split_documents
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 

@@ -39,7 +39,7 @@ class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
-    workers between this one and this worker's next.
+    workers between this one and this worker's next. padding: places of it.
     """
 
     batch: Batch | None
@@ -48,6 +48,7 @@ class PreparedBatch(NamedTuple):
     skip: int
     read_ns: int = 0
     assemble_ns: int = 0
+    padding: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,8 @@ class TokenAssembler(Assembler):
                 several = np.array(steps[number : number + min(_MASK_STEPS, 1 + number)])
                 documents = self._document_starts(domains[several], samples[several])
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
-            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+            padding = 0 if simple[i] else int(np.maximum(self._shape[1] - 1 - valid, 0).sum())
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
 
     def _parts(self, plan: StepPlan, step: int) -> int:
         """Rows that a sample is delivered as in a step."""
@@ -266,7 +268,7 @@ class TokenAssembler(Assembler):
         for d, domain in enumerate(self._schedule.domains):
             mine = np.flatnonzero(domains.ravel() == d)
             if len(mine):
-                parts.append((mine, *self._documents.inside(domain, samples.ravel()[mine])))
+                parts.append((mine, *domain.document_starts(samples.ravel()[mine], self._documents)))
         starts, counts = interleave(parts, samples.size)
         per_step = counts.reshape(-1, rows)
         ends = np.cumsum(per_step.sum(axis=1)).tolist()

@@ -62,7 +62,7 @@ class SelectedDomain(Domain):
             return last[1]
         begins = np.maximum(samples, 0) * self.length
         ends = np.where(samples < 0, begins, np.minimum(begins + self.length + 1, self.tokens))
-        found = self._cut(begins, ends)
+        found = self.cut(begins, ends)
         self._last = samples.copy(), found
         return found
 
@@ -70,7 +70,7 @@ class SelectedDomain(Domain):
         stop = min(stop, self.tokens)
         if first >= stop:
             return []
-        _, shard, start, size, _ = self._cut(np.array([first]), np.array([stop]))
+        _, shard, start, size, _ = self.cut(np.array([first]), np.array([stop]))
         found: list[tuple[int, int, int]] = list(
             zip(shard.tolist(), start.tolist(), (start + size).tolist(), strict=True)
         )
@@ -129,8 +129,8 @@ class SelectedDomain(Domain):
         joined = begin[1:] == end[:-1]
         return begin[np.append(True, ~joined)], end[np.append(~joined, True)]
 
-    def _cut(self, begins: I64, ends: I64) -> tuple[I64, I64, I64, I64, I64]:
-        """Domain.pieces of the tokens [begins, ends) of each row. Cost: vectorised; a pass for each block of a row."""
+    def cut(self, begins: I64, ends: I64) -> tuple[I64, I64, I64, I64, I64]:
+        """Cost: vectorised; a pass for each block of a row."""
         rows, position = np.flatnonzero(begins < ends), begins.copy()
         parts: list[I64] = [np.empty((5, 0), np.int64)]
         while len(rows):

@@ -1,5 +1,7 @@
 """Packing against best-fit-decreasing as the textbook has it: one piece after another, a search through all rows."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -50,7 +52,7 @@ def test_groups_are_packed_by_themselves(made: tuple[list[int], int], cuts: list
     bounds = sorted([0, len(lengths), *(min(cut, len(lengths)) for cut in cuts)])
     rows: list[int] = []
     openers: list[int] = []
-    for first, stop in zip(bounds, bounds[1:], strict=False):
+    for first, stop in pairwise(bounds):
         its, opened = naive(lengths[first:stop], capacity)
         rows += [len(openers) + row for row in its]
         openers += [first + piece for piece in opened]
