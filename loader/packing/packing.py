@@ -48,6 +48,11 @@ class BestFitParams:
             object.__setattr__(self, "block", whole("block", self.block, 1, 2**40))
 
 
+def default_block(length: int) -> int:
+    """BestFitParams.block for rows of `length`, where it is left open."""
+    return max(1 << 20, _ROWS * length)
+
+
 class Packing:
     """Packs the domains of a stream, once; `identity` is what its states say of that. length: places of a row.
 
@@ -59,7 +64,7 @@ class Packing:
             raise ValueError(f"sequence_length: {length} given with packing, 2 or more is allowed")
         if length >= 1 << 24:
             raise ValueError(f"sequence_length: {length} given with packing, less than 2^24 is allowed")
-        self.block = params.block or max(1 << 20, _ROWS * length)
+        self.block = params.block or default_block(length)
         self.identity = {"packing": BEST_FIT, "pack_block": self.block}
         self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
 

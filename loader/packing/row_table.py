@@ -51,7 +51,7 @@ def make_table(domain: Domain, documents: DocumentStarts, length: int, block: in
     pieces, last = np.zeros(1, np.int64), 0
     bounds, starts, reads = [pieces], [np.empty(0, np.int64)], [np.empty(0, np.int32)]
     for begins, ends in _documents(domain, documents, block):
-        found = _pack(begins, ends, length, block)
+        found = pack_documents(begins, ends, length, block)
         bounds.append(found.bounds[1:] + last)
         starts.append(found.starts)
         reads.append(found.reads)
@@ -74,8 +74,9 @@ def _documents(domain: Domain, documents: DocumentStarts, block: int) -> Iterato
         yield waiting, np.append(waiting[1:], domain.tokens)
 
 
-def _pack(begins: I64, ends: I64, length: int, block: int) -> RowTable:
-    """Rows of these documents, block by block."""
+def pack_documents(begins: I64, ends: I64, length: int, block: int) -> RowTable:
+    """Rows of documents by their first tokens and ends, int64 [documents], ascending, none without tokens. block: as
+    of `make_table`. Cost: 0.3 us a document."""
     counts = -(-(ends - begins) // length)
     of = np.repeat(np.arange(len(begins)), counts)
     number = np.arange(len(of)) - np.repeat(np.cumsum(counts) - counts, counts)
