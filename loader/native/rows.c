@@ -33,11 +33,14 @@
 
 WIDEN(widen_uint16, uint16_t)
 WIDEN(widen_int32, int32_t)
+WIDEN(widen_int64, int64_t) /* no wider, copied: files of other tools */
 
 static void widen(const Py_buffer *row, const Py_buffer *next, Py_ssize_t size, int64_t *out)
 {
     const void *same = row->itemsize == next->itemsize ? next->buf : NULL;
-    if (row->itemsize == 4)
+    if (row->itemsize == 8)
+        widen_int64(row->buf, same, size, out);
+    else if (row->itemsize == 4)
         widen_int32(row->buf, same, size, out);
     else
         widen_uint16(row->buf, same, size, out);
@@ -46,11 +49,11 @@ static void widen(const Py_buffer *row, const Py_buffer *next, Py_ssize_t size, 
 /* Fills `view` from row number `number`. -1 and an exception unless it holds `size` tokens beside `out`. */
 static int take_row(PyObject *given, Py_ssize_t number, Py_ssize_t size, const Py_buffer *out, Py_buffer *view)
 {
-    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16 or "
-                                   "int32 of %zd tokens are allowed";
+    static const char SENTENCE[] = "rows: %zd bytes in items of %zd in row %zd given%s, contiguous, aligned uint16, "
+                                   "int32 or int64 of %zd tokens are allowed";
     if (PyObject_GetBuffer(given, view, PyBUF_FULL_RO) < 0)
         return -1;
-    if ((has_type(view, UINT16) || has_type(view, INT32)) && view->len == view->itemsize * size
+    if ((has_type(view, UINT16) || has_type(view, INT32) || has_type(view, INT64)) && view->len == view->itemsize * size
         && PyBuffer_IsContiguous(view, 'C') && (!size || (uintptr_t)view->buf % (uintptr_t)view->itemsize == 0)
         && !overlap(view, out))
         return 0;
@@ -60,7 +63,7 @@ static int take_row(PyObject *given, Py_ssize_t number, Py_ssize_t size, const P
     return -1;
 }
 
-/* copy(rows, out): row i, uint16 or int32, becomes the i-th of as many equal parts of `out`, int64. */
+/* copy(rows, out): row i, uint16, int32 or int64, becomes the i-th of as many equal parts of `out`, int64. */
 static PyObject *copy(PyObject *module, PyObject *args)
 {
     static const Array batch = {"out", INT64, WRITTEN};

@@ -15,9 +15,9 @@ def test_rows_are_what_numpy_says(seed: int, count: int, size: int, mixed: bool)
     draw = np.random.default_rng(seed)
     given_ = []
     for _ in range(count):
-        dtype = np.dtype(np.uint16) if mixed and draw.random() < 0.5 else np.dtype(np.int32)
+        dtype = np.dtype(draw.choice([np.uint16, np.int32, np.int64]) if mixed else np.int32)
         bounds = np.iinfo(dtype)
-        tokens = draw.integers(bounds.min, bounds.max + 1, size + 3, dtype)
+        tokens = draw.integers(bounds.min, bounds.max, size + 3, dtype, endpoint=True)
         given_.append(tokens[draw.integers(0, 4) :][:size])
     around = np.full((count + 2, size), -7)
     rows.copy(given_, around[1:-1])
@@ -39,7 +39,8 @@ def test_a_row_at_the_end_of_its_memory() -> None:
     [
         ([np.zeros(4, np.int32)], np.zeros(5, np.int64), "16 bytes in items of 4 in row 0"),
         ([np.zeros(4, np.int32), np.zeros(3, np.int32)], np.zeros(8, np.int64), "12 bytes in items of 4 in row 1"),
-        ([np.zeros(4, np.int64)], np.zeros(4, np.int64), "rows: 32 bytes"),
+        ([np.zeros(4, np.uint64)], np.zeros(4, np.int64), "rows: 32 bytes"),
+        ([np.zeros(33, np.uint8)[1:].view(np.int64)], np.zeros(4, np.int64), "aligned"),
         ([np.zeros(4, np.int32)], np.zeros(8, np.int64), "rows: 16 bytes"),  # as many bytes as eight uint16
         ([np.zeros(4, np.int32)], np.zeros(8, np.int32), "out: "),
         ([np.zeros(17, np.uint8)[1:].view(np.int32)], np.zeros(4, np.int64), "aligned"),
