@@ -82,6 +82,12 @@ def combine_blocks(values: Iterable[int], size: int, block: int = CHECKSUM_BLOCK
     return result
 
 
+def block_values(data: bytes | bytearray) -> list[int]:
+    """CRC-32C of each block of `data`."""
+    view = memoryview(data)
+    return [google_crc32c.value(bytes(view[i : i + CHECKSUM_BLOCK])) for i in range(0, len(view), CHECKSUM_BLOCK)]
+
+
 class BlockHasher:
     """Block checksums of bytes that arrive in pieces of any size."""
 

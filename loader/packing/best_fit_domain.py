@@ -63,8 +63,13 @@ class BestFitDomain(Domain):
         counts = end - begin
         samples = np.repeat(end - np.cumsum(counts), counts) + np.arange(int(counts.sum()))
         rows, starts, sizes, _ = self._rows(samples)
-        found, each = self._inner.ranges_of(starts, starts + np.minimum(sizes, self.length))
-        of = np.repeat(np.arange(len(counts)), counts)[rows]
+        ends, of = starts + np.minimum(sizes, self.length), np.repeat(np.arange(len(counts)), counts)[rows]
+        order = np.lexsort((starts, of))  # documents that were neighbours are again: rows of a block are most of it
+        starts, ends, of = starts[order], ends[order], of[order]
+        is_first = np.append(True, (starts[1:] != ends[:-1]) | (of[1:] != of[:-1]))[: len(of)]
+        first = np.flatnonzero(is_first)
+        found, each = self._inner.ranges_of(starts[first], ends[np.append(first[1:], len(of))[: len(first)] - 1])
+        of = of[first]
         return found, np.bincount(of, weights=each, minlength=len(counts)).astype(np.int64)
 
     def inputs_per_shard(self, samples: I64) -> I64:

@@ -12,6 +12,7 @@ from refinery.loader.format.block_checksums import (
     CHECKSUM_BLOCK,
     BlockHasher,
     block_checksums,
+    block_values,
     combine,
     combine_blocks,
     parse_blocks,
@@ -58,6 +59,7 @@ def test_round_trip(size: int, tmp_path: Path) -> None:
     text = block_checksums(data)
     assert text == block_checksums(tmp_path / "x") == block_checksums(trickle(data))
     expected = tuple(google_crc32c.value(data[i : i + CHECKSUM_BLOCK]) for i in range(0, size, CHECKSUM_BLOCK))
+    assert tuple(block_values(data)) == expected
     assert parse_blocks(text, size, f"{google_crc32c.value(data):08x}", "x.bin") == expected
 
 
