@@ -84,9 +84,9 @@ class BestFitDomain(Domain):
         none. Cost: 0.1 us a row."""
         if self._last is not None and np.array_equal(self._last[0], samples):
             return self._last[1]
-        bounds, real = self._table.bounds, np.maximum(samples, 0)
+        bounds, real = self._table.bounds, np.clip(samples, 0, max(self.samples - 1, 0))
         first = bounds[real]
-        counts = np.where(samples < 0, 0, bounds[real + 1] - first)
+        counts = np.where(samples < 0, 0, bounds[np.minimum(real + 1, self._table.rows)] - first)
         rows = np.repeat(np.arange(len(samples)), counts)
         which = np.repeat(first - (np.cumsum(counts) - counts), counts) + np.arange(len(rows))
         sizes = self._table.reads[which].astype(np.int64)

@@ -107,6 +107,18 @@ def test_weights(corpus: Path) -> None:
     assert sum(one.tokens_per_domain.values()) == sum(size * n for row, n in found.items() for _, size, _ in row)
 
 
+def test_a_domain_without_tokens_comes_first(tmp_path: Path) -> None:
+    """Empty rows are counted as rows of it."""
+    layout: Lengths = {"none": [[0], []], "a": [[5, 9, 40, 3]]}
+    corpus = build_numbered(tmp_path, layout)
+    expected = expected_rows(layout, ["a"], 16, BLOCK)
+    for weights in (None, {"a": 1}):
+        one = stream(corpus, weights=weights, batch_size=4, domain_ids=True, sample_ids=True)
+        assert sorted(rows(one)) == expected
+    with pytest.raises(ValueError, match="split: one without tokens given"):
+        stream(build_numbered(tmp_path / "no", {"none": [[0]]}))
+
+
 def test_counts_and_padding(corpus: Path) -> None:
     one = stream(corpus, sample_ids=True, domain_ids=True)
     batches = list(one)
