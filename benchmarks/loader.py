@@ -79,6 +79,10 @@ SIDES = {
         partial(ours, prefetch=0, **MASKS),
     ),
     "ours-masks-prefetch": Side("the same with the thread", partial(ours, **MASKS)),
+    "ours-packed": Side(
+        'as ours-masks with packing="best_fit": rows of whole documents, padded',
+        partial(ours, prefetch=0, packing="best_fit", **MASKS),
+    ),
     **PEERS,
 }
 

@@ -7,6 +7,7 @@ Without --tokenizer a byte-level BPE of 16,000 entries is trained on a tenth of 
 come in the order of a hash of their text, as in a corpus. Sides:
 
 best fit decreasing   ours (transforms/pack); --groups: dealt into so many groups by that order, each packed for itself
+best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS
 greedy in order       whole documents as they come; a new row where the next one does not fit. Documents longer than a
                       row are cut as ours are
 best fit, crop        nanochat's loader: of 1,000 buffered documents the longest that fits, and where none does the
@@ -33,8 +34,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.signatures import describe_run, read_texts
+from refinery.loader.packing.best_fit import pack_best_fit
+from refinery.loader.packing.packing import default_block
+from refinery.loader.packing.row_table import pack_documents
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
-from refinery.transforms.pack.best_fit import pack_best_fit
 from refinery.transforms.pack.split_documents import split_documents
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 
@@ -60,10 +63,17 @@ def best_fit(sizes: I64, length: int, groups: int = 1) -> Outcome:
     rows = tokens = parts = 0
     for part in np.array_split(sizes, groups):
         pieces = split_documents(part, length)
-        rows += pack_best_fit(pieces.lengths, np.arange(len(pieces.documents)), length).count
+        rows += pack_best_fit(pieces.lengths, length).count
         tokens += int(pieces.lengths.sum())
         parts += len(pieces.documents)
     return Outcome(rows, tokens, parts, int((sizes > length).sum()), 0, 0)
+
+
+def streamed(sizes: I64, length: int) -> Outcome:
+    """TokenStream's with packing, in the blocks that it takes by default."""
+    ends = np.cumsum(sizes)
+    table = pack_documents(ends - sizes, ends, length, default_block(length))
+    return Outcome(table.rows, int(ends[-1]), len(table.starts), int((sizes > length).sum()), 0, 0)
 
 
 def in_order(sizes: I64, length: int) -> Outcome:
@@ -115,6 +125,7 @@ def sides(sizes: I64, length: int, groups: Sequence[int]) -> Iterator[tuple[str,
         f"best fit decreasing{f', {n} groups' if n > 1 else ''}": partial(best_fit, groups=n) for n in groups
     }
     ways |= {
+        "best fit, streamed": streamed,
         "greedy in order": in_order,
         "best fit, crop (nanochat)": best_fit_crop,
         "concatenate and cut": concatenate,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from refinery.loader.order.order import OrderParams
     from refinery.loader.packed.decoded_cache import DecodedParams
     from refinery.loader.packed.packed_stream import PackedStream
+    from refinery.loader.packing.packing import BestFitParams
     from refinery.loader.remote.blocks import RemoteParams
     from refinery.loader.storage.fetch import FetchError, FetchParams
     from refinery.loader.storage.store import StorageError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from refinery.loader.stream.usage import UsageError
 
 _MODULES = {
+    "BestFitParams": "packing.packing",
     "Corpus": "stream.corpus",
     "CorruptObject": "errors",
     "CorruptShard": "errors",
@@ -49,6 +51,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "BestFitParams",
     "Corpus",
     "CorruptObject",
     "CorruptShard",

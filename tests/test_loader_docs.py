@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader import TokenStream
+from refinery.loader import BestFitParams, TokenStream
 from refinery.loader.order.mix_params import MixParams
 from refinery.loader.order.order import OrderParams
 from refinery.loader.remote.blocks import RemoteParams
@@ -74,7 +74,7 @@ def test_arguments_are_those_of_the_stream_with_their_defaults_in_order() -> Non
 
 
 @pytest.mark.parametrize(
-    "params", [OrderParams, MixParams, RemoteParams, FetchParams, FillInMiddleParams, PlateauParams]
+    "params", [OrderParams, MixParams, RemoteParams, FetchParams, FillInMiddleParams, PlateauParams, BestFitParams]
 )
 def test_parameters_are_documented_with_their_defaults(params: Any) -> None:
     documented = table(f"`{params.__name__}`")

@@ -4,7 +4,7 @@
 
     9 bytes   "MMIDIDX" and two NULs
     uint64    version, 1
-    uint8     dtype code: 8 is uint16, 4 is int32
+    uint8     dtype code: 8 is uint16, 4 is int32; 5, int64, only in files of other tools
     uint64    n, the number of sequences
     uint64    n + 1, the number of entries in the document index
     int32     x n      sequence lengths, in tokens
@@ -33,7 +33,8 @@ IDX_VERSION = 1
 IDX_HEADER = struct.Struct("<9sQBQQ")
 MAX_LENGTH = 2**31 - 1
 MAX_UINT16_VOCABULARY = 65_500  # Megatron's own limit for uint16 (DType.optimal_dtype)
-DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4")}
+DTYPES: dict[int, np.dtype[Any]] = {8: np.dtype("<u2"), 4: np.dtype("<i4"), 5: np.dtype("<i8")}
+WRITTEN = (8, 4)  # of them, those of our own files
 DTYPE_CODES = {dtype: code for code, dtype in DTYPES.items()}
 
 
@@ -52,7 +53,7 @@ class IndexedWriter:
 
     def __init__(self, bin_path: Path, dtype: npt.DTypeLike) -> None:
         self.dtype = np.dtype(dtype).newbyteorder("<")
-        if self.dtype not in DTYPE_CODES:
+        if DTYPE_CODES.get(self.dtype) not in WRITTEN:
             raise ValueError(f"dtype: {self.dtype.name} given, uint16 or int32 is allowed")
         self.bin_path = bin_path
         self.idx_path = bin_path.with_suffix(".idx")
@@ -155,7 +156,7 @@ def read_index(data: bytes, what: str = ".idx") -> Index:
     """
     code, n, entries = read_header(data, what)
     if code not in DTYPES:
-        raise FormatError(f"{what}: dtype code {code} found, 8 (uint16) or 4 (int32) expected")
+        raise FormatError(f"{what}: dtype code {code} found, 8 (uint16), 4 (int32) or 5 (int64) expected")
     if entries != n + 1:
         raise FormatError(f"{what}: {entries} entries in the document index found, {n + 1} expected for {n} sequences")
     size = IDX_HEADER.size + 4 * n + 8 * n + 8 * (n + 1)

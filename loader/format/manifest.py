@@ -20,6 +20,7 @@ from refinery.loader.format.funnel import check_funnel, funnel_entry
 from refinery.loader.format.indexed import (
     DTYPE_CODES,
     DTYPES,
+    WRITTEN,
     Index,
     IndexedReader,
     IndexedWriter,
@@ -232,10 +233,10 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     if top.text("writer") != WRITER:
         raise FormatError(f"{what}: writer is {top.text('writer')!r:.80}, this reader supports {WRITER!r}")
     code = top.count("dtype_code")
-    if code not in DTYPES or top.text("dtype") != DTYPES[code].name:
-        raise FormatError(
-            f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, uint16 and 8 or int32 and 4 expected"
-        )
+    allowed = DTYPES if lane == ADOPTED else WRITTEN
+    if code not in allowed or top.text("dtype") != DTYPES[code].name:
+        known = " or ".join(f"{DTYPES[each].name} and {each}" for each in allowed)
+        raise FormatError(f"{what}: dtype is {top.text('dtype')!r:.80} and dtype_code {code}, {known} expected")
     special = TokenizerEntry(
         tokenizer.path("path"),
         tokenizer.count("vocab_size"),

@@ -32,6 +32,7 @@
 
 WIDEN(widen_uint16, uint16_t)
 WIDEN(widen_int32, int32_t)
+WIDEN(widen_int64, int64_t) /* no wider, copied: files of other tools */
 
 /* A piece: `count` tokens of a shard from `start` on, at `place` of a row. */
 typedef struct {
@@ -71,10 +72,10 @@ static int take_run(PyObject *shards, int64_t shard, int64_t block, const Py_buf
         return -1;
     const Py_buffer *view = &run->tokens;
     const int shared = overlap(view, out);
-    if (!(has_type(view, UINT16) || has_type(view, INT32)) || !PyBuffer_IsContiguous(view, 'C') || shared
+    if (!(has_type(view, UINT16) || has_type(view, INT32) || has_type(view, INT64)) || !PyBuffer_IsContiguous(view, 'C') || shared
         || (view->len && (uintptr_t)view->buf % (uintptr_t)view->itemsize)) {
-        PyErr_Format(PyExc_ValueError, "shards: items of %zd bytes given for shard %lld%s, contiguous, aligned uint16 "
-                     "or int32 are needed", view->itemsize, (long long)shard, shared ? ", inside out" : "");
+        PyErr_Format(PyExc_ValueError, "shards: items of %zd bytes given for shard %lld%s, contiguous, aligned uint16, "
+                     "int32 or int64 are needed", view->itemsize, (long long)shard, shared ? ", inside out" : "");
         goto wrong;
     }
     if (take_array(&array, PyTuple_GET_ITEM(entry, 1), &run->flags) < 0)
@@ -147,7 +148,11 @@ static void copy_pieces(const Run *run, const Piece *pieces, Py_ssize_t count, i
         int64_t *target = (int64_t *)out->buf + (piece->row - first) * out->shape[1] + piece->place;
         const int64_t ahead = next && its->tokens.itemsize == run->tokens.itemsize ? next->count : 0;
         const int64_t from = ahead ? next->start : 0;
-        if (run->tokens.itemsize == 4) {
+        if (run->tokens.itemsize == 8) {
+            const int64_t *tokens = run->tokens.buf;
+            widen_int64(tokens + piece->start, piece->count, ahead ? (const int64_t *)its->tokens.buf + from : tokens,
+                        ahead, target);
+        } else if (run->tokens.itemsize == 4) {
             const int32_t *tokens = run->tokens.buf;
             widen_int32(tokens + piece->start, piece->count, ahead ? (const int32_t *)its->tokens.buf + from : tokens,
                         ahead, target);
@@ -160,7 +165,7 @@ static void copy_pieces(const Run *run, const Piece *pieces, Py_ssize_t count, i
 }
 
 /* gather(shards, block, pieces, first, out) -> the first piece that may not be read yet, and nothing is copied; None
- * when all are. shards: number -> (tokens, uint16 or int32; flags of each `block` of them, or None). pieces: rows of
+ * when all are. shards: number -> (tokens, uint16, int32 or int64; flags of each `block` of them, or None). pieces: rows of
  * row, shard, start, count and place, int64. out: int64 in two dimensions, rows from number `first` on. */
 static PyObject *gather(PyObject *module, PyObject *args)
 {

@@ -46,5 +46,5 @@ class PackedAssembler(Assembler):
                 if "loss_mask" in batch:
                     batch["loss_mask"] &= loss
             self.contents.append((int((valid > 0).sum()), int(counts.sum()), int(valid.sum())))
-            between = self._workers - 1
-            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+            between, padding = self._workers - 1, len(valid) * length - int(valid.sum())
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)

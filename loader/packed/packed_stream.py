@@ -67,8 +67,9 @@ class PackedStream(TokenStream):
         if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
             given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
             raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
-        if options.get("fill_in_middle") is not None:
-            raise ValueError("fill_in_middle: given, rows are packed already, so None is allowed")
+        for name in ("fill_in_middle", "packing"):
+            if options.get(name) is not None:
+                raise ValueError(f"{name}: given, rows are packed already, so None is allowed")
         if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
             raise ValueError("sequence_length: stages given, the rows' own length is allowed: they are packed already")
         if packing_every < 0:

@@ -6,9 +6,11 @@ import hashlib
 import os
 import struct
 import threading
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import google_crc32c
+import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
 
@@ -55,10 +57,11 @@ class CachedBlock:
         with self._lock:
             size = min(-(-stop // PAGE) * PAGE, self.length) - begin
             data = os.pread(self._descriptor, size, begin)
-        for page in range(first, -(-stop // PAGE)):
-            piece = data[(page - first) * PAGE : (page - first + 1) * PAGE]
-            if google_crc32c.value(piece) != self.table[page]:  # also after a short read
+        for page, value in enumerate(page_values(data), first):
+            if value != self.table[page]:
                 raise DamagedBlock(f"page {page}")
+        if len(data) != size:
+            raise DamagedBlock(f"{len(data)} bytes")
         return memoryview(data)[start - begin : stop - begin]
 
     def close(self) -> None:
@@ -72,11 +75,16 @@ class CachedBlock:
         os.close(self._descriptor)
 
 
-def footer_of(key: Key, data: memoryview) -> bytes:
+def page_values(data: bytes | bytearray | memoryview) -> list[int]:
+    """CRC-32C of each page of `data`, without a copy of any."""
+    view = np.frombuffer(data, np.uint8)
+    return [google_crc32c.value(view[i : i + PAGE]) for i in range(0, len(view), PAGE)]
+
+
+def footer_of(key: Key, length: int, pages: Sequence[int]) -> bytes:
     """What follows the bytes of a block: the table of its pages' checksums and the footer."""
-    pages = [google_crc32c.value(bytes(data[i : i + PAGE])) for i in range(0, len(data), PAGE)]
     table = struct.pack(f"<{len(pages)}I", *pages)
-    footer = _FOOTER.pack(_MAGIC, key.digest, len(data), 0)[:-4]
+    footer = _FOOTER.pack(_MAGIC, key.digest, length, 0)[:-4]
     return table + footer + struct.pack("<I", google_crc32c.value(table + footer))
 
 

@@ -5,6 +5,7 @@ with its checksum. A block that a reader waits for is fetched alone, by one smal
 prefetched in runs of up to `request_bytes`.
 """
 
+import resource
 import threading
 import time
 from collections import OrderedDict
@@ -14,13 +15,14 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from refinery.loader.arguments import whole
 from refinery.loader.errors import CorruptShard, FormatError
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_values, parse_blocks
-from refinery.loader.remote.block_file import CachedBlock, DamagedBlock, Key
-from refinery.loader.remote.cache import BlockCache, default_folder, file_id
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
+from refinery.loader.remote.block_file import PAGE, CachedBlock, DamagedBlock, Key, page_values
+from refinery.loader.remote.cache import BlockCache, default_folder
+from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.storage.fetch import FetchError, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
 from refinery.loader.storage.fetcher import Fetcher
 
@@ -28,6 +30,7 @@ SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
 RUN_WAIT = 0.25  # seconds that a reader waits for a run that has its block, before it asks for the block alone
 
 Data = bytes | bytearray | memoryview
+_Fetched = tuple[memoryview, list[int]]  # a block and the checksums of its pages
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class RemoteParams:
 
     cache: folder shared by the processes of a host, None for the user's cache folder. cache_bytes: its bound, 0 for no
     cache. memory_bytes: bound per process for blocks that could not be cached. open_blocks: cached blocks kept open per
-    process, which protects them from eviction; never more than a 16th of the cache. request_bytes: largest prefetch
+    process, which protects them from eviction and saves opening them again; never more than a 16th of the cache, nor
+    than a quarter of the files that the process may open. request_bytes: largest prefetch
     request. threads: most prefetches in flight, and as many again of blocks that readers wait for; 8 at first, fewer
     when the server refuses (refinery.loader.storage.pace). peer_wait: seconds to wait for another process that is
     already fetching a block before it is fetched twice. stagger: seconds between the starts of the first 8 threads.
@@ -46,7 +50,7 @@ class RemoteParams:
     cache: Path | None = None
     cache_bytes: int = 64 << 30
     memory_bytes: int = 64 << 20
-    open_blocks: int = 256
+    open_blocks: int = 4096
     request_bytes: int = 8 << 20
     threads: int = 32
     peer_wait: float = 1.0
@@ -69,41 +73,12 @@ class RemoteParams:
     @property
     def most_open(self) -> int:
         """Blocks kept open: together, the processes of a host must not fill the cache with them."""
-        return max(1, min(self.open_blocks, self.cache_bytes // (16 * CHECKSUM_BLOCK)))
+        files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 20)
+        return max(1, min(self.open_blocks, self.cache_bytes // (16 * CHECKSUM_BLOCK), files // 4))
 
     @property
     def folder(self) -> Path:
         return default_folder() if self.cache is None else self.cache
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """A file of a corpus. crc32c: 8 hexadecimal digits. block_crc32c: the manifest's string."""
-
-    corpus: str
-    path: str
-    size: int
-    crc32c: str
-    block_crc32c: str
-    # Not functools.cached_property: before Python 3.12 it takes a lock, and a child forked meanwhile would deadlock.
-    _computed: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def id(self) -> str:
-        """The name of the file's folder in the cache."""
-        if "id" not in self._computed:
-            self._computed["id"] = file_id(self.corpus, self.path, self.size, self.crc32c)
-        return cast(str, self._computed["id"])
-
-    @property
-    def checksums(self) -> tuple[int, ...]:
-        """CRC-32C of each block. Raises FormatError if they contradict that of the whole file."""
-        if "checksums" not in self._computed:
-            self._computed["checksums"] = parse_blocks(self.block_crc32c, self.size, self.crc32c, self.path)
-        return cast(tuple[int, ...], self._computed["checksums"])
-
-    def length(self, block: int) -> int:
-        return min(CHECKSUM_BLOCK, self.size - block * CHECKSUM_BLOCK)
 
 
 class _Missing(NamedTuple):
@@ -128,6 +103,7 @@ class BlockReader:
         self.cache = BlockCache(params.folder, params.cache_bytes, counters)
         self._fetcher = Fetcher(store, params.fetch, counters, params.threads)
         self._pool = ThreadPoolExecutor(params.threads, "refinery-demand")
+        self._most_open = params.most_open
         self._lock = threading.Lock()
         self._in_flight: dict[Key, Future[Data]] = {}
         self._runs: dict[Key, Future[Data]] = {}  # of the blocks of runs that are being fetched
@@ -227,12 +203,11 @@ class BlockReader:
             with self._lock:
                 self._runs.update(arriving)
             try:
-                data = memoryview(self._download(file, first, last + 1, urgent=False))
-                parts = [data[i * CHECKSUM_BLOCK : (i + 1) * CHECKSUM_BLOCK] for i in range(len(run))]
-                for future, part in zip(arriving.values(), parts, strict=True):
+                blocks_there = self._download(file, first, last + 1, urgent=False)
+                for future, (part, _) in zip(arriving.values(), blocks_there, strict=True):
                     future.set_result(part)
-                for key, part in zip(arriving, parts, strict=True):
-                    self._keep(key, part, evict=False)
+                for key, (part, pages) in zip(arriving, blocks_there, strict=True):
+                    self._keep(key, part, pages, evict=False)
             finally:
                 with self._lock:
                     for key, future in arriving.items():
@@ -299,7 +274,7 @@ class BlockReader:
         with self._lock:
             closing = [old] if (old := self._open.pop(key, None)) is not None else []
             self._open[key] = block
-            while len(self._open) > self._params.most_open:
+            while len(self._open) > self._most_open:
                 closing.append(self._open.popitem(last=False)[1])
         for old in closing:
             old.close()
@@ -338,9 +313,9 @@ class BlockReader:
                         if mine:
                             self._fetching_groups.add(group)
                         try:
-                            fresh = self._download(file, key.block, key.block + 1)
+                            ((fresh, pages),) = self._download(file, key.block, key.block + 1)
                             future.set_result(fresh)
-                            self._keep(key, fresh, evict=True)
+                            self._keep(key, fresh, pages, evict=True)
                         finally:
                             if mine:
                                 self._fetching_groups.discard(group)
@@ -356,8 +331,10 @@ class BlockReader:
             with self._lock:
                 self._in_flight.pop(key, None)
 
-    def _download(self, file: RemoteFile, first: int, last: int, urgent: bool = True) -> bytes | bytearray:
-        """Blocks [first, last), compared with their checksums."""
+    def _download(self, file: RemoteFile, first: int, last: int, urgent: bool = True) -> list[_Fetched]:
+        """Blocks [first, last), compared with their checksums, which those of their pages are combined to: every byte
+        is hashed once, and copied only into the cache's file."""
+        found: dict[int, list[_Fetched]] = {}  # by the response's bytes: hedged requests may both be answered
         where, start, stop = self._store.url(file.path), first * CHECKSUM_BLOCK, min(last * CHECKSUM_BLOCK, file.size)
         expected = file.checksums
 
@@ -370,19 +347,25 @@ class BlockReader:
             if len(response.data) != stop - start:  # stores return fewer bytes only where the object ends
                 text = f"{where}: ends at byte {start + len(response.data)} or before, {file.size} bytes expected"
                 raise WrongBytes(CorruptShard(text))
-            for block, value in enumerate(block_values(response.data), first):
+            data, blocks = memoryview(response.data), []
+            for block in range(first, last):
+                part = data[(block - first) * CHECKSUM_BLOCK : (block - first + 1) * CHECKSUM_BLOCK]
+                pages = page_values(part)
+                value = combine_blocks(pages, len(part), PAGE)
                 if value != expected[block]:
                     text = f"{where}: block {block}: crc32c {value:08x} found, {expected[block]:08x} expected"
                     raise WrongBytes(CorruptShard(text))
+                blocks.append((part, pages))
+            found[id(response.data)] = blocks
 
         try:
-            return self._fetcher.read(file.path, start, stop, verify, urgent).data
+            return found[id(self._fetcher.read(file.path, start, stop, verify, urgent).data)]
         except FileNotFoundError:
             raise FormatError(f"{where}: missing, {file.size} bytes expected") from None
 
-    def _keep(self, key: Key, data: Data, evict: bool) -> None:
+    def _keep(self, key: Key, data: Data, pages: Sequence[int], evict: bool) -> None:
         """Store a block in the cache, or else in memory, where `evict` says whether other blocks make room for it."""
-        if self.cache.store(key, data):
+        if self.cache.store(key, data, pages):
             return
         self._counters.add(bypasses=1)
         data = bytes(data)  # a slice would keep its whole run in memory

@@ -20,7 +20,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
@@ -30,6 +30,7 @@ from refinery.loader.remote.block_file import (
     Key,
     check_size,
     footer_of,
+    page_values,
     read_footer,
     unlock,
 )
@@ -138,24 +139,24 @@ class BlockCache:
         """False while nothing can be stored: the folder failed or was full of blocks in use a moment ago."""
         return self.max_bytes > 0 and time.monotonic() >= self._not_before
 
-    def store(self, key: Key, data: bytes | bytearray | memoryview) -> bool:
-        """Store a block; False if the cache is full of blocks in use or cannot be written."""
+    def store(self, key: Key, data: bytes | bytearray | memoryview, pages: Sequence[int] | None = None) -> bool:
+        """Store a block; False if the cache is full of blocks in use or cannot be written. pages: `page_values` of it,
+        None to compute them."""
         if self.has(key):
             return True
         if len(data) > self.max_bytes or not self.may_store():
             return False
-        view = memoryview(data)
-        tail = footer_of(key, view)
+        tail = footer_of(key, len(data), page_values(data) if pages is None else pages)
         with self._tolerate_errors():
             path = self._path(key)
             temporary = f"{os.path.dirname(path)}/{_TEMPORARY}{secrets.token_hex(8)}"
             try:
-                descriptor = self._reserve(temporary, len(view) + len(tail))
+                descriptor = self._reserve(temporary, len(data) + len(tail))
                 if descriptor is None:
                     self._not_before = time.monotonic() + _FULL_SECONDS
                     return False
                 try:
-                    _write(descriptor, view)
+                    _write(descriptor, memoryview(data))
                     _write(descriptor, memoryview(tail))
                     os.rename(temporary, path)
                 finally:

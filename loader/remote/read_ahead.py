@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteFile, RemoteParams
+from refinery.loader.remote.blocks import SHORT, BlockReader, RemoteParams
+from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.pace import FIRST
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry
-from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
+from refinery.loader.remote.blocks import BlockReader, RemoteParams
 from refinery.loader.remote.read_ahead import ReadAhead
+from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import PiecesStream, RemoteStore

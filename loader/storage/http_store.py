@@ -206,17 +206,29 @@ class HttpStore(RemoteStore):
 
 
 def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> bytearray:
-    data = bytearray()
-    while True:
+    data = bytearray(size)
+    view, filled = memoryview(data), 0
+    # http.client has no way to read what has arrived into memory that is there already, but its file has: without it
+    # every byte is copied twice more. `length` is what it has to know of that.
+    straight = not response.chunked and response.length == size
+    while filled < size:
         attempt.check()
-        piece = response.read1(min(_READ, size - len(data) + 1))
-        data += piece
-        if len(data) > size:
-            raise Transient(f"more than the {size} bytes requested")
-        if not piece:
-            break
-    if len(data) < size:
-        raise Transient(f"{len(data)} bytes found, {size} expected")
+        room = view[filled : filled + _READ]
+        if straight:
+            count = response.fp.readinto1(room)
+            response.length = size - filled - count
+        else:
+            piece = response.read1(len(room))
+            count = len(piece)
+            if count > len(room):  # of chunks whose sizes are none
+                raise Transient(f"more than the {size} bytes requested")
+            room[:count] = piece
+        if not count:
+            raise Transient(f"{filled} bytes found, {size} expected")
+        filled += count
+    attempt.check()
+    if response.read1(1):
+        raise Transient(f"more than the {size} bytes requested")
     response.read()  # at the end already; lets http.client finish the response
     return data
 

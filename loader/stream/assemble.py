@@ -38,7 +38,7 @@ class PreparedBatch(NamedTuple):
     """A finished batch, its position, and the nanoseconds that reading and assembling it took.
 
     step: number of the step in its plan. batch: None for a plan that has no step of this worker. skip: steps of other
-    workers between this one and this worker's next.
+    workers between this one and this worker's next. padding: places of it.
     """
 
     batch: Batch | None
@@ -47,6 +47,7 @@ class PreparedBatch(NamedTuple):
     skip: int
     read_ns: int = 0
     assemble_ns: int = 0
+    padding: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,8 @@ class TokenAssembler(Assembler):
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
-            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
+            padding = 0 if is_full[i] else int(np.maximum(self._shape[1] - 1 - valid, 0).sum())
+            yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
 
     def _parts(self, plan: StepPlan, step: int) -> int:
         """Rows that a sample is delivered as in a step."""

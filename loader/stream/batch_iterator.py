@@ -7,6 +7,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from typing import NoReturn, Self
 
 from refinery.loader.order.arrays import Batch
 from refinery.loader.storage.fetch import ReadCounters
@@ -28,6 +29,7 @@ class BatchIterator(ABC):
     def __init__(self, schedule: Schedule, worker: int) -> None:
         self._schedule, self._worker = schedule, worker
         self._tokens = schedule.batch_size * schedule.domains[0].length
+        self._padding = 0  # places of padding delivered
         self._counters = ReadCounters()
         self._telemetry = Telemetry()
         self._usage = Usage(schedule.domains)
@@ -45,6 +47,22 @@ class BatchIterator(ABC):
     @abstractmethod
     def _start(self) -> Prefetcher[PreparedBatch]:
         """Batches from the position on."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop the threads and close files."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__}: cannot be pickled or copied; create one from the same arguments and load its "
+            "state_dict"
+        )
 
     def _note_delivery(self) -> None:
         """For streams that count more than tokens."""
@@ -90,7 +108,7 @@ class BatchIterator(ABC):
         batch, passed, last = None, self._passed, self._plan
         while batch is None:
             try:
-                (batch, plan, step, skip, read, assemble), wait, lead = self._batches.take()
+                (batch, plan, step, skip, read, assemble, padding), wait, lead = self._batches.take()
             except StopIteration:
                 self._over, self._taking, self._passed, self._plan = True, False, passed, last
                 if last is not None:  # other workers of this rank delivered the rest
@@ -101,6 +119,7 @@ class BatchIterator(ABC):
                 passed, last = passed if last is None else (*passed, last), plan
         if passed:
             self._telemetry.total(self._counters.snapshot())
+        self._padding += padding
         self._note_delivery()
         self._telemetry.record(self._tokens, read=read, assemble=assemble, wait=wait, lead=lead)
         position = min(plan.start + (step + 1) * plan.step, plan.stop)
@@ -149,5 +168,5 @@ class BatchIterator(ABC):
     def telemetry(self) -> Telemetry:
         """Times of every step, and counters of reading (refinery.loader.storage.fetch.ReadCounters)."""
         self._after_fork()
-        self._telemetry.total(self._counters.snapshot())
+        self._telemetry.total(self._counters.snapshot() | {"padding": self._padding})
         return self._telemetry

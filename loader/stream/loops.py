@@ -95,7 +95,7 @@ class Arranger:
     """Makes what follows from the sizes of shards: schedule, the meaning of a loop, numbers of rows.
 
     opened: what is read. length: of a sample. ranks: rank, world_size, batch_size. ids: which of the arrays of RowIds
-    batches have. The rest as of TokenStream.
+    batches have. pack: domains of packed rows from shards, where there are such. The rest as of TokenStream.
     """
 
     opened: OpenedCorpus
@@ -108,13 +108,18 @@ class Arranger:
     loop: str
     ids: Mapping[str, bool]
     subset: int | float | None = None
+    pack: Callable[..., list[Domain]] | None = None
 
     def __call__(
         self, shards: Sequence[Any], filled: Callable[[Sequence[Domain]], list[int]]
     ) -> tuple[Schedule, Loop, RowIds]:
         """filled: places of each domain that are tokens."""
         params = self.opened.mixing(self.weights, self.epochs)
-        domains, mixture = self.opened.domains(shards, self.length, params is not None, self.subset), None
+        mixed, mixture = params is not None, None
+        if self.pack is not None:
+            domains = self.pack(shards, mixed=mixed)
+        else:
+            domains = self.opened.domains(shards, self.length, mixed, self.subset)
         if params is not None:
             sizes, names = [domain.samples for domain in domains], [domain.name for domain in domains]
             mixture = Mixture(names, sizes, self.length, self.seed, params, filled(domains))

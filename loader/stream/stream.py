@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from refinery.loader.lengths.stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
 from refinery.loader.order.order import ORDER_VERSION, OrderParams
 from refinery.loader.order.subset import check_subset
+from refinery.loader.packing.best_fit_domain import PieceStarts
+from refinery.loader.packing.packing import BestFitParams, Packing, packing_params
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
@@ -36,6 +38,7 @@ from refinery.loader.stream.origins import EMPTY, Origin, origins
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.state import (
     STATE_VERSION,
+    StateError,
     check_identity,
     check_unchanged,
     checksum,
@@ -83,6 +86,9 @@ class TokenStream(LoopedBatches):
     rank's steps, from number `worker` on, for processes that share a rank; a state is that after the last step
     delivered.
 
+    packing: "best_fit", or BestFitParams: rows of whole documents, padded, instead of ranges of one sequence; documents
+    longer than a row are cut to pieces of it, and no label crosses a document's end (refinery.loader.packing).
+
     order: shape of the shuffle. fill_in_middle: reorder documents, cut between characters if `codec`, the tokenizer's
     (encode, decode), is given. prefetch: finished batches that a thread keeps ahead; 0 for no thread. A caller that
     calls back to back makes its batches itself in any case. remote: how to read remote corpora. shards: .bin paths;
@@ -129,12 +135,14 @@ class TokenStream(LoopedBatches):
         subset: int | float | None = None,
         domain_ids: bool = False,
         sample_ids: bool = False,
+        packing: str | BestFitParams | None = None,
     ) -> None:
-        lengths = length_stages(sequence_length)
+        lengths, best_fit = length_stages(sequence_length), packing_params(packing)
         if lengths is not None:
             sequence_length = lengths.longest
-            if fill_in_middle is not None:
-                raise ValueError("fill_in_middle: given with lengths that change, None is allowed")
+            for name, value in (("fill_in_middle", fill_in_middle), ("packing", packing)):
+                if value is not None:
+                    raise ValueError(f"{name}: given with lengths that change, None is allowed")
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
         sequence_length, batch_size, world_size, workers, prefetch = (
@@ -162,18 +170,20 @@ class TokenStream(LoopedBatches):
         self.manifest, self.corpus = self._opened.manifest, self._opened.sha256
         self.sequence_length, self.batch_size, self.seed, self.split = sequence_length, batch_size, seed, split
         self.rank, self.world_size, self.labels = rank, world_size, labels
+        self.subset = check_subset(subset)
+        self._packing = None if best_fit is None else Packing(best_fit, self._opened, sequence_length, self.subset)
         self._shards, self.order_params = self._choose(self._opened.choose(split, shards), order)
         self._part = None if shards is None else hashlib.sha256("\n".join(sorted(shards)).encode()).hexdigest()[:16]
         self._versions = Versions(self._store, self.manifest, self.corpus)
         self._past: Version | None = None
-        self.subset = check_subset(subset)
         self._arrange = Arranger(
             self._opened, sequence_length, seed, self.order_params, (rank, world_size, batch_size), weights, epochs,
-            loop, ids, self.subset,
+            loop, ids, self.subset, self._packing and self._packing.of(split, remote),
         )  # fmt: skip
         schedule, looped, self._ids = self._arrange(self._shards, self._filled)
         super().__init__(schedule, worker, loop=looped, workers=workers)
         eos = self.manifest.tokenizer.eos_id
+        excluded["ignore_cross_document"] |= self._packing is not None
         if fill_in_middle is not None:
             fill_in_middle = for_corpus(fill_in_middle, self.manifest, self._opened.tokenizer_store)
         self._batch_params = BatchParams(
@@ -191,7 +201,7 @@ class TokenStream(LoopedBatches):
     def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
         chosen = order or OrderParams()
-        default = 0 if self._opened.is_remote else 1
+        default = 0 if self._opened.is_remote or self._packing else 1
         return shards, replace(chosen, block=default if chosen.block is None else chosen.block)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
@@ -226,7 +236,8 @@ class TokenStream(LoopedBatches):
         stop, past = Stop(), self._past
         if past is not None:
             return stop, DocumentStarts(lambda number: past.index(number, stop))
-        return stop, DocumentStarts(self._opened.index_loader(self._shards, stop))
+        kind = PieceStarts if self._packing else DocumentStarts
+        return stop, kind(self._opened.index_loader(self._shards, stop))
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch delivered: JSON-able, at most 1 KiB.
@@ -255,7 +266,8 @@ class TokenStream(LoopedBatches):
             "seed": self.seed,
             "shards": self._part,
             "subset": self.subset,
-            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None},
+            "order": {"version": ORDER_VERSION, **asdict(self.order_params), "block": self.order_params.block or None}
+            | (self._packing.identity if self._packing else {}),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -280,6 +292,11 @@ class TokenStream(LoopedBatches):
         """Arrange everything as it is in a version of the corpus; returns what undoes that."""
         old = dict(self.__dict__)
         if version != self.corpus:
+            if self._packing:
+                raise StateError(
+                    "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
+                    "are packed into other rows now, so nothing can go on in them; begin a stream anew"
+                )
             self._halt()
             self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
             self.corpus, inner = version, getattr(self._source, "inner", self._source)
@@ -381,14 +398,3 @@ class TokenStream(LoopedBatches):
         self._opened.close()
         if self._own_store:
             self._store.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "TokenStream: cannot be pickled or copied; create one from the same arguments and load its state_dict"
-        )
-
-    def __enter__(self) -> "TokenStream":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

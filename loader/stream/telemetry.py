@@ -135,8 +135,9 @@ class Telemetry:
 
         steps, tokens, seconds; tokens_per_second since the start, recent_tokens_per_second since the last snapshot;
         wait_share, the share of time in which the caller was blocked; stages: p50_ms, p99_ms, max_ms and total_s of
-        each, and of `lead`; counters; cache_hit_share, None without a cache; stalls, their number per stage, and
-        latest_stalls. Quantiles are accurate to 1 in 32. Cost: about a millisecond.
+        each, and of `lead`; counters; padding_share, of the places of all rows; cache_hit_share, None without a
+        cache; stalls, their number per stage, and latest_stalls. Quantiles are accurate to 1 in 32. Cost: about a
+        millisecond.
         """
         now = time.perf_counter_ns()
         with self._lock:
@@ -164,6 +165,7 @@ class Telemetry:
             "wait_share": tracks["wait"]["total_s"] / seconds,
             "stages": tracks,
             "counters": counters,
+            "padding_share": counters.get("padding", 0) / tokens if tokens else 0.0,
             "cache_hit_share": hits / (hits + misses) if hits + misses else None,
             "stalls": stalled,
             "latest_stalls": stalls,
@@ -178,10 +180,11 @@ class Telemetry:
             if track["max_ms"] > 0
         )
         cache = "" if now["cache_hit_share"] is None else f", cache hits {now['cache_hit_share']:.1%}"
+        padding = f", padding {now['padding_share']:.2%}" if now["padding_share"] else ""
         stalls = ", ".join(f"{n} in {stage}" for stage, n in now["stalls"].items()) or "none"
         return (
             f"step {now['steps']}, {now['recent_tokens_per_second'] / 1e6:.3g} M tokens/s, "
-            f"waiting {now['wait_share']:.2%}, p50/p99 ms {stages or '-'}{cache}, stalls {stalls}"
+            f"waiting {now['wait_share']:.2%}, p50/p99 ms {stages or '-'}{cache}{padding}, stalls {stalls}"
         )
 
     def _stall(self, read: int, decode: int, assemble: int, copy: int, wait: int) -> Stall:

@@ -75,6 +75,12 @@ class Domain:
         found = np.concatenate([found[whole], np.array(parts, np.int64).reshape(-1, 5)])
         return found[np.argsort(found[:, 0], kind="stable")]
 
+    def cut(self, begins: I64, ends: I64) -> I64:
+        """`pieces` of the tokens [begins, ends) of each row. Cost: as `ranges_of`."""
+        found, counts = self.ranges_of(begins, ends)
+        rows, sizes = np.repeat(np.arange(len(counts)), counts), found[:, 2] - found[:, 1]
+        return np.stack([rows, found[:, 0], found[:, 1], sizes, places_in_rows(sizes, counts)], axis=1)
+
     def ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         """(shard, start, stop) of tokens [first, stop) of the domain, clipped to its end; without empty shards."""
         ranges = []
@@ -162,6 +168,11 @@ class DocumentStarts:
         starts, counts = interleave(parts, len(its))
         return starts, np.bincount(its - row, weights=counts, minlength=rows).astype(np.int64)
 
+    def between(self, domain: Domain, first: int, stop: int) -> I64:
+        """Where documents start among tokens [first, stop) of a domain, ascending; one without tokens starts where the
+        next one does. Cost: as `inside`."""
+        return first + self.inside(domain.cut(np.array([first]), np.array([stop])), 0, 1)[0]
+
     def _of(self, shard: int) -> I64:
         offsets = self._offsets.get(shard)
         if offsets is None:
@@ -172,6 +183,14 @@ class DocumentStarts:
         else:
             self._offsets.move_to_end(shard)
         return offsets
+
+
+def places_in_rows(sizes: I64, counts: I64) -> I64:
+    """Where in its row each piece begins. sizes: of all pieces, row by row; counts: pieces of each row."""
+    before = np.cumsum(sizes) - sizes
+    firsts = np.append(before, 0)[np.cumsum(counts) - counts]
+    found: I64 = before - np.repeat(firsts, counts)
+    return found
 
 
 def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I64]:

@@ -50,13 +50,13 @@ class SelectedDomain(Domain):
 
     def pieces(self, samples: I64) -> I64:
         begins = np.maximum(samples, 0) * self.length
-        return self._cut(begins, begins + self.valid(samples))
+        return self.cut(begins, begins + self.valid(samples))
 
     def ranges(self, first: int, stop: int) -> list[tuple[int, int, int]]:
         stop = min(stop, self.tokens)
         if first >= stop:
             return []
-        _, shard, start, size, _ = self._cut(np.array([first]), np.array([stop])).T
+        _, shard, start, size, _ = self.cut(np.array([first]), np.array([stop])).T
         found: list[tuple[int, int, int]] = list(
             zip(shard.tolist(), start.tolist(), (start + size).tolist(), strict=True)
         )
@@ -133,7 +133,7 @@ class SelectedDomain(Domain):
         found = np.stack([self.numbers[segments][span[opens]], begin[opens], end[closes]], axis=1)
         return found, np.bincount(span[opens], minlength=len(segments))
 
-    def _cut(self, begins: I64, ends: I64) -> I64:
+    def cut(self, begins: I64, ends: I64) -> I64:
         """Domain.pieces of the tokens [begins, ends) of each row. Cost: 0.3 us for each block that a row is in."""
         found = runs.cut(
             begins, ends, self.starts, self._blocks, self._counts, self._sizes, self.numbers,

@@ -14,6 +14,7 @@ from typing import Any
 from refinery import DISTRIBUTION
 from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import BlockHasher
+from refinery.loader.format.indexed import DTYPES
 from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
@@ -40,6 +41,7 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 PROGRESS = 4 << 30  # bytes of a .bin between two lines that say how far it is
 AUTO = "auto"
+WIDEST = max(dtype.itemsize for dtype in DTYPES.values())
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,7 @@ def _chunks(stream: Any) -> Iterator[bytes]:
     rest = b""
     while data := stream.read(CHUNK):
         data = rest + data
-        whole = len(data) // 4 * 4
+        whole = len(data) // WIDEST * WIDEST
         yield data[:whole]
         rest = data[whole:]
     if rest:

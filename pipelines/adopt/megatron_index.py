@@ -1,6 +1,6 @@
 """An .idx as Megatron's own tools write it: any token type, and several sequences to a document.
 
-Our readers take what our writer makes (refinery.loader.format.indexed): uint16 or int32, one sequence a document. A
+Our readers take what our writer makes (refinery.loader.format.indexed), one sequence a document, and int64 beside it. A
 document of several sequences (Megatron's --split-sentences) is the same tokens in .bin, so it only needs another .idx.
 """
 
@@ -45,7 +45,7 @@ def read_megatron_index(data: bytes, what: str) -> FoundIndex:
     code, n, entries = read_header(data, what)
     if code not in DTYPES:
         name = TYPE_NAMES.get(code, "an unknown type")
-        raise FormatError(f"{what}: dtype code {code} ({name}) found, 8 (uint16) or 4 (int32) expected")
+        raise FormatError(f"{what}: dtype code {code} ({name}) found, 8 (uint16), 4 (int32) or 5 (int64) expected")
     size = IDX_HEADER.size + 12 * n + 8 * entries
     if len(data) == size + n and n:
         raise FormatError(f"{what}: it ends with modes of sequences: multimodal data, text alone is allowed")

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.native import documents, masks, rows, runs
+from refinery.loader.native import best_fit, documents, masks, rows, runs
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     attributes,
@@ -188,6 +188,13 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
     ngrams.windows: lambda: {"text": "a b", "table": character_table(), "ngram": 13, "salt": 0},
     textclean.clean: lambda: {"text": "a b", "inner": True},
     textclean.collapse: lambda: {"text": "a b"},
+    best_fit.pack: lambda: {
+        "lengths": i8(3, 2),
+        "groups": i8(0, 2),
+        "capacity": 4,
+        "row_of": i8(0, 0),
+        "openers": i8(0, 0),
+    },
     documents.find: lambda: {"offsets": i8(0, 3, 9), "begins": i8(0), "stops": i8(9), "shifts": i8(1)},
     masks.fill: lambda: {
         "tokens": np.arange(10),
@@ -224,7 +231,20 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "base": 6,
     },
 }
-WRITTEN = {"splits", "representative", "shared", "matches", "out", "labels", "loss", "positions", "documents", "bounds"}
+WRITTEN = {
+    "row_of",
+    "openers",
+    "splits",
+    "representative",
+    "shared",
+    "matches",
+    "out",
+    "labels",
+    "loss",
+    "positions",
+    "documents",
+    "bounds",
+}
 
 
 def name_of(function: Callable[..., Any]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from refinery.transforms.pack.best_fit import pack_best_fit
+from refinery.loader.packing.best_fit import pack_best_fit
 from refinery.transforms.pack.split_documents import Pieces, split_documents
 
 I64 = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ def plan_rows(
     documents nor of short ones come first. Cost: as pack_best_fit.
     """
     pieces = split_documents(lengths, capacity, borders)
-    packing = pack_best_fit(pieces.lengths, np.arange(len(pieces.documents)), capacity)
+    packing = pack_best_fit(pieces.lengths, capacity)
     number = np.arange(len(pieces.documents)) - np.searchsorted(pieces.documents, pieces.documents)
     keys = _mix(np.asarray(orders, np.uint64)[pieces.documents] + number.astype(np.uint64) * np.uint64(_GOLDEN))
     places = np.empty(packing.count, np.int64)

@@ -131,6 +131,7 @@ TABLE: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("shards", 0, "index"), "0", "an integer"),
     (("dtype",), "float64", "uint16 and 8 or int32 and 4"),
     (("dtype",), "int32", "uint16 and 8 or int32 and 4"),
+    (("dtype_code",), 5, "uint16 and 8 or int32 and 4"),
     (("dtype_code",), 9, "uint16 and 8 or int32 and 4"),
     (("dtype_code",), HUGE, "at most"),
     (("tokenizer", "eos_id"), -1, "0 or more"),

@@ -13,8 +13,9 @@ import pytest
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, block_checksums
-from refinery.loader.remote.blocks import BlockReader, RemoteFile, RemoteParams
+from refinery.loader.remote.blocks import BlockReader, RemoteParams
 from refinery.loader.remote.cache import BlockCache
+from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import FetchError, ReadCounters
 from refinery.loader.storage.gcs_store import GcsStore

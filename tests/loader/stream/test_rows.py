@@ -18,9 +18,9 @@ def test_rows_are_what_numpy_says(seed: int, count: int, width: int, mixed: bool
     draw = np.random.default_rng(seed)
     shards: dict[int, Any] = {}
     for number in range(-1, 3):
-        dtype = np.dtype(np.uint16) if mixed and draw.random() < 0.5 else np.dtype(np.int32)
+        dtype = np.dtype(draw.choice([np.uint16, np.int32, np.int64]) if mixed else np.int32)
         bounds = np.iinfo(dtype)
-        tokens = draw.integers(bounds.min, bounds.max + 1, int(draw.integers(0, 3000)), dtype)
+        tokens = draw.integers(bounds.min, bounds.max, int(draw.integers(0, 3000)), dtype, endpoint=True)
         shards[number * 2**40] = tokens, None if draw.random() < 0.5 else np.ones(len(tokens) // BLOCK + 1, np.bool_)
     first = int(draw.integers(0, 2**62))
     around = np.full((5, width), -7)
@@ -84,7 +84,8 @@ def test_pieces_outside_are_refused(piece: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"tokens": np.zeros(9, np.int64)}, "shards: items of 8 bytes"),
+        ({"tokens": np.zeros(9, np.uint64)}, "shards: items of 8 bytes"),
+        ({"tokens": np.zeros(73, np.uint8)[1:].view(np.int64)}, "shards: .*aligned"),
         ({"tokens": np.zeros(9, np.uint32)}, "shards: items of 4 bytes"),
         ({"tokens": np.zeros(18, np.int32)[::2]}, "shards: "),
         ({"tokens": np.zeros(37, np.uint8)[1:].view(np.int32)}, "shards: .*aligned"),

@@ -154,4 +154,4 @@ def test_any_bytes_for_runs(noise: bytes, at: int) -> None:
 def test_rows_outside_of_the_domain() -> None:
     domain: Any = domain_of(selection_of([(SIZE, RUNS)]), [SIZE])
     with pytest.raises(ValueError, match="begins and ends: row 1"):
-        domain._cut(np.array([0, 5]), np.array([1, 141]))
+        domain.cut(np.array([0, 5]), np.array([1, 141]))

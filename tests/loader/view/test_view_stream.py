@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader import FillInMiddleParams, OrderParams, PackedStream, RemoteParams, TokenStream
+from refinery.loader import BestFitParams, FillInMiddleParams, OrderParams, PackedStream, RemoteParams, TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.stream.state import StateError
 from refinery.pipelines.mix.make_view import make_view
@@ -86,6 +86,8 @@ def same(found: Any, expected: Any) -> int:
         },
         {"workers": 2, "worker": 1, "doc_ids": True},
         {"weights": WEIGHTS, "doc_ids": True},
+        {"packing": BestFitParams(block=700), **MASKS},
+        {"packing": "best_fit", "weights": WEIGHTS, "sample_ids": True, "domain_ids": True},
     ],
 )
 def test_a_view_is_the_corpus_that_it_describes(folder: Path, options: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-CODES = {"uint16": 8, "int32": 4, "int64": 5}
+CODES = {"uint16": 8, "int32": 4, "int64": 5, "float32": 7}
 
 
 def write_pair(

@@ -1,5 +1,6 @@
 """`refinery adopt`: files of Megatron's own tools become a corpus that the loader streams; wrong files never do."""
 
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.loader import Corpus, TokenStream
+from refinery.loader import Corpus, RemoteParams, TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.adopt import adopt as module
-from refinery.pipelines.adopt.adopt import AdoptOptions, adopt
+from refinery.pipelines.adopt.adopt import AdoptOptions, _chunks, adopt
 from refinery.pipelines.adopt.megatron_index import read_megatron_index
 from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
 from refinery.pipelines.commands.command_line import execute
 from tests.corpus_factory import BOS, EOS, VOCABULARY, build_corpus, tokenizer_json
 from tests.fake_gcs import fake_gcs
+from tests.loader.range_server import range_server
+from tests.loader.remote_split import FETCH
 from tests.pipelines.adopt.megatron_files import write_pair
 
 DOCUMENTS = [[[BOS, 5, 6, EOS]], [[BOS, EOS]], [[BOS, *range(200), EOS]]]
@@ -54,7 +57,7 @@ def flat(documents: list[list[list[int]]]) -> list[int]:
     return [token for document in documents for sequence in document for token in sequence]
 
 
-@pytest.mark.parametrize("dtype", ["uint16", "int32"])
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "int64"])
 def test_a_corpus(tmp_path: Path, tokenizer: Path, dtype: str) -> None:
     """Streamed as any other; nothing is copied; verify is content."""
     web = write_pair(tmp_path / "data/web_text_document", DOCUMENTS, dtype)
@@ -76,6 +79,58 @@ def test_a_corpus(tmp_path: Path, tokenizer: Path, dtype: str) -> None:
     assert is_adopted(str(tmp_path / "data"))
     report = verify_adopted(str(tmp_path / "data"))
     assert (report.failures, report.documents, report.tokens) == ([], 4, manifest.totals["tokens"])
+
+
+def test_int64_byte_for_byte(tmp_path: Path, tokenizer: Path) -> None:
+    """An index and tokens of code 5 as Megatron's writer lays them out, spelled out by hand; delivered exactly."""
+    index = (
+        "4d4d494449445800 00" "0100000000000000" "05" "0200000000000000" "0300000000000000"  # head: 2 sequences
+        "03000000 02000000" "0000000000000000 1800000000000000"  # lengths; pointers: 3 tokens are 24 bytes
+        "0000000000000000 0100000000000000 0200000000000000"
+    )  # fmt: skip
+    tokens = "0001000000000000 4100000000000000 01010000000000000001000000000000 0101000000000000"
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/web.idx").write_bytes(bytes.fromhex(index))
+    (tmp_path / "data/web.bin").write_bytes(bytes.fromhex(tokens))
+    adopted(tokenizer, tmp_path / "data/web")
+    assert tokens_of(tmp_path / "data") == [BOS, 65, EOS, BOS, EOS]
+    assert verify_adopted(str(tmp_path / "data")).failures == []
+    store = open_store(tmp_path / "data")
+    with range_server() as server:
+        server.files = {name: store.read(name) for name in store.list()}
+        remote = RemoteParams(cache=tmp_path / "cache", fetch=FETCH)
+        for place, how in ((str(tmp_path / "data"), None), (server.url, remote)):
+            options = {"sequence_length": 2, "batch_size": 2, "epochs": 1, "remote": how}
+            with TokenStream(place, **options, doc_ids=True) as stream:
+                found = [row for batch in stream for row in batch["input_ids"].tolist()]
+            assert sorted(found) == sorted([[BOS, 65], [EOS, BOS], [EOS, EOS], [EOS, EOS]])
+
+
+@pytest.mark.parametrize("id_", [-1, 258, 2**16 + 65, 2**32 + 65, 2**63 - 1, -(2**63)])
+def test_int64_ids_that_no_token_has(tmp_path: Path, tokenizer: Path, id_: int) -> None:
+    """Also those that would be tokens if they were cut to fewer bits. Nothing is written."""
+    pair = write_pair(tmp_path / "data/web", [[[BOS, 65, EOS]], [[BOS, id_, EOS]]], "int64")
+    with pytest.raises(FormatError, match=rf"web.bin: id {id_} found at token 4, in document 1; 0 to 257"):
+        adopted(tokenizer, pair)
+    assert not (tmp_path / "data" / MANIFEST).exists()
+
+
+def test_chunks_are_whole_tokens() -> None:
+    """A remote stream may return less than it was asked for."""
+    data = bytes(range(48))
+    pieces = list(_chunks(Short(data, 13)))
+    assert b"".join(pieces) == data and all(len(piece) % 8 == 0 for piece in pieces[:-1])
+
+
+class Short(io.BytesIO):
+    """Returns `most` bytes at a time."""
+
+    def __init__(self, data: bytes, most: int) -> None:
+        super().__init__(data)
+        self.most = most
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(self.most)
 
 
 def test_a_folder(tmp_path: Path, tokenizer: Path) -> None:
@@ -171,7 +226,7 @@ WRONG: dict[str, tuple[Callable[[Path], Any], str]] = {
         "web.bin: id 258 found at token 209, in document 3; 0 to 257, the vocabulary",
     ),
     "a negative id": (lambda d: write_pair(d / "web", [[[BOS, -1, EOS]]], "int32"), "id -1 found at token 1"),
-    "a type": (lambda d: write_pair(d / "web", DOCUMENTS, "int64"), r"dtype code 5 \(int64\) found"),
+    "a type": (lambda d: write_pair(d / "web", DOCUMENTS, "float32"), r"dtype code 7 \(float32\) found"),
     "a version": (lambda d: write_pair(d / "web", DOCUMENTS, version=2), "version 2 found, 1 expected"),
     "no tokens": (lambda d: write_pair(d / "web", []), "there are no tokens"),
     "two types": (

@@ -1,0 +1,213 @@
+"""Streams that pack documents by best fit: rows as the textbook has them, every token once, whatever reads them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from refinery.loader import (
+    BestFitParams,
+    FillInMiddleParams,
+    LengthStage,
+    OrderParams,
+    PackedStream,
+    RemoteParams,
+    StateError,
+    TokenStream,
+)
+from refinery.loader.storage.open_store import open_store
+from tests.loader.numbered import Lengths, build_numbered
+from tests.loader.packing.packing_oracle import Row, delivered_rows, documents, expected_rows
+from tests.loader.range_server import range_server
+from tests.loader.remote_split import FETCH
+
+LAYOUT: Lengths = {"a": [[5, 9, 40, 3, 3], [], [33, 0, 0, 1, 17]], "b": [[100, 1, 1, 32, 1], [0]], "c": [[], []]}
+ALL: dict[str, Any] = {"doc_ids": True, "position_ids": True, "loss_mask": True}
+BLOCK = 50
+
+
+def stream(corpus: Path | str, **options: Any) -> TokenStream:
+    shape: dict[str, Any] = {"sequence_length": 16, "batch_size": 3, "order": OrderParams(2, 4, 2), "prefetch": 0}
+    return TokenStream(corpus, **(shape | {"epochs": 1, "packing": BestFitParams(BLOCK)} | ALL | options))
+
+
+def rows(batches: Any) -> list[Row]:
+    return [row for batch in batches for row in delivered_rows(batch)]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_numbered(tmp_path_factory.mktemp("corpus"), LAYOUT)
+
+
+lengths = st.lists(st.lists(st.integers(0, 12) | st.integers(0, 70), max_size=12), min_size=1, max_size=3)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.fixed_dictionaries({"a": lengths, "b": lengths}), st.integers(2, 40), st.integers(1, 300), st.data())
+def test_any_documents(
+    tmp_path_factory: pytest.TempPathFactory, layout: Lengths, length: int, block: int, data: st.DataObject
+) -> None:
+    """Rows are those of the oracle, each once an epoch; ranks divide them, and a state goes on anywhere."""
+    if not any(True for _ in documents(layout, layout)):
+        return
+    corpus = build_numbered(tmp_path_factory.mktemp("any"), layout)
+    options: dict[str, Any] = {"sequence_length": length, "packing": BestFitParams(block), "epochs": 2}
+    expected = expected_rows(layout, layout, length, block)
+    first = stream(corpus, **options)
+    whole = [delivered_rows(batch) for batch in first]
+    assert first.steps == len(whole)
+    half = len(whole) // 2
+    for epoch in (whole[:half], whole[half:]):
+        assert sorted(row for step in epoch for row in step) == expected
+    position = data.draw(st.integers(0, len(whole)))
+    first.restart()
+    first.skip(position)
+    state = json.loads(json.dumps(first.state_dict()))
+    assert len(json.dumps(state)) < 1024
+    ranks = data.draw(st.integers(1, 4))
+    rest: list[Row] = []
+    for rank in range(ranks):
+        one = stream(corpus, **options, rank=rank, world_size=ranks, batch_size=data.draw(st.integers(1, 1)))
+        one.load_state_dict(state)
+        rest += rows(one)
+    assert sorted(rest) == sorted(row for step in whole[position:] for row in step)
+
+
+def test_default_block_and_epochs_in_other_orders(corpus: Path) -> None:
+    one = stream(corpus, packing="best_fit", epochs=2)
+    found = rows(one)
+    half = len(found) // 2
+    assert sorted(found[:half]) == expected_rows(LAYOUT, LAYOUT, 16, 1 << 20)
+    assert sorted(found[:half]) == sorted(found[half:]) and found[:half] != found[half:]
+    assert found == rows(stream(corpus, packing="best_fit", epochs=2, prefetch=2))
+
+
+def test_no_label_inside_a_document_is_lost(corpus: Path) -> None:
+    """All but the last token of each document and of its shorter pieces have the next token as label."""
+    labels = Counter(int(x) for batch in stream(corpus) for x in batch["labels"][batch["loss_mask"]])
+    expected = [first + i for first, _, size in documents(LAYOUT, LAYOUT) for i in range(1, size)]
+    assert labels == Counter(expected)
+
+
+def test_weights(corpus: Path) -> None:
+    """Each domain is packed for itself and has epochs of its own; tokens count what is no padding."""
+    one = stream(corpus, weights={"a": 1, "b": 1}, epochs=2)
+    found = Counter(rows(one))
+    for domain, other in (("a", "b"), ("b", "a")):
+        mine = expected_rows(LAYOUT, [domain], 16, BLOCK)
+        times = [found[row] for row in mine]
+        assert max(times) - min(times) <= 1 and max(times) <= 2
+        assert set(mine).isdisjoint(expected_rows(LAYOUT, [other], 16, BLOCK))
+    assert sum(one.tokens_per_domain.values()) == sum(size * n for row, n in found.items() for _, size, _ in row)
+
+
+def test_a_domain_without_tokens_comes_first(tmp_path: Path) -> None:
+    """Empty rows are counted as rows of it."""
+    layout: Lengths = {"none": [[0], []], "a": [[5, 9, 40, 3]]}
+    corpus = build_numbered(tmp_path, layout)
+    expected = expected_rows(layout, ["a"], 16, BLOCK)
+    for weights in (None, {"a": 1}):
+        one = stream(corpus, weights=weights, batch_size=4, domain_ids=True, sample_ids=True)
+        assert sorted(rows(one)) == expected
+    with pytest.raises(ValueError, match="split: one without tokens given"):
+        stream(build_numbered(tmp_path / "no", {"none": [[0]]}))
+
+
+def test_counts_and_padding(corpus: Path) -> None:
+    one = stream(corpus, sample_ids=True, domain_ids=True)
+    batches = list(one)
+    places = sum(batch["input_ids"].size for batch in batches)
+    padding = sum(int((batch["doc_ids"] == -1).sum()) for batch in batches)
+    assert one.telemetry.snapshot()["padding_share"] == padding / places > 0
+    assert f"padding {padding / places:.2%}" in one.telemetry.summary()
+    assert one.tokens_per_domain == {"a": 111, "b": 135, "c": 0}
+    numbers = sorted(n for batch in batches for n in batch["sample_ids"].tolist() if n >= 0)
+    assert numbers == list(range(len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK))))
+    for batch in batches:
+        firsts = np.where(batch["sample_ids"] < 0, -1, (batch["input_ids"][:, 0] >= 111).astype(int))
+        assert batch["domain_ids"].tolist() == firsts.tolist()
+
+
+@pytest.mark.parametrize("subset", [0.5, 4])
+def test_subset(corpus: Path, subset: float) -> None:
+    """So many rows of those of the whole, counted exactly, twice the same."""
+    whole = expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
+    one = stream(corpus, subset=subset, loop="restart", epochs=None)
+    found = rows(one)
+    assert len(found) == (4 if subset == 4 else -(-len(whole) // 2)) and Counter(found) <= Counter(whole)
+    assert rows(one) == found
+    assert sum(one.tokens_per_shard.values()) in (0, sum(size for row in found for _, size, _ in row))
+
+
+def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
+    one = stream(corpus, sample_ids=True)
+    for batch in one:
+        for i, number in enumerate(batch["sample_ids"].tolist()):
+            found = [] if number < 0 else one.locate(number)
+            ids = batch["doc_ids"][i]
+            assert [(part.start, part.stop) for part in found] == [
+                (int(np.flatnonzero(ids == k)[0]), int(np.flatnonzero(ids == k)[-1]) + 1) for k in range(ids.max() + 1)
+            ]
+
+
+def test_remote_as_local(corpus: Path, tmp_path: Path) -> None:
+    store = open_store(corpus)
+    with range_server() as server:
+        server.files = {name: store.read(name) for name in store.list()}
+        remote = RemoteParams(cache=tmp_path, threads=2, stagger=0, fetch=FETCH)
+        with stream(server.url, remote=remote, epochs=2) as one:
+            found = rows(one)
+            state = one.state_dict()
+    assert found == rows(stream(corpus, epochs=2))
+    other = stream(corpus, epochs=3)
+    other.load_state_dict(state)
+    assert sorted(rows(other)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
+
+
+def test_fill_in_middle_keeps_documents_in_their_places(corpus: Path) -> None:
+    infill = FillInMiddleParams(prefix_id=60_000, suffix_id=60_001, middle_id=60_002, vocab_size=60_003, rate=1.0)
+    plain, changed = list(stream(corpus)), list(stream(corpus, fill_in_middle=infill))
+    assert any((batch["input_ids"] == 60_000).any() for batch in changed)
+    for one, other in zip(plain, changed, strict=True):
+        assert (one["doc_ids"] == other["doc_ids"]).all() and (one["loss_mask"] == other["loss_mask"]).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"packing": "first_fit"}, "packing: 'first_fit' given, 'best_fit', BestFitParams or None"),
+        ({"packing": True}, "packing: True given"),
+        ({"sequence_length": 1}, "sequence_length: 1 given with packing, 2 or more"),
+        ({"sequence_length": 1 << 24}, "given with packing, less than 2"),
+        ({"sequence_length": [LengthStage(8, 100), LengthStage(16)]}, "packing: given with lengths that change"),
+    ],
+)
+def test_refused(corpus: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        stream(corpus, **options)
+    with pytest.raises(ValueError, match="packing: given, rows are packed already"):
+        PackedStream(corpus, 16, packing="best_fit")
+    with pytest.raises(ValueError, match="block: 0 given, 1 to"):
+        BestFitParams(0)
+
+
+def test_states_of_other_rows_are_refused(corpus: Path) -> None:
+    state, plain = stream(corpus).state_dict(), stream(corpus, packing=None).state_dict()
+    for options, saved in (({"packing": None}, state), ({}, plain), ({"packing": BestFitParams(60)}, state)):
+        with pytest.raises(StateError, match="state: order"):
+            stream(corpus, **options).load_state_dict(saved)
+
+
+def test_states_of_earlier_versions_are_refused(corpus: Path) -> None:
+    """Without the documents that were taken out, the others are in other rows."""
+    one = stream(corpus)
+    with pytest.raises(StateError, match="state: of an earlier version of this corpus"):
+        one._turn_to("0" * 64)
+    assert sorted(rows(one)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
