@@ -32,8 +32,10 @@ from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.token_columns import Lost, token_columns
+from refinery.transforms.write.document_batch import BATCH_SCHEMA
 from refinery.transforms.write.shards import write_shard
-from refinery.transforms.write.shuffle import BATCH_SCHEMA, order_key, serialize_batch, shard_key
+from refinery.transforms.write.shuffle import order_key, shard_key
+from refinery.transforms.write.table_batches import deserialize_batch, serialize_batch
 
 
 @dataclass
@@ -100,10 +102,10 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
     record = finished(work, record_name(entry), job.fingerprint)
     if record is None:
         plan = orjson.loads(work.read(f"{plan_name(entry)}.json"))
-        stay = serialize_batch(staying(open_store(job.corpus.root), entry, plan, job))
+        stay = staying(open_store(job.corpus.root), entry, plan, job)
         written = write_shard(
             shard_key(f"{entry.split}/{entry.domain}", entry.index),
-            [stay, work.read(f"{plan_name(entry)}.batch")],
+            [stay, deserialize_batch(work.read(f"{plan_name(entry)}.batch"))],
             location=job.output,
             counts=job.counts,
             dtype=job.corpus.dtype,

@@ -23,7 +23,7 @@ from refinery.transforms.write import table_batches
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals
-from refinery.transforms.write.shuffle import deserialize_batch
+from refinery.transforms.write.table_batches import deserialize_batch
 from tests.beam import run_and_collect
 
 Row = dict[str, Any]  # a document's columns and its verdict's
