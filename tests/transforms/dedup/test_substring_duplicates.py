@@ -336,9 +336,8 @@ def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions):
 
     run_and_collect(decide)
     pairs = [
-        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", group)
-        for n, part in enumerate(layout)
-        for group in range(-(-len(part) // 20))
+        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", groups)
+        for n, groups in enumerate(-(-len(part) // 20) for part in layout)
     ]
     listed = write_pairs(str(tmp_path), pairs)
 
