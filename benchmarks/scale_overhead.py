@@ -7,8 +7,8 @@ dedup     All of `Deduplicate` over generated signatures in parts of 13,500 docu
           keys that so few documents get, once with those of --layout-documents in --layout-parts parts (the parts'
           numbers are spread over as many). The steps that read parts then do what they do in the large layout. Those
           behind a shuffle get the same number of keys with hardly a row in each, which is worse than the large layout.
-          So "one key" adds what buckets really cost there: a few keys with the rows of all parts, in batches of the
-          size that the first step made.
+          So "one key" says what finding buckets costs there, without a runner: a few keys with the rows of all parts,
+          in batches of the size that the first step made.
 shards    `_BatchDocuments` and its coder over generated documents, at both numbers of shards; then a whole shard
           (target_bytes of text) of batches as full as those, through `write_shard`.
 launcher  Reading a phase's report of so many parts, the lists that jobs read, and the graphs, with their size.
@@ -46,7 +46,7 @@ from refinery.transforms.dedup.deduplicate import (
     list_parts,
 )
 from refinery.transforms.dedup.near_duplicates import bucket_batches
-from refinery.transforms.dedup.record_batch import HASH, HASHES, MapRecordBatches, cut
+from refinery.transforms.dedup.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
@@ -61,6 +61,7 @@ KEYS = 4  # that "one key" measures
 REPEATS = 3  # of the measurements of phase 3, of which the best counts
 TEXT_BYTES, TOKENS = 5_000, 1_200  # of a document of phase 3
 ELEMENT = coders.TupleCoder((coders.BytesCoder(), coders.BytesCoder()))
+BATCH = coders.TupleCoder((coders.VarIntCoder(), coders.BytesCoder()))
 
 
 # --- phase 2 ----------------------------------------------------------------------------------------------------------
@@ -91,12 +92,13 @@ def run_dedup(scratch: str, lists: PartLists, partitions: int) -> float:
 
 
 def one_key(documents: int, parts: int, partitions: int, rows: int) -> float:
-    """Processor seconds per row of `bucket_batches` and the shuffle before it, for keys of the large layout.
+    """Processor seconds per row of `bucket_batches`, decoding and encoding included, for KEYS keys of the large layout.
 
     rows: of a batch."""
     generator = np.random.default_rng(3)
     size = documents // partitions
-    elements = []
+    find = partial(bucket_batches, parts=Parts(own=parts), partitions=partitions)
+    held, spent = HeldRows(), 0.0
     for key in range(KEYS):
         found = np.empty(size, HASH)
         found["hash"] = generator.integers(0, 2**63, size)
@@ -104,20 +106,17 @@ def one_key(documents: int, parts: int, partitions: int, rows: int) -> float:
         found["locator"] = generator.integers(0, parts, size).astype(np.uint64) << np.uint64(32)
         found["locator"] |= np.arange(size, dtype=np.uint64) % np.uint64(PART_DOCUMENTS)
         generator.shuffle(found)
-        for start in range(0, size, rows):
-            elements += cut(key, HASHES, found[start : start + rows])
-
-    def build(pipeline: Any) -> None:
-        find = partial(bucket_batches, parts=Parts(own=parts), partitions=partitions)
-        hashes = pipeline | beam.Create(elements).with_output_types(tuple[int, bytes])
-        shared = hashes | beam.GroupByKey() | MapRecordBatches("near", "buckets", find)
-        shared | "by part" >> beam.GroupByKey() | beam.Map(lambda group: None)
-        take_side_outputs(pipeline)
-
-    with Runner(workers=0, quiet=True).open() as runner:
+        pieces = (cut(key, HASHES, found[start : start + rows]) for start in range(0, size, rows))
+        encoded = [BATCH.encode(element) for piece in pieces for element in piece]
         start = time.process_time()
-        runner.run("buckets", build)
-    return (time.process_time() - start) / (KEYS * size)
+        batches = [BATCH.decode(element)[1] for element in encoded]
+        for element in held.pass_on(find(key, batches)):
+            BATCH.encode(element)
+        spent += time.process_time() - start
+    start = time.process_time()
+    for element in held.release():
+        BATCH.encode(element)
+    return (spent + time.process_time() - start) / (KEYS * size)
 
 
 def compare_dedup(documents: int, layout_documents: int, layout_parts: int) -> None:

@@ -264,8 +264,10 @@ def sort_by(rows: Rows, *names: str) -> Rows:
 def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     """True where a row of sorted columns differs from the row before it; the first row is True."""
     first = np.ones(len(columns[0]), np.bool_)
-    if len(first):
-        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    rest = first[1:]
+    np.not_equal(columns[0][1:], columns[0][:-1], out=rest)
+    for column in columns[1:]:
+        rest |= column[1:] != column[:-1]
     return first
 
 
