@@ -34,7 +34,8 @@ from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import PackedParams, packed_format, write_packed
 from refinery.transforms.tokenize.chunk_notes import CHUNKS, CHUNKS_OF, text_hash, write_chunks
 from refinery.transforms.tokenize.encode import Encoder, TokenizerParams, encode_document, load_encoder
-from refinery.transforms.write.shuffle import BATCH_BYTES, BATCH_SCHEMA, serialize_batch
+from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
+from refinery.transforms.write.shuffle import BATCH_BYTES
 
 
 def noted(files: Sequence[tuple[str, str]], path: str, budget: int) -> tuple[list[Document], float]:
@@ -56,17 +57,14 @@ def encode_all(docs: Sequence[Document], encoder: Encoder, params: TokenizerPara
 
 def shuffle_bytes(docs: Sequence[Any], columns: bool) -> int:
     """Bytes of all batches."""
-    rows: list[dict[str, Any]] = []
-    total = size = 0
+    batch, compressor = DocumentBatch(), new_compressor()
+    total = 0
     for number, doc in enumerate([*docs, None]):
-        if rows and (doc is None or size >= BATCH_BYTES):
-            total += len(serialize_batch(pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)))
-            rows, size = [], 0
+        if batch.size and (doc is None or batch.size >= BATCH_BYTES):
+            total += len(batch.pack(compressor))
+            batch = DocumentBatch()
         if doc is not None:
-            more = doc.columns if columns else b""
-            given = {name: getattr(doc, name) for name in ("id", "origin", "url", "source", "text_bytes")}
-            rows.append(given | {"order": number, "meta": "{}", "tokens": doc.tokens.tobytes(), "columns": more})
-            size += doc.tokens.nbytes + len(more)
+            batch.add(number, replace(doc, meta={}), doc.columns if columns else b"")
     return total
 
 

@@ -45,23 +45,24 @@ MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 
 
 class _CountBytes(beam.DoFn):
-    """Passes (key, batch) on; per bundle appends the bytes of its batches to FOLDER/<process>."""
+    """Passes (key, batch) on; per bundle appends bytes and number of its batches to FOLDER/<process>."""
 
     def __init__(self, label: str, folder: str) -> None:
         self.label = label
         self.folder = folder
 
     def start_bundle(self) -> None:
-        self.total = 0
+        self.total = self.batches = 0
 
     def process(self, element: Any) -> Iterator[Any]:
         self.total += len(element[1])
+        self.batches += 1
         yield element
 
     def finish_bundle(self) -> None:
         if self.total:
             with open(f"{self.folder}/{os.getpid()}", "a") as lines:
-                lines.write(json.dumps([self.label, self.total]) + "\n")
+                lines.write(json.dumps([self.label, self.total, self.batches]) + "\n")
 
 
 def count_shuffles(folder: str) -> list[str]:
@@ -82,15 +83,17 @@ def count_shuffles(folder: str) -> list[str]:
     return labels
 
 
-def shuffled(folder: str, labels: Sequence[str]) -> dict[str, int]:
-    """Bytes by GroupByKey, in the order of the labels; empties the folder."""
+def shuffled(folder: str, labels: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """(bytes, batches) by GroupByKey, in the order of the labels; empties the folder."""
     total: Counter[str] = Counter()
+    batches: Counter[str] = Counter()
     for path in Path(folder).iterdir():
         for line in path.read_text().splitlines():
-            label, size = json.loads(line)
+            label, size, count = json.loads(line)
             total[label] += size
+            batches[label] += count
         path.unlink()
-    return {label: total[label] for label in dict.fromkeys(labels) if label in total}
+    return {label: (total[label], batches[label]) for label in dict.fromkeys(labels) if label in total}
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def run_scale(documents: int, workers: int, counts: str, labels: Sequence[str]) 
         files = sorted(Path(scratch, "verdicts").glob("*.parquet"))
         tables = [pq.read_table(path, columns=["removed"], partitioning=None) for path in files]
     removed = sum(pc.sum(table["removed"]).as_py() for table in tables)
-    return Growth(documents, meter.wall, meter.cpu, meter.peak, meter.largest_worker, removed, shuffled(counts, labels))
+    sizes = {label: size for label, (size, _) in shuffled(counts, labels).items()}
+    return Growth(documents, meter.wall, meter.cpu, meter.peak, meter.largest_worker, removed, sizes)
 
 
 def print_growth(runs: Sequence[Growth]) -> None:

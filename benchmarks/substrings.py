@@ -36,7 +36,7 @@ from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.transforms.core.document import Document, document_id
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.record_batch import SPAN, SPANS, KeyedBatch, gather, header
+from refinery.transforms.dedup.record_batch import SPAN, SPANS, Batch, KeyedBatch, form_batches, gather, header
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import signature_table
 from refinery.transforms.dedup.substring_duplicates import (
@@ -160,20 +160,18 @@ class Shuffles:
 
     steps: dict[str, Step] = field(default_factory=dict)
 
-    def run(
-        self, name: str, function: Callable[..., Iterator[KeyedBatch]], *given: Iterable[KeyedBatch]
-    ) -> list[KeyedBatch]:
+    def run(self, name: str, function: Callable[..., Iterator[KeyedBatch]], *given: Iterable[Batch]) -> list[Batch]:
         """`function` applied to each group of what is given."""
         step = self.steps.setdefault(name, Step())
         grouped: dict[int, list[bytes]] = defaultdict(list)
         for batches in given:
             for key, batch in batches:
                 grouped[key].append(batch)
-        out: list[KeyedBatch] = []
+        out: list[Batch] = []
         start = time.process_time()
         for key, held in grouped.items():
             step.largest = max(step.largest, sum(map(len, held)))
-            out += function(key, held)
+            out += form_batches(function(key, held))
         step.seconds += time.process_time() - start
         step.sent += sum(len(batch) for _, batch in out)
         return out

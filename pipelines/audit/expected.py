@@ -19,8 +19,8 @@ from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped,
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.sources import READ
 from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.document_batch import BATCH_SCHEMA
 from refinery.transforms.write.shards import provenance_rows
-from refinery.transforms.write.shuffle import BATCH_SCHEMA
 
 COPY_SOURCES = "copy_sources"
 # Fields of a row that other documents decide, and the number of tokens, which are compared themselves.

@@ -38,8 +38,9 @@ from refinery.transforms.core.task_list import TaskList, read_task_list
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
+from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
-from refinery.transforms.write.shards import SHARD_MEMORY, sort_batches
+from refinery.transforms.write.shards import SHARD_MEMORY, sort_documents
 from refinery.transforms.write.shuffle import ShuffleToShards, shard_key
 from refinery.transforms.write.targets import TARGET, slice_of
 
@@ -51,7 +52,7 @@ class RecomputedTexts:
     """The texts of a shard in its order. Those that encode to nothing were dropped by the encoder, and are passed over.
     So are those beyond the target of their source: all of them have later slices than the ones that are kept.
 
-    table: of `sort_batches`. targets: sources that have one.
+    table: of `sort_documents`. targets: sources that have one.
     """
 
     table: pa.Table
@@ -118,7 +119,8 @@ def write_recomputed(
 ) -> Iterator[bytes]:
     """`export_shard` with the texts in `batches`; nothing for a shard that the corpus does not have, since none of its
     documents have a place there."""
-    texts = partial(RecomputedTexts, sort_batches(batches), load_tokenizer(job.corpus.tokenizer), targets)
+    documents = sort_documents(read_batches(batches))
+    texts = partial(RecomputedTexts, documents, load_tokenizer(job.corpus.tokenizer), targets)
     line = _lines(tasks).get(key)
     if line is None:
         texts().finish()

@@ -108,13 +108,13 @@ def reuse_phase(work: str, phase: Phase) -> None:
 
 
 def pair_parts(clean: Phase, dedup: Phase) -> list[PartPair]:
-    """A pair for each row group of every part. Raises RefineError for a part that lacks its verdicts."""
+    """A pair for every part with documents. Raises RefineError for a part that lacks its verdicts."""
     verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
-    pairs = [
-        PartPair(clean.root_of(part), part["path"], dedup.root, verdicts.get(part["path"].split("/")[-1], ""), group)
-        for part in clean.parts("documents")
-        for group in range(part["groups"])
-    ]
+    pairs = []
+    for part in clean.parts("documents"):
+        if part["groups"]:
+            judged = verdicts.get(part["path"].split("/")[-1], "")
+            pairs.append(PartPair(clean.root_of(part), part["path"], dedup.root, judged, part["groups"]))
     if verdicts and any(not pair.verdicts for pair in pairs):
         raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
     return pairs

@@ -33,8 +33,10 @@ from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.token_columns import Lost, token_columns
+from refinery.transforms.write.document_batch import BATCH_SCHEMA
 from refinery.transforms.write.shards import write_shard
-from refinery.transforms.write.shuffle import BATCH_SCHEMA, order_key, serialize_batch, shard_key
+from refinery.transforms.write.shuffle import order_key, shard_key
+from refinery.transforms.write.table_batches import deserialize_batch, serialize_batch
 
 
 @dataclass(frozen=True)
@@ -119,15 +121,14 @@ def rewrite_shard(line: bytes, job: RewriteJob) -> bytes:
     place = ShardPlace(**task["place"])
     record = finished(work, record_name(place.split, place.domain, place.index), job.fingerprint)
     if record is None:
-        batches = [work.read(f"{plan_name(place)}.batch")]
+        tables = [deserialize_batch(work.read(f"{plan_name(place)}.batch"))]
         if task["before"] is not None:
             plan = orjson.loads(work.read(f"{plan_name(place)}.json"))
-            stay = staying(open_store(job.corpus.root), parse_entry(task["before"]), plan, job)
-            batches.append(serialize_batch(stay))
+            tables.append(staying(open_store(job.corpus.root), parse_entry(task["before"]), plan, job))
         domain = f"{place.split}/{place.domain}"
         written = write_shard(
             shard_key(domain, place.index),
-            batches,
+            tables,
             location=job.output,
             counts={domain: place.count},
             dtype=job.corpus.dtype,

@@ -73,7 +73,7 @@ def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable
             graphs.dedup(pipeline, recipe, moved(found), 1024, WORK, report, {})
         else:
             names = [(f"documents/part-{n:032x}.parquet", f"verdicts/part-{n:032x}.parquet") for n in range(files)]
-            pairs = [PartPair(WORK, documents, WORK, verdicts, 0) for documents, verdicts in names]
+            pairs = [PartPair(WORK, documents, WORK, verdicts, 1) for documents, verdicts in names]
             counts = {"train/web": files, "validation/web": 1 + files // 100}
             listed = write_pairs(str(lists), pairs)
             domains = {name: facts.domain for name, facts in recipe.source_facts().items()}

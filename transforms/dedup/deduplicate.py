@@ -67,6 +67,10 @@ from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
 
+# A hash takes a sixth of the memory of a candidate with its sketch, so a key of the shuffle may have more of them: the
+# fewer the keys, the larger the batches.
+HASHES_PER_SKETCH = 4
+
 __all__ = ["DedupParams", "Deduplicate", "PartLists", "WriteVerdicts", "list_parts"]
 
 
@@ -152,10 +156,11 @@ class Deduplicate(beam.PTransform):
     """Decide which documents of these signatures/ parts are kept: -> (number of the part, serialized verdicts).
 
     sources: names of all sources. lists: of `list_parts`. partitions: keys of each shuffle (bands times as many for
-    bands); about one per 250,000 documents keeps a key's rows below 25 MB. components: how links become components,
-    null chooses by the number of documents; the answer is the same. finders: what else looks for text to cut in kept
-    documents: parts, partitions and key -> a transform as `FindSubstrings` is, which may not be on beside it. salt: for
-    the key of comparisons where signatures have no secret (`compare_key`): who writes a text may not know it.
+    sketches, a quarter of that for band hashes); about one per 250,000 documents keeps a key's rows below 25 MB.
+    components: how links become components, null chooses by the number of documents; the answer is the same. finders:
+    what else looks for text to cut in kept documents: parts, partitions and key -> a transform as `FindSubstrings` is,
+    which may not be on beside it. salt: for the key of comparisons where signatures have no secret (`compare_key`): who
+    writes a text may not know it.
     Raises ValueError when the bands do not fit the signatures, for parameters of an unknown source, and for
     reference corpora without exact removal.
     """
@@ -292,8 +297,9 @@ class RemoveNear(beam.PTransform):
         permutations = near.compared(self.signature.permutations)
         values: dict[str, Any] = {"permutations": permutations}
         spread: dict[str, Any] = {**values, "parts": self.parts, "partitions": self.partitions}
-        make_hashes = partial(hash_batches, params=near, scope=self.scope, names=self.sources, **spread)
-        find_buckets = partial(bucket_batches, parts=self.parts, partitions=self.partitions)
+        hashed: dict[str, Any] = {"parts": self.parts, "partitions": max(1, self.partitions // HASHES_PER_SKETCH)}
+        make_hashes = partial(hash_batches, params=near, scope=self.scope, names=self.sources, **values, **hashed)
+        find_buckets = partial(bucket_batches, **hashed)
         make_bands = partial(band_batches, **spread)
         make_links = partial(link_batches, params=near, parts=self.parts, **values)
         make_members = partial(member_batches, sources=self.sources, **spread)

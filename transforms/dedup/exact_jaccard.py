@@ -43,6 +43,7 @@ from refinery.transforms.dedup.record_batch import (
     RANK,
     REMOVALS,
     SHINGLES,
+    Batch,
     KeyedBatch,
     MapRecordBatches,
     Rows,
@@ -332,7 +333,7 @@ def settle_batches(
     yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
 
 
-def is_removal(element: KeyedBatch) -> bool:
+def is_removal(element: Batch) -> bool:
     """Whether a batch holds REMOVAL rows."""
     return element[1][0] == REMOVALS
 

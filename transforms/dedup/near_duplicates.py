@@ -6,6 +6,7 @@ probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massi
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import ceil, sqrt
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -122,6 +123,7 @@ def found_share(similarity: float, permutations: int, rows: int) -> float:
     return 1.0 - (1.0 - similarity**rows) ** (permutations // rows)
 
 
+@cache
 def band_dtype(permutations: int) -> np.dtype[Any]:
     """A candidate in one band: 40 bytes and its sketch. `tie` has the id mixed in, so that the order is total."""
     return np.dtype([("hash", "<u8"), ("locator", "<u8"), *RANK, ("sketch", "u1", (sketch_bytes(permutations),))])

@@ -1,8 +1,10 @@
 """Record batches: many fixed-width rows in one bytes element, so that no shuffle moves one row at a time.
 
 A batch is one tag byte (the kind of its rows) and the rows, little-endian and unpadded. Every step of deduplication is
-a pure generator `(key, batches) -> (key, batch), ...`, run by `MapRecordBatches`. A locator says where a document is:
-number of its signatures/ part << 32 | row. Parts of reference corpora are numbered after the run's own.
+a pure generator `(key, batches) -> (key, batch), ...`, run by `MapRecordBatches`. Rows for many keys it yields as they
+are (`KeyedRows`): there may be more keys than rows of one element, so the rows of many elements are held back and cut
+into batches together. A locator says where a document is: number of its signatures/ part << 32 | row. Parts of
+reference corpora are numbered after the run's own.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -17,6 +19,7 @@ import apache_beam as beam
 import numpy as np
 import orjson
 from apache_beam.pipeline import PipelineVisitor
+from apache_beam.transforms.window import GlobalWindows
 from numpy.typing import DTypeLike, NDArray
 
 from refinery.loader.format import removals
@@ -33,9 +36,13 @@ from refinery.transforms.core.side_outputs import (
 from refinery.transforms.dedup.rank import RANK_BYTES
 
 Rows = NDArray[Any]
-KeyedBatch = tuple[int, bytes]
+Batch = tuple[int, bytes]  # key, and rows for it
 
 BATCH_BYTES = 1 << 20  # of a batch, at most: far below the runners' limits, far above their cost per element
+# Of rows and keys that a step holds back, at most; three times as much while they are cut. At 100 TB of crawl a step
+# writes to 10^5 keys: 20 rows of 16 bytes for each.
+HELD_BYTES = 48 << 20
+PIECE_BYTES = 512  # of memory that rows held back take beside themselves, however few
 
 HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
 NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
@@ -83,13 +90,25 @@ CUT = np.dtype([("locator", "<u8"), ("line", "<u4")])
 # Those characters (from `begin` up to `end`) of the document at `locator` are repeated elsewhere.
 SPAN = np.dtype([("locator", "<u8"), ("begin", "<u4"), ("end", "<u4")])
 
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """Rows on their way to many keys, not yet cut into batches: rows[i] is for keys[i]. Keys are 0 or more."""
+
+    keys: NDArray[Any]
+    tag: int
+    rows: Rows
+
+
+KeyedBatch = Batch | KeyedRows
+
 REASONS = ("", *removals.REASONS)
 URL_DUP, EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3, 4
 SCOPES = ("", removals.SOURCE, removals.CORPUS)
 SOURCE, CORPUS, REFERENCE = 1, 2, 3
 
 
-def header(part: int, url: str, rows: int) -> KeyedBatch:
+def header(part: int, url: str, rows: int) -> Batch:
     """The batch that holds the url and size of a part, under the part's key."""
     return part, bytes([HEADER]) + orjson.dumps([url, rows])
 
@@ -109,29 +128,96 @@ def gather(batches: Iterable[bytes], tag: int, dtype: DTypeLike) -> Rows:
     return np.frombuffer(joined, dtype)
 
 
-def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[KeyedBatch]:
+def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[KeyedRows]:
+    """Rows for their keys, of which there may be many; nothing if there are no rows. They are not copied."""
+    if len(rows):
+        yield KeyedRows(keys, tag, rows)
+
+
+class HeldRows:
+    """The rows that the elements of a bundle have for many keys, until there are enough to be cut into batches.
+
+    Memory: HELD_BYTES of rows and keys, or what one element has if that is more; three times as much while they are
+    cut.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: dict[int, list[KeyedRows]] = {}
+        self.size = 0
+
+    def pass_on(self, outputs: Iterable[KeyedBatch | bytes]) -> Iterator[Batch | bytes]:
+        """What a step yields, with its `KeyedRows` held back; when these are too many, all that is held, as batches."""
+        for output in outputs:
+            if not isinstance(output, KeyedRows):
+                yield output
+                continue
+            self.pieces.setdefault(output.tag, []).append(output)
+            self.size += output.rows.nbytes + output.keys.nbytes + PIECE_BYTES
+            if self.size >= HELD_BYTES:
+                yield from self.release()
+
+    def release(self) -> Iterator[Batch]:
+        """Batches of all rows that are held, by kind, each in ascending order of keys; rows of one key keep their
+        order.
+        """
+        held, self.pieces, self.size = self.pieces, {}, 0
+        for tag in sorted(held):
+            yield from cut_by_key(*joined(held.pop(tag)))
+
+
+def joined(pieces: list[KeyedRows]) -> tuple[NDArray[Any], int, Rows]:
+    """Keys, kind and rows of pieces of one kind. Empties the list. Several times as fast as np.concatenate, which works
+    out a common type of each two pieces."""
+    rows = np.empty(sum(len(piece.rows) for piece in pieces), pieces[0].rows.dtype)
+    keys, tag = np.concatenate([piece.keys for piece in pieces]), pieces[0].tag
+    end = len(rows)
+    while pieces:
+        last = pieces.pop().rows
+        rows[end - len(last) : end] = last
+        end -= len(last)
+    return keys, tag, rows
+
+
+def form_batches(outputs: Iterable[KeyedBatch | bytes]) -> Iterator[Any]:
+    """What a step yields for a bundle, with the rows for many keys as batches."""
+    held = HeldRows()
+    yield from held.pass_on(outputs)
+    yield from held.release()
+
+
+def cut_by_key(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[Batch]:
     """Rows as batches of their keys, in ascending order of keys; rows of one key keep their order."""
-    if not len(rows):
-        return
-    if keys.min() == keys.max():
-        yield from cut(int(keys[0]), tag, rows)
-        return
-    for key, places in places_by_key(keys):
-        yield from cut(key, tag, rows[places])
+    order = order_of(keys)
+    ordered, rows = keys[order], rows[order]
+    del keys, order
+    bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(rows)]
+    names = ordered[bounds[:-1]].tolist()
+    del ordered
+    head, width = bytes([tag]), rows.dtype.itemsize
+    most = max(1, (BATCH_BYTES - 1) // width) * width
+    data = rows.view(np.uint8).data
+    for key, (first, last) in zip(names, pairwise(bounds), strict=True):
+        for start in range(first * width, last * width, most):
+            yield key, head + data[start : min(start + most, last * width)]
 
 
 def places_by_key(keys: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Each distinct key and the positions where it occurs, both ascending. keys: at least one, none negative."""
-    if keys.max() < 1 << 16:
-        keys = keys.astype(np.uint16)  # numpy sorts 16-bit numbers by radix, some seven times as fast
-    order = np.argsort(keys, kind="stable")
+    order = order_of(keys)
     ordered = keys[order]
     bounds = [0, *(np.flatnonzero(ordered[1:] != ordered[:-1]) + 1).tolist(), len(keys)]
     for first, last in pairwise(bounds):
         yield int(ordered[first]), order[first:last]
 
 
-def cut(key: int, tag: int, rows: Rows) -> Iterator[KeyedBatch]:
+def order_of(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Positions of the keys in ascending order, those of one key too. keys: at least one, none negative."""
+    if keys.max() < 1 << 16:
+        keys = keys.astype(np.uint16)  # numpy sorts 16-bit numbers by radix, some seven times as fast
+    return np.argsort(keys, kind="stable")
+
+
+def cut(key: int, tag: int, rows: Rows) -> Iterator[Batch]:
     """Rows of one key as batches of at most BATCH_BYTES."""
     step = max(1, (BATCH_BYTES - 1) // rows.dtype.itemsize)
     for start in range(0, len(rows), step):
@@ -178,8 +264,10 @@ def sort_by(rows: Rows, *names: str) -> Rows:
 def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     """True where a row of sorted columns differs from the row before it; the first row is True."""
     first = np.ones(len(columns[0]), np.bool_)
-    if len(first):
-        first[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    rest = first[1:]
+    np.not_equal(columns[0][1:], columns[0][:-1], out=rest)
+    for column in columns[1:]:
+        rest |= column[1:] != column[:-1]
     return first
 
 
@@ -205,13 +293,14 @@ class _RunBatches(beam.DoFn):
 
     def start_bundle(self) -> None:
         self.seconds = 0.0
+        self.held = HeldRows()
 
     def process(self, element: tuple[int, Any]) -> Iterator[Any]:
         key, values = element
         start = time.perf_counter()
         if not self.stream:
             values = list(values)
-        for output in self.function(key, values):
+        for output in self.held.pass_on(self.function(key, values)):
             self.seconds += time.perf_counter() - start
             yield beam.pvalue.TaggedOutput(SIDE_OUTPUT, output) if isinstance(output, bytes) else output
             start = time.perf_counter()
@@ -220,6 +309,11 @@ class _RunBatches(beam.DoFn):
             work_done("rows", read_header(values)[1])
 
     def finish_bundle(self) -> Iterator[Any]:
+        start = time.perf_counter()
+        for batch in self.held.release():
+            self.seconds += time.perf_counter() - start
+            yield GlobalWindows.windowed_value_at_end_of_window(batch)
+            start = time.perf_counter()
         if self.seconds:  # DirectRunner has empty bundles after the last one, whose outputs come too late for it
             yield in_global_window(side_output_record("seconds", stage=self.stage, seconds=self.seconds))
 
@@ -228,9 +322,11 @@ class _RunBatches(beam.DoFn):
 class MapRecordBatches(beam.PTransform):
     """Apply `function(key, batches) -> iterator of (key, batch)` to grouped batches; its time is counted for `stage`.
 
-    What it yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list: the iterable
-    of a group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
-    by_part: its keys are all parts, each with its header; their rows count as work done (`row_passes`).
+    Its rows for many keys (`scatter`) become batches together with those of other elements of the bundle; what it
+    yields as plain bytes is a side-output record. stream: pass the value as it is, not as a list: the iterable of a
+    group, for a function that reads its batches once, or the single batch of an element that is not grouped yet.
+    by_part: its keys are all parts, each with its header; their rows count as work done (`row_passes`). Memory:
+    that of the function, and three times HELD_BYTES at most.
     """
 
     stage: str

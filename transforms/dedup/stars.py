@@ -30,6 +30,7 @@ from refinery.transforms.dedup.record_batch import (
     LEAVES,
     NEIGHBOURS,
     SETTLED,
+    Batch,
     KeyedBatch,
     MapRecordBatches,
     Rows,
@@ -221,7 +222,7 @@ def refuse(key: int, batches: list[bytes], rounds: int) -> Iterator[KeyedBatch]:
     )
 
 
-def carries(element: KeyedBatch, labels: bool) -> bool:
+def carries(element: Batch, labels: bool) -> bool:
     """Whether a batch holds labels, or else rows of the next round."""
     return (element[1][0] == LABELS) == labels
 

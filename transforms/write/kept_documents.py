@@ -29,17 +29,17 @@ COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
 class PartPair:
     """Where a part's documents and verdicts are: the roots of two stores and the paths in them. verdicts "": keep all.
 
-    group: the row group to read; parts are read by row group, so that a few parts still keep many workers busy.
+    groups: row groups of its documents.
     """
 
     documents_root: str
     documents: str
     verdicts_root: str
     verdicts: str
-    group: int
+    groups: int
 
 
-def read_kept_documents(pair: PartPair) -> Iterator[Document]:
+def read_kept_documents(pair: PartPair, group: int) -> Iterator[Document]:
     """The kept documents of one row group, in row order; meta gains "copies" (int), "copy_sources" ("a,b"),
     and CUT_LINES and CUT_SUBSTRINGS for those that have lines or substrings to cut.
 
@@ -50,10 +50,10 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
     with store.open(pair.documents) as stream, naming(store.url(pair.documents)):
         documents = pq.ParquetFile(stream, page_checksum_verification=True)
         groups = [documents.metadata.row_group(i).num_rows for i in range(documents.metadata.num_row_groups)]
-        row = sum(groups[: pair.group]) - 1
+        row = sum(groups[:group]) - 1
         if pair.verdicts:
             removed, copies, sources, places, lines, edges, spans = read_verdicts(pair, sum(groups))
-        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[pair.group]):
+        for batch in documents.iter_batches(batch_size=BATCH_ROWS, row_groups=[group]):
             before = row
             columns = [batch.column(name).to_pylist() for name in COLUMNS]
             for id_, text, url, source, origin, position, meta_json in zip(*columns, strict=True):
@@ -71,8 +71,8 @@ def read_kept_documents(pair: PartPair) -> Iterator[Document]:
                 LIVE["kept-documents", "read"] += 1
                 yield Document(id_, text, url, source, origin, position, meta)
             work_done("rows", row - before)
-        if row + 1 != sum(groups[: pair.group + 1]):  # page checksums leave the heads of pages out
-            raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {pair.group} are missing")
+        if row + 1 != sum(groups[: group + 1]):  # page checksums leave the heads of pages out
+            raise UnreadablePart(f"{store.url(pair.documents)}: rows of group {group} are missing")
 
 
 def read_verdicts(pair: PartPair, rows: int) -> tuple[Any, Any, pa.ChunkedArray, Any, Any, Any, Any]:
@@ -101,13 +101,23 @@ def parse_pair(line: bytes) -> PartPair:
     return PartPair(**orjson.loads(line))
 
 
-def _read(line: bytes) -> Iterator[Document]:
-    return read_kept_documents(parse_pair(line))
+def list_groups(line: bytes) -> Iterator[bytes]:
+    """A pair's line -> one for each of its row groups: number of the group, space, the pair's line."""
+    for group in range(parse_pair(line).groups):
+        yield b"%d %b" % (group, line)
+
+
+def read_group(line: bytes) -> Iterator[Document]:
+    """The kept documents of a line of `list_groups`."""
+    group, _, pair = line.partition(b" ")
+    return read_kept_documents(parse_pair(pair), int(group))
 
 
 @dataclass
 class ReadKeptDocuments(beam.PTransform):
-    """Read the kept documents of every row group of every part, spread over the workers. pairs: of `write_pairs`."""
+    """Read the kept documents of every part, spread over the workers by row group, so that a few parts still keep many
+    workers busy. pairs: of `write_pairs`; workers list the row groups, of which 100 TB of crawl has millions.
+    """
 
     pairs: TaskList
 
@@ -115,4 +125,6 @@ class ReadKeptDocuments(beam.PTransform):
         super().__init__("kept-documents")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
-        return begin | ReadTaskList(self.pairs) | "read" >> beam.FlatMap(_read).with_output_types(Document)
+        lines = begin | ReadTaskList(self.pairs) | "groups" >> beam.FlatMap(list_groups).with_output_types(bytes)
+        spread = lines | "deal groups" >> beam.Reshuffle()
+        return spread | "read" >> beam.FlatMap(read_group).with_output_types(Document)

@@ -71,7 +71,7 @@ class _BatchRemovals(BatchByFile):
 
     def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
         pair = parse_pair(line)
-        if pair.group or not pair.verdicts:  # a part is read once, for its first row group
+        if not pair.groups or not pair.verdicts:
             return
         for table in read_removals(pair):
             yield from self.hold(table, removals_file(column_ids(table["id"]), self.files))
@@ -90,8 +90,8 @@ def publish_removals(file: int, batches: Iterable[bytes], location: str, files: 
 class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
-    pairs: as for `ReadKeptDocuments`; those of later row groups are skipped. files: `count_files` of the documents
-    that deduplication removed; 0 reads and writes nothing. All copies of a text are in one file, even a million.
+    pairs: as for `ReadKeptDocuments`. files: `count_files` of the documents that deduplication removed; 0 reads and
+    writes nothing. All copies of a text are in one file, even a million.
     """
 
     pairs: TaskList

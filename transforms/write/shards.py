@@ -3,7 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,8 @@ from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import packed_memory, publish_packed
 from refinery.transforms.statistics.measure import measure_shard
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
-from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, deserialize_batch, parse_shard_key
+from refinery.transforms.write.document_batch import read_batches
+from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
 BATCH_ROWS = 1024
@@ -40,9 +41,10 @@ SHARD_MEMORY = 4
 COLUMN_MEMORY = 1  # more, where tokens have columns: a byte of each token, twice while they are sorted
 
 
-def sort_batches(batches: Iterable[bytes]) -> pa.Table:
-    """All rows of a shard in global order; equal ids (exact duplicates kept by recipe) by source and origin."""
-    table = pa.concat_tables([deserialize_batch(batch) for batch in batches])
+def sort_documents(tables: Iterable[pa.Table]) -> pa.Table:
+    """All rows of a shard in global order; equal ids (exact duplicates kept by recipe) by source and origin. tables: of
+    `read_batches`."""
+    table = pa.concat_tables(tables)
     keys = [("order", "ascending"), ("id", "ascending"), ("source", "ascending"), ("origin", "ascending")]
     return table.sort_by(keys)
 
@@ -75,7 +77,7 @@ def provenance_rows(
 
 def write_shard(
     key: bytes,
-    batches: Iterable[bytes],
+    tables: Iterable[pa.Table],
     location: str,
     counts: Mapping[str, int],
     dtype: str,
@@ -88,8 +90,8 @@ def write_shard(
     """Sort, write and publish one shard; yields its "shard" side-output record (documents, tokens, files with
     checksums), and the statistics of its documents.
 
-    dtype: "uint16" or "int32", the tokens' type in the batches and in .bin. packed: also write its documents as packed
-    rows. notes: of documents that are measured. counted: as of `provenance_rows`.
+    tables: its documents, in any order. dtype: "uint16" or "int32", the tokens' type in the tables and in .bin. packed:
+    also write its documents as packed rows. notes: of documents that are measured. counted: as of `provenance_rows`.
 
     A shard without documents is neither written nor reported, since Megatron cannot map an empty file: few documents
     leave some parts of the order empty, and targets may. keep_empty: it is all the same. Memory: SHARD_MEMORY for a
@@ -97,7 +99,7 @@ def write_shard(
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
-    table = sort_batches(batches)
+    table = sort_documents(tables)
     work_done("shards", 1)
     if not len(table) and not keep_empty:
         return
@@ -137,6 +139,13 @@ def write_shard(
         **rows,
     )
     yield measure_shard(name, table, lengths, notes)
+
+
+def write_batches(
+    key: bytes, batches: Iterable[bytes], write: Callable[[bytes, Iterable[pa.Table]], Iterable[bytes]]
+) -> Iterable[bytes]:
+    """What `write(key, tables)` reports of the documents of these batches."""
+    return write(key, read_batches(batches))
 
 
 def documents_of(
@@ -182,7 +191,8 @@ class WriteShards(beam.PTransform):
             counted=self.counted,
         )
         if self.cuts is None:
-            written = shards | "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
+            read = beam.FlatMapTuple(partial(write_batches, write=write))
+            written = shards | "write" >> read.with_output_types(bytes)
         else:
             cut = beam.FlatMap(write_within_targets, cuts=beam.pvalue.AsDict(self.cuts), write=write)
             written = shards | "write" >> cut.with_output_types(bytes)

@@ -8,35 +8,22 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import apache_beam as beam
-import orjson
-import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from pydantic import Field
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.tokenize.encode import EncodedDocument
+from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
 
 BATCH_BYTES = 1 << 20  # of tokens and provenance in one batch, before compression
-HELD_BYTES = 64 << 20  # of all open batches of a worker
-
-BATCH_SCHEMA = pa.schema(
-    [
-        ("order", pa.uint64()),
-        ("id", pa.binary()),
-        ("origin", pa.string()),
-        ("url", pa.string()),
-        ("source", pa.string()),
-        ("text_bytes", pa.int64()),
-        ("meta", pa.string()),
-        ("tokens", pa.large_binary()),
-        ("columns", pa.large_binary()),  # of the tokens, where the writer wants them: of `token_columns`
-    ]
-)
+# Of all open batches of a bundle; a third more with what Python needs. The fuller the batches, the less they cost: at
+# 20,000 shards these are two or three documents each.
+HELD_BYTES = 128 << 20
 
 
 class ShardParams(Params):
@@ -90,38 +77,6 @@ def parse_shard_key(key: bytes) -> tuple[str, str, int]:
     return split, domain, int(index)
 
 
-@dataclass
-class _OpenBatch:
-    rows: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in BATCH_SCHEMA.names})
-    size: int = 0
-
-    def add(self, order: int, doc: EncodedDocument, columns: bytes) -> int:
-        tokens = doc.tokens.tobytes()
-        meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
-        values = (order, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, tokens, columns)
-        for column, value in zip(self.rows.values(), values, strict=True):
-            column.append(value)
-        size = len(tokens) + len(columns) + len(meta) + len(doc.url) + len(doc.origin) + 64
-        self.size += size
-        return size
-
-    def serialize(self) -> bytes:
-        return serialize_batch(pa.table(self.rows, schema=BATCH_SCHEMA))
-
-
-def serialize_batch(table: pa.Table) -> bytes:
-    """An Arrow IPC stream of one record batch, zstd-compressed: what crosses the shuffle."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def deserialize_batch(batch: bytes) -> pa.Table:
-    """Inverse of `serialize_batch`."""
-    return pa.ipc.open_stream(batch).read_all()
-
-
 class _BatchDocuments(beam.DoFn):
     def __init__(
         self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool
@@ -131,38 +86,46 @@ class _BatchDocuments(beam.DoFn):
         self.counts = dict(counts)
         self.domains = dict(domains)
 
+    def setup(self) -> None:
+        self.compressor = new_compressor()
+
     def start_bundle(self) -> None:
-        self.batches: dict[bytes, _OpenBatch] = {}
+        self.batches: dict[bytes, DocumentBatch] = {}
         self.held = 0
 
     def process(self, doc: EncodedDocument) -> Iterable[tuple[bytes, bytes]]:
         place = f"{split_of(doc.id, self.params.validation)}/{self.domains[doc.source]}"
         order = order_key(self.params.seed, doc.id)
         key = shard_key(place, order * self.counts[place] >> 64)
-        batch = self.batches.setdefault(key, _OpenBatch())
+        batch = self.batches.get(key)
+        if batch is None:
+            batch = self.batches[key] = DocumentBatch()
         self.held += batch.add(order, doc, doc.columns if self.columns else b"")
         if batch.size >= BATCH_BYTES:
             return [self._take(key)]
-        if self.held >= HELD_BYTES:
-            return [self._take(max(self.batches, key=lambda k: (self.batches[k].size, k)))]
-        return ()
+        # All, not the largest: with many shards it would not be much larger than the others, and searching for it
+        # would cost more with every document than the batch.
+        return self._take_all() if self.held >= HELD_BYTES else ()
 
     def finish_bundle(self) -> Iterator[Any]:
+        for element in self._take_all():
+            yield GlobalWindows.windowed_value_at_end_of_window(element)
+
+    def _take_all(self) -> Iterator[tuple[bytes, bytes]]:
         for key in sorted(self.batches):
-            yield GlobalWindows.windowed_value_at_end_of_window(self._take(key))
+            yield self._take(key)
 
     def _take(self, key: bytes) -> tuple[bytes, bytes]:
         batch = self.batches.pop(key)
         self.held -= batch.size
-        return key, batch.serialize()
+        return key, batch.pack(self.compressor)
 
 
 def empty_shards(_: bytes, counts: Mapping[str, int]) -> Iterator[tuple[bytes, bytes]]:
     """A batch without documents for each shard, so that every shard is counted as done, also one without documents."""
-    empty = serialize_batch(BATCH_SCHEMA.empty_table())
     for place, n in sorted(counts.items()):
         for index in range(n):
-            yield shard_key(place, index), empty
+            yield shard_key(place, index), b""
 
 
 @dataclass

@@ -20,7 +20,6 @@ from refinery.loader.storage.store import checksums
 from refinery.transforms.core.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
-from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
 
 BATCH_BYTES = 1 << 20  # of the rows of one batch, before compression
 HELD_BYTES = 64 << 20  # of all open batches of a worker
@@ -69,6 +68,19 @@ class BatchByFile(beam.DoFn):
         step = -(-table.num_rows // max(1, pieces))
         for start in range(0, table.num_rows, step):
             yield file, serialize_batch(table.slice(start, step))
+
+
+def serialize_batch(table: pa.Table) -> bytes:
+    """An Arrow IPC stream of one record batch, zstd-compressed: what crosses the shuffle."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def deserialize_batch(batch: bytes) -> pa.Table:
+    """Inverse of `serialize_batch`."""
+    return pa.ipc.open_stream(batch).read_all()
 
 
 def gather(batches: Iterable[bytes]) -> pa.Table:

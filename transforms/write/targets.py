@@ -25,7 +25,7 @@ from refinery.transforms.core.params import Params
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.stage import Reason, Stage
 from refinery.transforms.tokenize.encode import EncodedDocument
-from refinery.transforms.write.shuffle import deserialize_batch, serialize_batch
+from refinery.transforms.write.document_batch import read_batches
 
 SLICES = 1 << 16
 BYTES_PER_TOKEN = 4  # of text, about: how large the shards of a source with a target are expected to become
@@ -108,10 +108,9 @@ class FindCuts(beam.PTransform):
         )
 
 
-def cut_batches(batches: Iterable[bytes], cuts: Mapping[str, int], counters: Counters) -> Iterator[bytes]:
-    """The batches of a shard without the documents beyond the cuts. counters: counts each when its batch is taken."""
-    for batch in batches:
-        table = deserialize_batch(batch)
+def cut_tables(tables: Iterable[pa.Table], cuts: Mapping[str, int], counters: Counters) -> Iterator[pa.Table]:
+    """The documents of a shard without those beyond the cuts. counters: counts each when its table is taken."""
+    for table in tables:
         sources, sizes = table["source"].to_pylist(), table["text_bytes"].to_pylist()
         keep = []
         for id_, source, size in zip(table["id"].to_pylist(), sources, sizes, strict=True):
@@ -119,18 +118,18 @@ def cut_batches(batches: Iterable[bytes], cuts: Mapping[str, int], counters: Cou
             counters.add(source, "in", "", size)
             counters.add(source, "kept" if is_kept else "dropped", "" if is_kept else OVER_TARGET, size)
             keep.append(is_kept)
-        yield batch if all(keep) else serialize_batch(table.filter(pa.array(keep, pa.bool_())).combine_chunks())
+        yield table if all(keep) else table.filter(pa.array(keep, pa.bool_()))
 
 
 def write_within_targets(
     shard: tuple[bytes, Iterable[bytes]],
     cuts: Mapping[str, int],
-    write: Callable[[bytes, Iterable[bytes]], Iterable[bytes]],
+    write: Callable[[bytes, Iterable[pa.Table]], Iterable[bytes]],
 ) -> Iterator[bytes]:
-    """What `write(key, batches)` reports of the documents within the targets, and the counters of the stage."""
+    """What `write(key, tables)` reports of the documents within the targets, and the counters of the stage."""
     key, batches = shard
     counters = Counters(TARGET.name)
-    yield from write(key, cut_batches(batches, cuts, counters))
+    yield from write(key, cut_tables(read_batches(batches), cuts, counters))
     yield from counters.records()
 
 

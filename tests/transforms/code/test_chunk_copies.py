@@ -92,7 +92,7 @@ def decide(
 
 def kept_of(folder: str, name: str) -> Iterator[Document]:
     if pq.read_metadata(f"{folder}/documents/{name}").num_rows:
-        yield from read_kept_documents(PartPair(folder, f"documents/{name}", folder, f"verdicts/{name}", 0))
+        yield from read_kept_documents(PartPair(folder, f"documents/{name}", folder, f"verdicts/{name}", 1), 0)
 
 
 @pytest.mark.parametrize(("parts", "partitions"), LAYOUTS)

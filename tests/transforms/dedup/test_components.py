@@ -1,6 +1,6 @@
 import random
 import tracemalloc
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import pairwise
 
 import apache_beam as beam
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import merge_side_outputs
+from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.components import (
     FOREST_DOCUMENTS,
     FOREST_MOST,
@@ -25,7 +26,17 @@ from refinery.transforms.dedup.components import (
     reduce_batches,
     route_links,
 )
-from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, cut, gather, scatter
+from refinery.transforms.dedup.record_batch import (
+    BATCH_BYTES,
+    LABEL,
+    LABELS,
+    LINK,
+    LINKS,
+    cut,
+    form_batches,
+    gather,
+    scatter,
+)
 from refinery.transforms.dedup.stars import max_rounds
 from tests.beam import run_and_collect
 
@@ -157,7 +168,7 @@ def test_links_of_many_bands_are_reduced_before_the_one_worker(partitions):
     generator.shuffle(links)
     routed: dict[int, list[bytes]] = {}
     for batch in link_batches(links, 1000):
-        for key, part in route_links(0, batch, partitions):
+        for key, part in form_batches(route_links(0, batch, partitions)):
             routed.setdefault(key, []).append(part)
     assert sorted(routed) == list(range(partitions))
     counted, kept = 0, []
@@ -280,6 +291,41 @@ def test_wrong_parameters(method, partitions, documents, message):
 def test_scatter_takes_narrow_keys():
     rows = table([(1, 0), (2, 0), (3, 0)])
     out = [
-        (key, gather([batch], LINKS, LINK).tolist()) for key, batch in scatter(np.array([9, 2, 9], "u2"), LINKS, rows)
+        (key, gather([batch], LINKS, LINK).tolist())
+        for key, batch in form_batches(scatter(np.array([9, 2, 9], "u2"), LINKS, rows))
     ]
     assert out == [(2, [(2, 0)]), (9, [(1, 0), (3, 0)])]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 90_000), max_size=9), st.sampled_from([LINKS, LABELS])), max_size=9),
+    st.sampled_from([1, 1 << 11, 1 << 30]),
+)
+def test_rows_of_many_elements_become_batches_together(pieces, limit):
+    """Whatever is held back comes, once and under its key; in one batch a key where the limit is not reached."""
+    number, outputs, expected = 0, [], defaultdict(list)
+    for keys, tag in pieces:
+        rows = table([(number + place, key) for place, key in enumerate(keys)])
+        outputs += [b"record", *scatter(np.array(keys, np.int64), tag, rows)]
+        number += len(keys)
+        for key, row in zip(keys, rows.tolist(), strict=True):
+            expected[key, tag].append(row)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(record_batch, "HELD_BYTES", limit)
+        out = list(form_batches(outputs))
+    batches = [element for element in out if element != b"record"]
+    assert len(out) - len(batches) == len(pieces)
+    found = defaultdict(list)
+    for key, batch in batches:
+        found[key, batch[0]] += gather([batch], batch[0], LINK).tolist()
+    assert found == expected
+    assert limit < 1 << 30 or len(batches) == len(expected)
+
+
+def test_batches_of_one_key_are_bounded():
+    rows = np.zeros(3 * BATCH_BYTES // LINK.itemsize, LINK)
+    rows["member"] = np.arange(len(rows))
+    batches = [batch for _, batch in form_batches(scatter(np.full(len(rows), 7), LINKS, rows))]
+    assert [len(batch) <= BATCH_BYTES for batch in batches] == [True] * 4
+    assert np.array_equal(gather(batches, LINKS, LINK), rows)

@@ -17,6 +17,7 @@ from refinery.transforms.dedup.record_batch import (
     REMOVAL,
     REMOVALS,
     cut,
+    form_batches,
     gather,
     part_of,
 )
@@ -35,7 +36,7 @@ def identities(rows: list[tuple[int, ...]]) -> np.ndarray:
 
 def run(table: np.ndarray, pieces: int = 2) -> tuple[np.ndarray, np.ndarray]:
     batches = [batch for piece in np.array_split(table, pieces) for _, batch in cut(0, IDENTITIES, piece)]
-    out = list(keep_first(0, batches, Parts(3)))
+    out = list(form_batches(keep_first(0, batches, Parts(3))))
     for key, batch in out:
         dtype, tag = (REMOVAL, REMOVALS) if batch[0] == REMOVALS else (COPY, COPIES)
         assert (part_of(gather([batch], tag, dtype)["locator"]) == key).all()

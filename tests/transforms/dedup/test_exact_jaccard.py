@@ -41,6 +41,7 @@ from refinery.transforms.dedup.record_batch import (
     REMOVAL,
     REMOVALS,
     cut,
+    form_batches,
     gather,
     header,
 )
@@ -107,7 +108,7 @@ def shuffle(batches):
 
 
 def run(function, grouped):
-    return [out for key, batches in grouped.items() for out in function(key, batches)]
+    return list(form_batches(out for key, batches in grouped.items() for out in function(key, batches)))
 
 
 def decide(
@@ -376,7 +377,11 @@ def test_as_a_transform(tmp_path):
         labels += cut(part, LABELS, rows)
     parts = Parts(2)
     make = partial(member_batches, sources=SOURCES, parts=parts, permutations=16, partitions=2)
-    members = [(key, batch) for part in range(2) for key, batch in make(part, [headers[part][1], labels[part][1]])]
+    members = [
+        (key, batch)
+        for part in range(2)
+        for key, batch in form_batches(make(part, [headers[part][1], labels[part][1]]))
+    ]
     expected = brute_force(docs, 0.75, NOISY)
 
     def check(found):

@@ -35,8 +35,9 @@ from refinery.transforms.dedup.record_batch import (
     LINES,
     REMOVAL,
     REMOVALS,
-    KeyedBatch,
+    Batch,
     cut,
+    form_batches,
     gather,
     header,
     scatter,
@@ -95,17 +96,17 @@ def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str,
     return parts
 
 
-def removal_batches(layout: Layout, removed: set[str]) -> list[KeyedBatch]:
+def removal_batches(layout: Layout, removed: set[str]) -> list[Batch]:
     """REMOVAL rows of these origins, by part."""
     places = [
         part << 32 | row for part, docs in enumerate(layout) for row, doc in enumerate(docs) if doc.origin in removed
     ]
     rows = np.zeros(len(places), REMOVAL)
     rows["locator"] = places
-    return list(scatter((rows["locator"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows))
+    return list(form_batches(scatter((rows["locator"] >> np.uint64(32)).astype(np.int64), REMOVALS, rows)))
 
 
-def found_cuts(layout: Layout, batches: Iterable[KeyedBatch]) -> Cuts:
+def found_cuts(layout: Layout, batches: Iterable[Batch]) -> Cuts:
     """CUT batches as origins and numbers; every batch lies under the key of its part, and no line is cut twice."""
     found = []
     for part, batch in batches:
@@ -116,7 +117,7 @@ def found_cuts(layout: Layout, batches: Iterable[KeyedBatch]) -> Cuts:
     return set(found)
 
 
-def shuffle(batches: Iterable[KeyedBatch], rng: random.Random) -> dict[int, list[bytes]]:
+def shuffle(batches: Iterable[Batch], rng: random.Random) -> dict[int, list[bytes]]:
     """What a GroupByKey may make of them: any order."""
     grouped: dict[int, list[bytes]] = defaultdict(list)
     mixed = list(batches)
@@ -136,12 +137,12 @@ def count_lines(
     lines = [
         batch
         for part, batches in shuffle(start, rng).items()
-        for batch in line_batches(part, batches, params, SOURCES, Parts(len(parts)), partitions)
+        for batch in form_batches(line_batches(part, batches, params, SOURCES, Parts(len(parts)), partitions))
     ]
     hot = [
         batch
         for key, batches in shuffle(lines, rng).items()
-        for batch in hot_batches(key, batches, params.max_documents)
+        for batch in form_batches(hot_batches(key, batches, params.max_documents))
     ]
     cuts = [
         batch
@@ -232,7 +233,7 @@ def corpus(seed: int, documents: int = 150) -> list[Document]:
 class _Decided(beam.PTransform):
     """Headers and removals as `Deduplicate` hands them over."""
 
-    start: list[KeyedBatch]
+    start: list[Batch]
 
     def expand(self, pipeline):
         headers, removals = ([b for b in self.start if (b[1][0] == REMOVALS) is kind] for kind in (False, True))
@@ -271,7 +272,9 @@ def test_a_hot_line_costs_a_row_per_part(tmp_path):
         [
             gather([batch], LINES, LINE)
             for part, url in enumerate(urls)
-            for _, batch in line_batches(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(3), 4)
+            for _, batch in form_batches(
+                line_batches(part, [header(part, *url)[1]], LineParams(), SOURCES, Parts(3), 4)
+            )
         ]
     )
     (hot,) = hash_lines(["everywhere"]).to_pylist()[0]
@@ -297,13 +300,13 @@ def test_parts_without_a_hot_line_are_not_read():
 def test_limit_is_the_last_number_that_stays(documents, hot):
     rows = np.array([(7, part, 1) for part in range(documents)], LINE)
     (batches,) = [[batch for _, batch in cut(0, LINES, rows)]]
-    assert [key for key, _ in hot_batches(0, batches, 3)] == (list(range(documents)) if hot else [])
+    assert [key for key, _ in form_batches(hot_batches(0, batches, 3))] == (list(range(documents)) if hot else [])
 
 
 def test_counts_do_not_overflow():
     rows = np.array([(9, 0, 2**32 - 1), (9, 1, 2**32 - 1)], LINE)
     batches = [batch for _, batch in cut(0, LINES, rows)]
-    assert [key for key, _ in hot_batches(0, batches, 2**32 - 1)] == [0, 1]
+    assert [key for key, _ in form_batches(hot_batches(0, batches, 2**32 - 1))] == [0, 1]
     hashes, sums = sum_by_hash(rows["hash"], rows["documents"].astype(np.int64))
     assert (hashes.tolist(), sums.tolist()) == ([9], [2**33 - 2])
 
@@ -314,9 +317,9 @@ def test_documents_of_very_many_lines(tmp_path):
     layout = [[make_document(text, "f", source="web") for text in texts]]
     ((url, rows),) = write_parts(tmp_path, layout)
     start, params = header(0, url, rows)[1], LineParams(max_documents=1)
-    lines = [batch for _, batch in line_batches(0, [start], params, SOURCES, Parts(1), 1)]
+    lines = [batch for _, batch in form_batches(line_batches(0, [start], params, SOURCES, Parts(1), 1))]
     assert len(gather(lines, LINES, LINE)) == 2 * half + 1
-    hot = [batch for _, batch in hot_batches(0, lines, params.max_documents)]
+    hot = [batch for _, batch in form_batches(hot_batches(0, lines, params.max_documents))]
     cuts = gather([batch for _, batch in cut_batches(0, [start, *hot], params, SOURCES)], CUTS, CUT)
     assert np.array_equal(cuts["locator"], np.repeat([0, 1], half))
     assert np.array_equal(cuts["line"], np.tile(np.arange(half), 2))
@@ -360,9 +363,8 @@ def test_frequent_lines_leave_the_kept_documents(tmp_path, parts):
 
     run_and_collect(decide)
     pairs = [
-        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", group)
-        for n, part in enumerate(layout)
-        for group in range(-(-len(part) // 20))
+        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", groups)
+        for n, groups in enumerate(-(-len(part) // 20) for part in layout)
     ]
     listed = write_pairs(str(tmp_path), pairs)
     (kept,) = run_and_collect(lambda pipeline: [pipeline | ReadKeptDocuments(listed) | CUT_STAGE(params)])

@@ -17,7 +17,18 @@ from refinery.transforms.dedup.near_duplicates import (
     sketch_bytes,
     sketches,
 )
-from refinery.transforms.dedup.record_batch import BANDS, CANDIDATE, CANDIDATES, HASH, HASHES, LINK, LINKS, cut, gather
+from refinery.transforms.dedup.record_batch import (
+    BANDS,
+    CANDIDATE,
+    CANDIDATES,
+    HASH,
+    HASHES,
+    LINK,
+    LINKS,
+    cut,
+    form_batches,
+    gather,
+)
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.native import clusters
 
@@ -147,7 +158,7 @@ def test_identical_members_of_a_large_bucket_are_joined():
 def test_buckets_pass_on_only_what_is_shared():
     rows = np.array([(5, 1), (6, 2), (5, 1 << 32), (7, 3), (6, 9), (5, 4)], HASH)
     batches = [batch for piece in np.array_split(rows, 3) for _, batch in cut(0, HASHES, piece)]
-    out = list(bucket_batches(13, batches, Parts(10), partitions=4))
+    out = list(form_batches(bucket_batches(13, batches, Parts(10), partitions=4)))
     assert [key for key, _ in out] == [0, 1]
     found = gather([batch for _, batch in out], CANDIDATES, CANDIDATE)
     assert sorted(found.tolist()) == [(5, 1, 3), (5, 4, 3), (5, 1 << 32, 3), (6, 2, 3), (6, 9, 3)]

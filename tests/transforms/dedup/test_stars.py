@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.dedup.record_batch import LABELS, NEIGHBOURS, gather
+from refinery.transforms.dedup.record_batch import LABELS, NEIGHBOURS, form_batches, gather
 from refinery.transforms.dedup.stars import (
     NEIGHBOUR,
     FindStars,
@@ -66,17 +66,17 @@ def run_rounds(edges: list[tuple[int, int]], partitions: int = 3, rows: int = 1 
     """All rounds without a runner, until nothing is left."""
     generator, records, labels, links = random.Random(seed), [], [], []
     start = table(edges)
-    sent = both_ways(pair(start["member"], start["representative"]), partitions)
+    sent = form_batches(both_ways(pair(start["member"], start["representative"]), partitions))
     cuts = ((key, part) for key, batch in sent for part in split(batch, rows, NEIGHBOUR.itemsize))
     groups = shuffle_batches(cuts, records, generator)
     for number in range(1, 100):
         links.append(sum(len(gather(batches, NEIGHBOURS, NEIGHBOUR)) for batches in groups.values()) // 2)
         relinked = (o for key, batches in groups.items() for o in large_star(key, batches, partitions, "s", number))
-        groups = shuffle_batches(list(relinked), records, generator)
+        groups = shuffle_batches(list(form_batches(relinked)), records, generator)
         if not groups:
             break
         stars = (o for key, batches in groups.items() for o in small_star(key, batches, partitions, "s"))
-        groups = shuffle_batches(list(stars), records, generator)
+        groups = shuffle_batches(list(form_batches(stars)), records, generator)
         labels += [batch for batches in groups.values() for batch in batches if batch[0] == LABELS]
         groups = {key: [batch for batch in batches if batch[0] != LABELS] for key, batches in groups.items()}
     merged = {name: sum(record[name] for record in records) for name in ("documents", "components")}
@@ -189,7 +189,7 @@ def test_neighbourhoods_are_a_sorted_set_without_the_settled(edges, settled):
 
 def find_stars(edges: list[tuple[int, int]], partitions: int, rounds: int) -> dict[int, int]:
     start = table(edges)
-    batches = list(both_ways(pair(start["member"], start["representative"]), partitions))
+    batches = list(form_batches(both_ways(pair(start["member"], start["representative"]), partitions)))
 
     def build(pipeline):
         links = pipeline | beam.Create(batches).with_output_types(tuple[int, bytes])
@@ -214,9 +214,9 @@ def test_too_few_rounds_fail_the_job(partitions):
 @pytest.mark.parametrize("backwards", [False, True])
 def test_settles_at_once_in_any_order_of_batches(backwards):
     start = table([(0, 1), (5, 6), (9, 9)])
-    batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
-    relinked = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
-    *settled, _ = settle(relinked[::-1] if backwards else relinked, 1, "s")
+    batches = [batch for _, batch in form_batches(both_ways(pair(start["member"], start["representative"]), 1))]
+    relinked = [o[1] for o in form_batches(large_star(0, batches, 1, "s", 1)) if not isinstance(o, bytes)]
+    _, *settled = form_batches(settle(relinked[::-1] if backwards else relinked, 1, "s"))
     labels = labels_in([batch for _, batch in settled if batch[0] == LABELS])
     assert labels == {0: 0, 1: 0, 5: 5, 6: 5, 9: 9}
 
@@ -229,6 +229,6 @@ def test_nothing_is_left_where_all_is_settled():
 
 def small_star_of(edges: list[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
     start = table(edges)
-    batches = [batch for _, batch in both_ways(pair(start["member"], start["representative"]), 1)]
-    relinked = [output[1] for output in large_star(0, batches, 1, "s", 1) if not isinstance(output, bytes)]
-    return (output for output in small_star(0, relinked, 1, "s") if not isinstance(output, bytes))
+    batches = [batch for _, batch in form_batches(both_ways(pair(start["member"], start["representative"]), 1))]
+    relinked = [o[1] for o in form_batches(large_star(0, batches, 1, "s", 1)) if not isinstance(o, bytes)]
+    return (output for output in form_batches(small_star(0, relinked, 1, "s")) if not isinstance(output, bytes))

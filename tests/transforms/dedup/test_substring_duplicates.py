@@ -23,7 +23,8 @@ from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,
     SPAN,
     SPANS,
-    KeyedBatch,
+    Batch,
+    form_batches,
     gather,
     header,
 )
@@ -102,7 +103,7 @@ def write_parts(folder: Path, layout: Layout, group: int = 3) -> list[tuple[str,
     return parts
 
 
-def found_spans(layout: Layout, batches: Iterable[KeyedBatch]) -> Spans:
+def found_spans(layout: Layout, batches: Iterable[Batch]) -> Spans:
     """SPAN batches by origin; every batch lies under the key of its part, spans ascend and do not touch."""
     found: Spans = defaultdict(list)
     for part, batch in batches:
@@ -145,15 +146,21 @@ def find(
     anchors = [
         batch
         for part, batches in shuffle(start, rng).items()
-        for batch in anchor_batches(part, batches, Parts(len(parts)), partitions)
+        for batch in form_batches(anchor_batches(part, batches, Parts(len(parts)), partitions))
     ]
-    repeated = [batch for key, batches in shuffle(anchors, rng).items() for batch in repeated_batches(key, batches)]
+    repeated = [
+        batch
+        for key, batches in shuffle(anchors, rng).items()
+        for batch in form_batches(repeated_batches(key, batches))
+    ]
     windows = [
         batch
         for part, batches in shuffle([*start, *repeated], rng).items()
         for batch in window_batches(part, batches, params, partitions, key)
     ]
-    repeats = [batch for key, batches in shuffle(windows, rng).items() for batch in repeat_batches(key, batches)]
+    repeats = [
+        batch for key, batches in shuffle(windows, rng).items() for batch in form_batches(repeat_batches(key, batches))
+    ]
     spans = [
         batch
         for part, batches in shuffle([*start, *repeated, *repeats], rng).items()
@@ -264,9 +271,9 @@ def test_a_hot_passage_costs_a_row_per_part_and_window(tmp_path, monkeypatch, ho
     layout = [docs[:60], docs[60:], []]
     urls = write_parts(tmp_path, layout, group=10)
     start = [header(part, *url) for part, url in enumerate(urls)]
-    anchors = [b for part, batch in start for b in anchor_batches(part, [batch], Parts(3), 4)]
+    anchors = [b for part, batch in start for b in form_batches(anchor_batches(part, [batch], Parts(3), 4))]
     grouped = shuffle(anchors, random.Random(0))
-    repeated = [b for key, batches in grouped.items() for b in repeated_batches(key, batches)]
+    repeated = [b for key, batches in grouped.items() for b in form_batches(repeated_batches(key, batches))]
     params = SubstringParams()
     sent = [
         batch
@@ -275,7 +282,11 @@ def test_a_hot_passage_costs_a_row_per_part_and_window(tmp_path, monkeypatch, ho
     ]
     _, hashes = unpack_runs([batch for _, batch in sent])
     assert len(hashes) <= 2 * 31 + len(docs)  # the passage's windows, twice; a document's own first one at most
-    repeats = [b for key, batches in shuffle(sent, random.Random(2)).items() for b in repeat_batches(key, batches)]
+    repeats = [
+        b
+        for key, batches in shuffle(sent, random.Random(2)).items()
+        for b in form_batches(repeat_batches(key, batches))
+    ]
     everything = shuffle([*start, *repeated, *repeats], random.Random(3))
     spans = found_spans(
         layout, [b for part, batches in everything.items() for b in span_batches(part, batches, params)]
@@ -331,9 +342,8 @@ def test_repeats_leave_the_kept_documents(tmp_path, parts, partitions, salt):
 
     run_and_collect(decide)
     pairs = [
-        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", group)
-        for n, part in enumerate(layout)
-        for group in range(-(-len(part) // 20))
+        PartPair(str(tmp_path), f"documents/part-{n}.parquet", str(tmp_path), f"verdicts/part-{n}.parquet", groups)
+        for n, groups in enumerate(-(-len(part) // 20) for part in layout)
     ]
     listed = write_pairs(str(tmp_path), pairs)
 

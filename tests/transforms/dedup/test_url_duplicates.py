@@ -10,7 +10,17 @@ import pytest
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.deduplicate import DedupParams
 from refinery.transforms.dedup.exact_duplicates import capture_batches, capture_removals, choose_captures
-from refinery.transforms.dedup.record_batch import CAPTURE, CAPTURES, CHOICE, CHOSEN, REMOVAL, REMOVALS, gather, header
+from refinery.transforms.dedup.record_batch import (
+    CAPTURE,
+    CAPTURES,
+    CHOICE,
+    CHOSEN,
+    REMOVAL,
+    REMOVALS,
+    form_batches,
+    gather,
+    header,
+)
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.stages import UrlDupParams
 from tests.beam import make_document
@@ -89,9 +99,11 @@ def test_documents_of_one_record_stay_together(tmp_path: Path) -> None:
 def removals_of(parts: list[tuple[str, int]], prefer: str = "newest") -> list[tuple[int, int, int]]:
     """(part, row, first half of the kept id) of what the three steps remove, by hand."""
     headers = dict(header(i, *part) for i, part in enumerate(parts))
-    sent = [b for i, h in headers.items() for _, b in capture_batches(i, [h], prefer, Parts(len(parts)), 1)]
+    sent = [
+        b for i, h in headers.items() for _, b in form_batches(capture_batches(i, [h], prefer, Parts(len(parts)), 1))
+    ]
     found = []
-    for part, batch in choose_captures(0, sent):
+    for part, batch in form_batches(choose_captures(0, sent)):
         for key, removed in capture_removals(part, [headers[part], batch]):
             rows = gather([removed], REMOVALS, REMOVAL)
             found += [(key, int(row["locator"]) & 0xFFFFFFFF, int(row["id_high"])) for row in rows]
@@ -108,12 +120,12 @@ def test_one_address_many_times(tmp_path: Path) -> None:
     batches = [
         batch
         for i, part in enumerate(parts)
-        for _, batch in capture_batches(i, [header(i, *part)[1]], "newest", Parts(5), 1)
+        for _, batch in form_batches(capture_batches(i, [header(i, *part)[1]], "newest", Parts(5), 1))
     ]
     rows = gather(batches, CAPTURES, CAPTURE)
     assert len(rows) == 5
     assert rows["documents"].sum() == 2000
-    chosen = gather([batch for _, batch in choose_captures(0, batches)], CHOSEN, CHOICE)
+    chosen = gather([batch for _, batch in form_batches(choose_captures(0, batches))], CHOSEN, CHOICE)
     assert len(chosen) == 5
     assert len(np.unique(chosen)) == 1
     assert len(removals_of(parts)) == 1999

@@ -14,6 +14,7 @@ from refinery.transforms.dedup.record_batch import (
     REMOVAL,
     REMOVALS,
     cut,
+    form_batches,
     gather,
     part_of,
 )
@@ -68,7 +69,7 @@ def verify(
 ) -> tuple[np.ndarray, np.ndarray]:
     batches = [b for piece in np.array_split(rows, 3) for _, b in cut(0, MEMBERS, piece)]
     batches += [b for _, b in cut(0, COPIES, copies)]
-    out = list(verify_batches(0, batches, NearParams(threshold=threshold), SCOPE, parts, PERMUTATIONS))
+    out = list(form_batches(verify_batches(0, batches, NearParams(threshold=threshold), SCOPE, parts, PERMUTATIONS)))
     for key, batch in out:
         dtype = REMOVAL if batch[0] == REMOVALS else COPY
         assert (part_of(gather([batch], batch[0], dtype)["locator"]) == key).all()

@@ -23,7 +23,7 @@ from refinery.transforms.write import table_batches
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 from refinery.transforms.write.kept_documents import PartPair, write_pairs
 from refinery.transforms.write.removals import WriteRemovals, count_files, read_removals
-from refinery.transforms.write.shuffle import deserialize_batch
+from refinery.transforms.write.table_batches import deserialize_batch
 from tests.beam import run_and_collect
 
 Row = dict[str, Any]  # a document's columns and its verdict's
@@ -54,7 +54,7 @@ def make_rows(count: int, seed: int, copies: int = 3) -> list[Row]:
 
 
 def write_parts(folder: Path, layout: Sequence[Sequence[Row]], group: int) -> list[PartPair]:
-    """documents/ and verdicts/ as the phases write them, and a pair for every row group."""
+    """documents/ and verdicts/ as the phases write them, and a pair for every part."""
     pairs = []
     (folder / "documents").mkdir(parents=True)
     for number, rows in enumerate(layout):
@@ -67,7 +67,7 @@ def write_parts(folder: Path, layout: Sequence[Sequence[Row]], group: int) -> li
         verdicts = pa.Table.from_pylist([rest | r for r in rows], schema=VERDICTS_SCHEMA)
         write_part(str(folder), "verdicts", name, verdicts)
         places = (str(folder), f"documents/{name}.parquet", str(folder), f"verdicts/{name}.parquet")
-        pairs += [PartPair(*places, group=i) for i in range(-(-len(rows) // group))]
+        pairs.append(PartPair(*places, groups=-(-len(rows) // group)))
     return pairs
 
 
@@ -113,7 +113,7 @@ def test_every_removal_once_and_the_same_bytes_for_every_layout(tmp_path: Path, 
 def test_no_files_without_removals(tmp_path: Path) -> None:
     pairs = write_parts(tmp_path / "work", [make_rows(5, 1)], 5)
     assert run(pairs, 0, tmp_path / "out")["removals"] == []
-    assert run([PartPair("nowhere", "x", "nowhere", "", 0)], 0, tmp_path / "out")["removals"] == []
+    assert run([PartPair("nowhere", "x", "nowhere", "", 1)], 0, tmp_path / "out")["removals"] == []
     assert not (tmp_path / "out").exists()
 
 

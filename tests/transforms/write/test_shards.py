@@ -5,8 +5,9 @@ from pathlib import Path
 
 import orjson
 
+from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
 from refinery.transforms.write.shards import write_shard
-from refinery.transforms.write.shuffle import BATCH_SCHEMA, _OpenBatch, order_key, serialize_batch, shard_key
+from refinery.transforms.write.shuffle import order_key, shard_key
 from tests.transforms.write.test_shuffle import encoded
 
 COUNTS = {"train/web": 40}
@@ -14,14 +15,14 @@ COUNTS = {"train/web": 40}
 
 def test_shards_without_documents_are_left_out(tmp_path: Path) -> None:
     """10 documents, 40 parts of the order: at most 10 shards, under the numbers of their parts."""
-    batches: dict[int, _OpenBatch] = {}
+    batches: dict[int, DocumentBatch] = {}
     for number in range(10):
         doc = replace(encoded(number), meta={"copies": 1, "copy_sources": "s"})
         order = order_key(1, doc.id)
-        batches.setdefault(order * 40 >> 64, _OpenBatch()).add(order, doc, b"")
+        batches.setdefault(order * 40 >> 64, DocumentBatch()).add(order, doc, b"")
     records = []
     for index in range(40):
-        given = [batches[index].serialize()] if index in batches else [serialize_batch(BATCH_SCHEMA.empty_table())]
+        given = read_batches([batches.get(index, DocumentBatch()).pack(new_compressor())])
         found = list(write_shard(shard_key("train/web", index), given, str(tmp_path), COUNTS, "uint16"))
         assert bool(found) == (index in batches)
         records += [orjson.loads(record) for record in found]

@@ -6,21 +6,23 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import orjson
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import document_id
 from refinery.transforms.tokenize.encode import EncodedDocument
-from refinery.transforms.write.shards import sort_batches
+from refinery.transforms.write import document_batch
+from refinery.transforms.write import shuffle as shuffle_module
+from refinery.transforms.write.document_batch import BATCH_SCHEMA, DocumentBatch, new_compressor, read_batches
+from refinery.transforms.write.shards import sort_documents
 from refinery.transforms.write.shuffle import (
-    BATCH_SCHEMA,
     ShardParams,
     ShuffleToShards,
-    deserialize_batch,
     order_key,
     parse_shard_key,
-    serialize_batch,
     shard_counts,
     shard_key,
     split_of,
@@ -42,7 +44,7 @@ def shuffle(
         return [created | ShuffleToShards(params, counts, {"s": "web"}) | beam.MapTuple(lambda k, b: (k, list(b)))]
 
     (shards,) = run_and_collect(build, *flags)
-    return {key: sort_batches(batches) for key, batches in shards}
+    return {key: sort_documents(read_batches(batches)) for key, batches in shards}
 
 
 @pytest.mark.parametrize("flags", [(), ("--direct_runner_bundle_repeat=2",)])
@@ -73,7 +75,7 @@ def test_columns_of_tokens_come_along_where_they_are_wanted(wanted: bool) -> Non
         return [created | moved | beam.MapTuple(lambda k, b: (k, list(b)))]
 
     ((_, batches),) = run_and_collect(build)[0]
-    table = sort_batches(batches)
+    table = sort_documents(read_batches(batches))
     found = dict(zip(table["id"].to_pylist(), table["columns"].to_pylist(), strict=True))
     assert found == {doc.id: doc.columns if wanted else b"" for doc in docs}
 
@@ -120,12 +122,56 @@ def test_shard_counts(size: int, target: int, validation: float, expected: dict[
     assert shard_counts({"web": {"documents": min(size, 1), "bytes": size}}, params) == expected
 
 
-@given(st.integers(0, 5))
-def test_batches_round_trip(rows: int) -> None:
-    values = [{"order": i, "id": b"i", "origin": "o", "url": "", "source": "s"} for i in range(rows)]
-    rest = {"text_bytes": 1, "meta": "{}", "tokens": b"\1\0"}
-    table = BATCH_SCHEMA.empty_table().from_pylist([{**v, **rest} for v in values], schema=BATCH_SCHEMA)
-    assert deserialize_batch(serialize_batch(table)).equals(table)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.tuples(TEXTS, TEXTS, st.binary(max_size=9)), max_size=4), max_size=4), st.booleans())
+def test_batches_round_trip(layout: list[list[tuple[str, str, bytes]]], small: bool) -> None:
+    """Whatever the documents and their batches, tables hold them all, in the order of the batches."""
+    batches, expected = [], []
+    for number, documents in enumerate(layout):
+        batch = DocumentBatch()
+        for url, note, columns in documents:
+            doc = replace(encoded(len(expected)), url=url, origin=note, meta={"copies": number, "note": note})
+            size = batch.add(2**64 - 1 - number, doc, columns)
+            assert size > doc.tokens.nbytes + len(url) + 2 * len(note) + len(columns)
+            meta = orjson.dumps({"copies": number, "note": note}).decode()
+            values = (2**64 - 1 - number, doc.id, note, url, "s", doc.text_bytes, meta, doc.tokens.tobytes(), columns)
+            expected.append(dict(zip(BATCH_SCHEMA.names, values, strict=True)))
+        batches.append(batch.pack(new_compressor()))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(document_batch, "TABLE_BYTES", 1 if small else 1 << 20)
+        tables = list(read_batches(batches))
+    assert len(tables) == max(1, sum(map(bool, layout)) if small else 1)
+    for table in tables:
+        table.validate(full=True)
+        assert table.schema.equals(BATCH_SCHEMA)
+    assert pa.concat_tables(tables).to_pylist() == expected
+
+
+def test_a_damaged_batch_is_refused() -> None:
+    batch = DocumentBatch()
+    batch.add(1, encoded(1), b"")
+    with pytest.raises(ValueError, match="is none of documents"):
+        list(read_batches([batch.pack(new_compressor())[:-3]]))
+
+
+@pytest.mark.parametrize("limit", [1, 300, 1 << 30])
+def test_a_full_memory_is_emptied_at_once(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    """What is held stays below the limit and a document, and all documents arrive, whatever the limit."""
+    monkeypatch.setattr(shuffle_module, "HELD_BYTES", limit)
+    collect = shuffle_module._BatchDocuments(ShardParams(validation=0), {"train/web": 7}, {"s": "web"}, False)
+    collect.setup()
+    collect.start_bundle()
+    sent = []
+    for number in range(50):
+        sent += collect.process(encoded(number))
+        assert collect.held == sum(batch.size for batch in collect.batches.values()) < limit
+    sent += [element.value for element in collect.finish_bundle()]
+    assert not collect.batches
+    ids = pa.concat_tables(read_batches(batch for _, batch in sent))["id"].to_pylist()
+    assert sorted(ids) == sorted(encoded(number).id for number in range(50))
 
 
 @pytest.mark.parametrize(("field", "value"), [("validation", 1.0), ("validation", -0.1), ("target_bytes", 0)])

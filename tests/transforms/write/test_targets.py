@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.counters import Counters
 from refinery.transforms.tokenize.encode import EncodedDocument
-from refinery.transforms.write.shuffle import BATCH_SCHEMA, deserialize_batch, serialize_batch
+from refinery.transforms.write.document_batch import BATCH_SCHEMA
 from refinery.transforms.write.targets import (
     BYTES_PER_TOKEN,
     SLICES,
     FindCuts,
     add_sums,
-    cut_batches,
+    cut_tables,
     expected_bytes,
     first_cut,
     slice_of,
@@ -89,19 +89,19 @@ def test_cuts_are_found_in_a_pipeline_whatever_the_bundles() -> None:
     assert 0 < expected < SLICES
 
 
-def batch(numbers: Sequence[int], source: str) -> bytes:
+def documents(numbers: Sequence[int], source: str) -> pa.Table:
     rows = [
         {"order": n, "id": id_of(n), "origin": f"o{n}", "url": "", "source": source, "text_bytes": n, "meta": "{}",
          "tokens": b"xx"} for n in numbers
     ]  # fmt: skip
-    return serialize_batch(pa.Table.from_pylist(rows, schema=BATCH_SCHEMA))
+    return pa.Table.from_pylist(rows, schema=BATCH_SCHEMA)
 
 
 def test_every_document_is_kept_or_counted() -> None:
     cut = slice_of(id_of(5))
     counters = Counters("target")
-    batches = [batch(range(10), "a"), batch(range(10, 15), "b"), batch([], "a")]
-    tables = [deserialize_batch(data) for data in cut_batches(batches, {"a": cut}, counters)]
+    tables = [documents(range(10), "a"), documents(range(10, 15), "b"), documents([], "a")]
+    tables = list(cut_tables(tables, {"a": cut}, counters))
     left = {n for n in range(10) if slice_of(id_of(n)) < cut}
     assert {row["text_bytes"] for row in tables[0].to_pylist()} == left
     assert [table.num_rows for table in tables[1:]] == [5, 0]
