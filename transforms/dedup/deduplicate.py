@@ -47,12 +47,15 @@ from refinery.transforms.dedup.record_batch import (
     NEAR,
     NEAR_IN_SOURCE,
     REFERENCE,
+    REMOVALS,
     SCOPES,
     SOURCE,
     URL_DUP,
     KeyedBatch,
     MapRecordBatches,
     header,
+    only,
+    without,
 )
 from refinery.transforms.dedup.reference_corpora import (
     Parts,
@@ -257,15 +260,18 @@ class RemoveExact(beam.PTransform):
         stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
         read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
-        found = [
+        read_parts = (
             headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read, by_part=True)
-        ]  # (range, identities)
+        )
+        later = read_parts | "in part" >> only(REMOVALS)  # (part, removals)
+        found = [read_parts | "across parts" >> without(REMOVALS)]  # (range, identities)
         if self.lists.listings is not None:
             lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
             ids = partial(reference_id_batches, partitions=partitions)
             found.append(files | MapRecordBatches(stage, "reference-ids", ids, stream=True))  # (range, ids)
-        return tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
+        decided = tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
+        return (later, decided) | "removals" >> beam.Flatten()
 
 
 @dataclass

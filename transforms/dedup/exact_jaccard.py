@@ -47,6 +47,7 @@ from refinery.transforms.dedup.record_batch import (
     MapRecordBatches,
     Rows,
     gather,
+    only,
     part_of,
     read_header,
     row_of,
@@ -333,11 +334,6 @@ def settle_batches(
     yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
 
 
-def is_removal(element: KeyedBatch) -> bool:
-    """Whether a batch holds REMOVAL rows."""
-    return element[1][0] == REMOVALS
-
-
 @dataclass
 class VerifyExactly(beam.PTransform):
     """(headers, removals and copies so far by part, …, members by range of component label) -> removals and copies by
@@ -369,5 +365,5 @@ class VerifyExactly(beam.PTransform):
         wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
         sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets, by_part=True)  # (key, sets and copies)
         settled = sets | "by chunk" >> beam.GroupByKey() | MapRecordBatches(self.stage, "settle", settle)
-        reference = proposed | "reference" >> beam.Filter(is_removal)
+        reference = proposed | "reference" >> only(REMOVALS)
         return (reference, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)

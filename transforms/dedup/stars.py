@@ -35,10 +35,12 @@ from refinery.transforms.dedup.record_batch import (
     Rows,
     cut,
     gather,
+    only,
     part_of,
     ranges,
     scatter,
     starts_of,
+    without,
 )
 
 SALT = np.uint64(0x9E3779B97F4A7C15)
@@ -221,11 +223,6 @@ def refuse(key: int, batches: list[bytes], rounds: int) -> Iterator[KeyedBatch]:
     )
 
 
-def carries(element: KeyedBatch, labels: bool) -> bool:
-    """Whether a batch holds labels, or else rows of the next round."""
-    return (element[1][0] == LABELS) == labels
-
-
 @dataclass
 class FindStars(beam.PTransform):
     """(partition, NEIGHBOURS both ways) -> (part, LABELS); fails when `rounds` rounds do not settle every link.
@@ -259,14 +256,9 @@ class FindStars(beam.PTransform):
                 | f"lesser {number}" >> beam.GroupByKey()
                 | MapRecordBatches(self.stage, f"small {number}", small)
             )
-            labels.append(stars | f"labels {number}" >> keep(labels=True))
-            batches = stars | f"unsettled {number}" >> keep(labels=False)
+            labels.append(stars | f"labels {number}" >> only(LABELS))
+            batches = stars | f"unsettled {number}" >> without(LABELS)
         left = batches | "neighbours left" >> beam.GroupByKey() | MapRecordBatches(self.stage, "left", unsettled)
         refused = left | "all left" >> beam.GroupByKey()
         _ = refused | MapRecordBatches(self.stage, "refuse", partial(refuse, rounds=self.rounds))
         return labels | beam.Flatten()
-
-
-def keep(labels: bool) -> Any:
-    """The batches that hold labels, or all others."""
-    return beam.Filter(carries, labels=labels).with_output_types(tuple[int, bytes])
