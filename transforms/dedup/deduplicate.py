@@ -314,7 +314,9 @@ class RemoveNear(beam.PTransform):
         bands = wanted | MapRecordBatches(
             stage, "bands", make_bands, by_part=True
         )  # ((band, range), candidates with sketches)
-        links = bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links)  # (0, links)
+        links = (
+            bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links, stream=True)
+        )  # (0, links)
         labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
         members = placed | MapRecordBatches(
@@ -324,7 +326,7 @@ class RemoveNear(beam.PTransform):
         if near.verify == "exact":
             exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature, self.salt)
             return (*decided, grouped) | exactly  # (part, removals and copies)
-        return grouped | MapRecordBatches(stage, "verify", verify)  # (part, removals and copies)
+        return grouped | MapRecordBatches(stage, "verify", verify, stream=True)  # (part, removals and copies)
 
 
 class Together(beam.PTransform):

@@ -184,6 +184,11 @@ def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     return first
 
 
+def group_bounds(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each group of a sorted column starts, and its end."""
+    return np.append(np.flatnonzero(starts_of(groups)), len(groups)).astype(np.int64)
+
+
 def split_repeated(values: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of the values that are there once, and of the others, equal ones side by side."""
     order = np.argsort(values)
