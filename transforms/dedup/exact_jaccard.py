@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
-from refinery.transforms.dedup.proposals.chunks import CHUNK_ORDER, PLACE, PROPOSAL
-from refinery.transforms.dedup.proposals.propose import propose_batches
+from refinery.transforms.dedup.propose_chunks import CHUNK_ORDER, PLACE, PROPOSAL, propose_batches
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,
     COPIES,

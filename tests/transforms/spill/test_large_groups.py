@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from refinery.transforms.dedup import propose_chunks
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope, band_dtype, link_batches, sketches
-from refinery.transforms.dedup.proposals import chunks, propose
 from refinery.transforms.dedup.record_batch import (
     BANDS,
     COPIES,
@@ -34,7 +34,7 @@ MEMBERS_MADE = scaled(100_000, SPLIT_ROWS + 8_000)
 ESTIMATE, EXACT = NearParams(verify="signature"), NearParams(verify="exact")
 SCOPE = Scope(NEAR, CORPUS, (0, 1), apart=False)
 PARTS = Parts(6, (1,))  # part 6 is of a published corpus
-DTYPES = {REMOVALS: REMOVAL, COPIES: COPY, LINKS: LINK, PROPOSALS: chunks.PROPOSAL}
+DTYPES = {REMOVALS: REMOVAL, COPIES: COPY, LINKS: LINK, PROPOSALS: propose_chunks.PROPOSAL}
 Step = Callable[[int, Iterable[bytes]], Iterator[tuple[int, bytes]]]
 
 
@@ -61,7 +61,7 @@ def members() -> np.ndarray:
 def run(step: Step, tag: int, rows: np.ndarray, limit: int, monkeypatch: pytest.MonkeyPatch) -> dict[int, np.ndarray]:
     """What a step yields, rows of each kind in order; of chunks, the set of their members."""
     monkeypatch.setattr(sorted_rows, "SORT_BYTES", limit)
-    monkeypatch.setattr(propose, "FOLLOWER_BYTES", limit)
+    monkeypatch.setattr(propose_chunks, "FOLLOWER_BYTES", limit)
     copies = np.zeros(len(rows) // 7, COPY)
     copies["locator"], copies["documents"] = rows["locator"][::7][: len(copies)], 3
     given = [batch for _, batch in cut(0, tag, rows)] + [batch for _, batch in cut(0, COPIES, copies) if tag == MEMBERS]
@@ -93,8 +93,8 @@ def test_removals_of_a_component(members: np.ndarray, monkeypatch: pytest.Monkey
 
 
 def test_chunks_of_a_component(members: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 4 << 20)
-    step = partial(propose.propose_batches, params=EXACT, scope=SCOPE, parts=PARTS, permutations=PERMUTATIONS)
+    monkeypatch.setattr(propose_chunks, "CHUNK_BYTES", 4 << 20)
+    step = partial(propose_chunks.propose_batches, params=EXACT, scope=SCOPE, parts=PARTS, permutations=PERMUTATIONS)
     whole = run(step, MEMBERS, members, 1 << 40, monkeypatch)
     spilled = run(step, MEMBERS, members, 1 << 20, monkeypatch)
     assert np.array_equal(whole[REMOVALS], spilled[REMOVALS]) and len(whole[REMOVALS]) > 20
