@@ -19,6 +19,7 @@ from typing import Any
 import apache_beam as beam
 import orjson
 
+from refinery.transforms.core.memory import family_bytes, with_memory
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
@@ -34,6 +35,7 @@ from refinery.transforms.dedup.exact_jaccard import VerifyExactly
 from refinery.transforms.dedup.line_duplicates import CountLines
 from refinery.transforms.dedup.near_duplicates import (
     ANY_SOURCE,
+    BUCKET_BYTES,
     NearParams,
     Scope,
     band_batches,
@@ -260,11 +262,10 @@ class RemoveExact(beam.PTransform):
         stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
         read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
-        read_parts = (
-            headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read, by_part=True)
-        )
-        later = read_parts | "in part" >> only(REMOVALS)  # (part, removals)
-        found = [read_parts | "across parts" >> without(REMOVALS)]  # (range, identities)
+        placed = headers | "to read" >> beam.GroupByKey()  # (part, header and removals)
+        combined = placed | MapRecordBatches(stage, "identities", read, by_part=True)
+        later = combined | "later in part" >> only(REMOVALS)  # (part, removals)
+        found = [combined | "first of part" >> without(REMOVALS)]  # (range, identities)
         if self.lists.listings is not None:
             lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
@@ -303,13 +304,14 @@ class RemoveNear(beam.PTransform):
         make_members = partial(member_batches, sources=self.sources, **spread)
         verify = partial(verify_batches, params=near, scope=self.scope, parts=self.parts, **values)
         headers = decided[0]
+        documents = self.components.documents
+        buckets = MapRecordBatches(stage, "buckets", find_buckets, stream=True)
 
         hashes = (
             decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes, by_part=True)
         )  # ((band, range), hashes)
-        shared = (
-            hashes | "by hash" >> beam.GroupByKey() | MapRecordBatches(stage, "buckets", find_buckets)
-        )  # (part, shared)
+        hashed = hashes | "by hash" >> beam.GroupByKey()
+        shared = hashed | with_memory(buckets, family_bytes(documents, BUCKET_BYTES))  # (part, shared)
         wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
         bands = wanted | MapRecordBatches(
             stage, "bands", make_bands, by_part=True

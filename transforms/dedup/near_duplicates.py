@@ -38,6 +38,7 @@ from refinery.transforms.dedup.record_batch import (
     row_of,
     scatter,
     set_id,
+    split_repeated,
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -56,6 +57,8 @@ RECALL_AT_THRESHOLD = 0.75
 # In a bucket up to this size every pair is compared; in a larger one each member with this many representatives, see
 # clusters.c.
 BUCKET_REPRESENTATIVES = 64
+BUCKET_BYTES = 60  # memory of `bucket_batches` per row
+SENT_CANDIDATES = 4 << 20  # candidates that are dealt out to their parts at once
 BATCH_ROWS = 16384  # documents whose bands are computed at once: about 25 MB
 BAND_ORDER = ("hash", "priority", "preference", "tie", "locator")
 ANY_SOURCE = "*"  # key of parameters by source: every source not named
@@ -217,25 +220,23 @@ def hash_batches(
             yield from scatter(keys.ravel(), HASHES, out.ravel())
 
 
-def bucket_batches(key: int, batches: list[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
+def bucket_batches(key: int, batches: Iterable[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
     """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
 
     Most documents share no band with another, so only these few are ranked, sketched and compared. Buckets that hold
-    documents of reference corpora alone are dropped.
+    documents of reference corpora alone are dropped. Memory: about BUCKET_BYTES per row.
     """
     rows = gather(batches, HASHES, HASH)
-    order = np.argsort(rows["hash"])
-    hashes = rows["hash"][order]
-    same = np.zeros(len(rows) + 1, np.bool_)
-    same[1:-1] = hashes[1:] == hashes[:-1]
-    shared = rows[order[same[1:] | same[:-1]]]
+    _, shared = split_repeated(rows["hash"])
     if parts.reference_parts and len(shared):
-        bucket = np.cumsum(starts_of(shared["hash"])) - 1
-        ours = np.bincount(bucket, ~parts.in_reference(shared["locator"])) > 0
+        bucket = np.cumsum(starts_of(rows["hash"][shared])) - 1
+        ours = np.bincount(bucket, ~parts.in_reference(rows["locator"][shared])) > 0
         shared = shared[ours[bucket]]
-    found = np.empty(len(shared), CANDIDATE)
-    found["hash"], found["locator"], found["band"] = shared["hash"], shared["locator"], key // partitions
-    yield from scatter(part_of(found["locator"]), CANDIDATES, found)
+    for start in range(0, len(shared), SENT_CANDIDATES):
+        some = rows[shared[start : start + SENT_CANDIDATES]]
+        found = np.empty(len(some), CANDIDATE)
+        found["hash"], found["locator"], found["band"] = some["hash"], some["locator"], key // partitions
+        yield from scatter(part_of(found["locator"]), CANDIDATES, found)
 
 
 def band_batches(
@@ -276,7 +277,7 @@ def link_batches(
     Two rows are linked when their sketches agree in as many values as the parameters require of whole signatures.
     Sketches agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures
     would accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. Whole signatures decide
-    later. Memory: see GROUP_MEMORY, however large a bucket is. Time: see clusters.c; linear in a bucket's size.
+    later. Memory: see GROUP_BYTES, however large a bucket is. Time: see clusters.c; linear in a bucket's size.
     """
     sorter = RowSorter(band_dtype(permutations), BAND_ORDER, "sketch")
     for batch in batches:

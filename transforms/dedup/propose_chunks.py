@@ -127,7 +127,7 @@ def propose_batches(
 ) -> Iterator[KeyedBatch]:
     """Members of a range of components -> by part, REMOVAL rows in favour of reference documents, and PROPOSAL rows.
 
-    Memory: see GROUP_MEMORY, however large a component is. Time: that of verify_batches, twice for components with
+    Memory: see GROUP_BYTES, however large a component is. Time: that of verify_batches, twice for components with
     reference members.
     """
     minimum, full = params.candidate_minimum(permutations), params.minimum(permutations)

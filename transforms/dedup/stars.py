@@ -22,6 +22,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
+from refinery.transforms.core.memory import family_bytes, with_memory
 from refinery.transforms.core.side_outputs import side_output_record
 from refinery.transforms.dedup.record_batch import (
     DEGREES,
@@ -46,6 +47,7 @@ from refinery.transforms.spill.sorted_rows import RowSorter, group_pieces
 
 SALT = np.uint64(0x9E3779B97F4A7C15)
 LINK_BYTES = 128 << 20  # of links sorted at once: 8 million; new links are made of them beside
+LEAF_BYTES = 60  # memory of `settle` per leaf
 SENT_LEAVES = 4 << 20  # leaves whose labels are made at once
 
 # A document and one linked to it (LEAVES: the document, and one whose only neighbour it is).
@@ -139,7 +141,7 @@ class Hub:
 
 
 def neighbourhoods(sorter: RowSorter, settled: NDArray[np.uint64]) -> Iterator[Links]:
-    """The links of documents not settled. Memory: see GROUP_MEMORY, however many neighbours a document has."""
+    """The links of documents not settled. Memory: see GROUP_BYTES, however many neighbours a document has."""
     hub: Hub | None = None
     previous: Any = None
     for piece in group_pieces(sorter.blocks(), "node"):
@@ -246,7 +248,7 @@ def settle(batches: list[bytes], partitions: int, scope: str) -> Iterator[KeyedB
     """LEAVES and DEGREES rows of a partition -> LABEL rows of the components that are whole stars, and their DONE rows.
 
     A leaf may report to a document that has lesser neighbours and so emitted no degree: nothing settles there. Memory:
-    about 50 bytes per leaf.
+    about LEAF_BYTES per leaf.
     """
     degrees, leaves = gather(batches, DEGREES, DEGREE), gather(batches, LEAVES, NEIGHBOUR)
     if not len(degrees):
@@ -312,14 +314,15 @@ class FindStars(beam.PTransform):
 
     Two shuffles per round. 32 bytes per link cross the first and 16 the second, until its component is settled, and
     once 24 more per document that settles; rounds without links cost as much as an empty shuffle on the runner.
-    Memory: some five times the rows of a partition. All neighbours of a document are among them, so a component of a
-    million documents takes some 250 MB at its least one.
+    Memory: see GROUP_BYTES, however many neighbours a document has, and LEAF_BYTES for each document of a family in the
+    round that settles it. documents: an upper bound, which says how large a family may be.
     """
 
     stage: str
     scope: str
     partitions: int
     rounds: int
+    documents: int = 0
 
     def __post_init__(self) -> None:
         super().__init__("stars")
@@ -334,11 +337,9 @@ class FindStars(beam.PTransform):
                 | f"neighbours {number}" >> beam.GroupByKey()
                 | MapRecordBatches(self.stage, f"large {number}", large, stream=True)
             )
-            stars = (
-                large_stars
-                | f"lesser {number}" >> beam.GroupByKey()
-                | MapRecordBatches(self.stage, f"small {number}", small, stream=True)
-            )
+            step = MapRecordBatches(self.stage, f"small {number}", small, stream=True)
+            lesser = large_stars | f"lesser {number}" >> beam.GroupByKey()
+            stars = lesser | with_memory(step, family_bytes(self.documents, LEAF_BYTES))
             labels.append(stars | f"labels {number}" >> only(LABELS))
             batches = stars | f"unsettled {number}" >> without(LABELS)
         left = (

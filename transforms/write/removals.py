@@ -78,7 +78,7 @@ class _BatchRemovals(BatchByFile):
 
 
 def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_MEMORY, however
+    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_BYTES, however
     many rows it has; beyond that they are sorted on disk.
     """
     rows = 0
