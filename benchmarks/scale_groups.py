@@ -8,8 +8,8 @@ made one by one and are gone once the step has let go of them. (The local runner
 of it, whatever the steps do.) Where one step's output is the next one's input, it is made anew, not kept.
 
 Memory is the peak that was resident in the process, the interpreter and its imports included (some 0.2 GB); "group" are
-the bytes that the key's batches have, as this form of the step gets them; "written" is what it wrote to files, most of it
-temporary ones.
+the bytes that the key's batches have, as this form of the step gets them; "written" is what it wrote to files, most of
+them temporary.
 """
 
 import argparse

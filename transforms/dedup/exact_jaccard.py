@@ -8,10 +8,8 @@ documents/:
 Beside it only substring_duplicates.py reads text in deduplication. The similarity is the Jaccard index of the sets of
 32-bit shingle hashes, made of the same shingles as signatures, under the signatures' secret key. Without one they are
 made under a key that comes of what the run reads: nobody who wrote one of the pages knew it, where the hashes of public
-signatures can be forged shingle by shingle. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of
-text is one chunk: every pair in it is compared, whatever its estimate. A larger one is divided by greedy clustering on
-signatures, with a minimum three standard errors below the threshold: a representative and the documents assigned to it
-make a chunk, or several with the representative in each. Chunks depend on the documents alone. Inside a chunk documents
+signatures can be forged shingle by shingle. Which documents
+share a chunk, where every pair is compared, depends on the documents alone: propose_chunks.py. Inside a chunk documents
 are taken in rank order: each is kept unless an earlier kept one is similar enough, and is removed in favour of the
 first such.
 
@@ -66,9 +64,7 @@ from refinery.transforms.dedup.signatures import (
     shingle_hashes,
     word_key,
 )
-from refinery.transforms.dedup.verify_similarity import (
-    removal_batches,
-)
+from refinery.transforms.dedup.verify_similarity import removal_batches
 from refinery.transforms.native import jaccard
 
 Piece = tuple[Rows, NDArray[np.uint32]]
