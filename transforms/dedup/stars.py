@@ -47,7 +47,7 @@ from refinery.transforms.spill.sorted_rows import RowSorter, group_pieces
 
 SALT = np.uint64(0x9E3779B97F4A7C15)
 LINK_BYTES = 128 << 20  # of links sorted at once: 8 million; new links are made of them beside
-LEAF_BYTES = 60  # memory of `settle` per leaf
+LEAF_BYTES = 70  # memory of `settle` per leaf
 SENT_LEAVES = 4 << 20  # leaves whose labels are made at once
 
 # A document and one linked to it (LEAVES: the document, and one whose only neighbour it is).
