@@ -213,9 +213,9 @@ class LargeComponent:
             self.leader, rows = rows[:1], rows[1:]
         others = np.concatenate([self.waiting, rows])
         ends = chunk_ends(others["bytes"].astype(np.int64), room_beside(self.leader[0]), led.last)
-        for first, end in zip([0, *ends], ends, strict=False):
-            chunk = np.concatenate([self.leader, others[first:end]])
-            yield from proposer.propose(chunk, np.zeros(len(chunk), np.int64))
+        chunks = [np.concatenate([self.leader, some]) for some in np.split(others, ends)[:-1]]
+        numbers = np.repeat(np.arange(len(chunks)), [len(chunk) for chunk in chunks])
+        yield from proposer.propose(np.concatenate([rows[:0], *chunks]), numbers)
         self.waiting = None if led.last else others[ends[-1] if ends else 0 :]
 
 

@@ -96,7 +96,14 @@ def test_chunks_of_a_component(members: np.ndarray, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(propose_chunks, "CHUNK_BYTES", 4 << 20)
     step = partial(propose_chunks.propose_batches, params=EXACT, scope=SCOPE, parts=PARTS, permutations=PERMUTATIONS)
     whole = run(step, MEMBERS, members, 1 << 40, monkeypatch)
-    spilled = run(step, MEMBERS, members, 1 << 20, monkeypatch)
+    monkeypatch.setattr(sorted_rows, "SPLIT_ROWS", 2_000)  # so that one representative's documents come in pieces, too
+    pieces = []
+    propose = propose_chunks.LargeComponent._propose
+    monkeypatch.setattr(
+        propose_chunks.LargeComponent, "_propose", lambda *given: pieces.append(given[1].split) or propose(*given)
+    )
+    spilled = run(step, MEMBERS, members, 1 << 18, monkeypatch)
+    assert sum(pieces) > 2
     assert np.array_equal(whole[REMOVALS], spilled[REMOVALS]) and len(whole[REMOVALS]) > 20
     assert chunk_sets(whole[PROPOSALS]) == chunk_sets(spilled[PROPOSALS])
 
