@@ -103,7 +103,7 @@ def made_removals(root: Path, side: str, documents: int) -> list[dict[str, Any]]
     (root / "removals").mkdir()
     write_removals(
         root / removals_name(0, 1),
-        pa.table([pa.array(columns[f.name], f.type) for f in REMOVALS_SCHEMA], schema=REMOVALS_SCHEMA),
+        [pa.table([pa.array(columns[f.name], f.type) for f in REMOVALS_SCHEMA], schema=REMOVALS_SCHEMA)],
     )
     return [file_entry(removals_name(0, 1), rows=len(numbers))]
 

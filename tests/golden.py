@@ -22,10 +22,9 @@ from refinery.transforms.core.document import Document, Drop, Finding, RawDocume
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.core.params import is_optional
 from refinery.transforms.core.stage import Note, Sink, Stage
-from refinery.transforms.dedup.cut_lines import CUT_LINES
+from refinery.transforms.dedup.cut_lines import CUT_LINES, hash_lines
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS
 from refinery.transforms.dedup.deduplicate import DedupParams
-from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures

@@ -4,15 +4,16 @@ N files of about a million rows, each with a range of ids: `removals_file` compu
 describes the format.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
+from refinery.loader.format.row_groups import write_row_groups
 
 FOLDER = "removals"
 URL_DUPLICATE = "url-duplicate"  # comes first: a document kept instead may be removed for the others only
@@ -56,11 +57,10 @@ def column_ids(column: Any) -> npt.NDArray[np.uint8]:
     return data.reshape(-1, ID_BYTES)
 
 
-def write_removals(path: Path, table: pa.Table) -> None:
-    """Write rows of REMOVALS_SCHEMA, sorted already, as Parquet: the same rows make the same bytes."""
-    whole = table.combine_chunks()  # pages end where chunks do
-    options = {**PARQUET, "use_dictionary": ["reason", "scope", "source"]}
-    pq.write_table(whole, path, row_group_size=ROW_GROUP, **options)
+def write_removals(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write rows of REMOVALS_SCHEMA, sorted already, as Parquet: the same rows make the same bytes, however they are
+    divided into tables. There is at least one. Memory: a table and a row group."""
+    write_row_groups(path, tables, ROW_GROUP, **PARQUET, use_dictionary=["reason", "scope", "source"])
 
 
 __all__ = [

@@ -26,7 +26,7 @@ from refinery.transforms.core.lane import PHASES
 from refinery.transforms.core.resources import resource_digest
 from refinery.transforms.core.stage import Sink, Stage
 from refinery.transforms.dedup.chunk_copies.hashes import CHUNK_SCHEME
-from refinery.transforms.dedup.line_hashes import LINE_SCHEME
+from refinery.transforms.dedup.cut_lines import LINE_SCHEME
 from refinery.transforms.read.sources import ReadTask
 
 SAMPLES = 64

@@ -31,6 +31,7 @@ from refinery.pipelines.run.phases import RECORDS, Phase
 from refinery.pipelines.statistics.build import build_statistics
 from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
 from refinery.transforms.core.resources import read_resource
+from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.tokenize.encode import TokenizerInfo
 from refinery.transforms.tokenize.published import published_files
 from refinery.transforms.write.records import (
@@ -43,7 +44,6 @@ from refinery.transforms.write.records import (
 )
 from refinery.transforms.write.records import KIND as PUBLISHED
 from refinery.transforms.write.shards import provenance_columns
-from refinery.transforms.write.table_batches import sort_rows
 
 FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
 
@@ -174,7 +174,7 @@ def publish_records(recipe: Recipe, phases: Sequence[Phase], jobs: PhaseJobs) ->
             many[folder] = places, count
         elif parts:
             table = sort_rows(read_records(*place, schema) for place in places)
-            files.append(publish_file(folder, 0, table, jobs.prefix))
+            files.append(publish_file(folder, 0, [table], jobs.prefix))
     if many:
         name = f"{RECORDS}/report.json"
 

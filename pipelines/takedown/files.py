@@ -24,8 +24,8 @@ from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
 from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
+from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.write.removals import count_files
-from refinery.transforms.write.table_batches import sort_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
 IN_REJECTS = ("url", "source", "origin")
@@ -83,7 +83,7 @@ def rewrite_removals(
             name = removals_name(number, count)
             with scratch_folder(name) as scratch:
                 local = scratch / "removals.parquet"
-                write_removals(local, table)
+                write_removals(local, [table])
                 size, crc32c, sha256 = checksums(local)
                 new.create(name, local)
             files.append({"path": name, "size": size, "crc32c": crc32c, "sha256": sha256, "rows": table.num_rows})

@@ -122,7 +122,7 @@ def put_removals(root: Path, tables: Sequence[pa.Table]) -> None:
     entries = []
     for index, table in enumerate(tables):
         name = removals_name(index, len(tables))
-        write_removals(root / name, table)
+        write_removals(root / name, [table])
         entries.append({**file_entry(root, name), "rows": table.num_rows})
 
     def edit(m: dict[str, Any]) -> None:

@@ -12,6 +12,10 @@ from typing import Any
 WORKER_BYTES = 16_000_000_000
 BUNDLES = 8
 FIXED_BYTES = 1_000_000_000 + 4 * 400_000_000
+# What a step may take for one key, however many documents share it: 8 of them fit a worker. Steps that hold what they
+# get sort it on disk beyond a bound (transforms/spill); the others take some bytes for each document of a family.
+GROUP_BYTES = 1_500_000_000
+FAMILY_SHARE = 0.01  # of all documents, near or exact copies of one: the largest family that is provided for
 
 
 def with_memory(step: Any, bundle_bytes: int, bundles: int = BUNDLES) -> Any:
@@ -21,3 +25,8 @@ def with_memory(step: Any, bundle_bytes: int, bundles: int = BUNDLES) -> Any:
     """
     need = FIXED_BYTES + bundles * bundle_bytes
     return step if need <= WORKER_BYTES else step.with_resource_hints(min_ram=f"{ceil(need / 1e9)}GB")
+
+
+def family_bytes(documents: int, member_bytes: int) -> int:
+    """Memory of a step that takes `member_bytes` for each member of a family of documents, of the largest one."""
+    return max(GROUP_BYTES, round(FAMILY_SHARE * documents) * member_bytes)

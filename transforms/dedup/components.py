@@ -17,7 +17,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.core.memory import with_memory
+from refinery.transforms.core.memory import GROUP_BYTES, with_memory
 from refinery.transforms.dedup.record_batch import (
     LABEL,
     LABELS,
@@ -40,11 +40,13 @@ Forest = tuple[NDArray[np.uint64], NDArray[np.uint32]]
 
 FOLD_BYTES = 64 << 20  # of links that are folded at once: 4 million links, about 0.5 GB of working space
 STEP = 1 << 20  # indices that are looked up at once: indexing converts them to 64 bits
-# Up to this many documents one worker folds the links, in about 2 GB even if every document has one: it holds 12 bytes
-# per linked document, 32 while it folds links in, and the working space for FOLD_BYTES of links.
-FOREST_DOCUMENTS = 50_000_000
 FOREST_MOST = 2**32  # indices in a forest are 32-bit numbers
-FOREST_BYTES, FOLD_SPACE = 32, 500_000_000  # memory of `fold_links`: per linked document, and in addition
+# Memory of `fold_links`: per linked document (12 bytes, 32 while it folds links in), and in addition, for FOLD_BYTES of
+# links.
+FOREST_BYTES, FOLD_SPACE = 32, 500_000_000
+# Up to this many documents, 31 million, one worker folds the links under one key: within GROUP_BYTES even if every
+# document has one, of half a gigabyte then.
+FOREST_DOCUMENTS = (GROUP_BYTES - FOLD_SPACE) // FOREST_BYTES
 
 
 def choose_method(documents: int) -> Method:
@@ -231,7 +233,9 @@ class FindComponents(beam.PTransform):
         routed = links | MapRecordBatches(stage, "route", route, stream=True)  # (range of members, links)
         reduced = routed | "by member" >> beam.GroupByKey() | MapRecordBatches(stage, "reduce", reduce, stream=True)
         if self.method == "stars":
-            return reduced | FindStars(stage, scope, partitions, max_rounds(self.documents))  # (part, labels)
+            return reduced | FindStars(
+                stage, scope, partitions, max_rounds(self.documents), self.documents
+            )  # (part, labels)
         forest = MapRecordBatches(stage, "forest", partial(forest_batches, scope=scope), stream=True)
         most = FOREST_BYTES * self.documents + FOLD_SPACE
         return reduced | "all links" >> beam.GroupByKey() | with_memory(forest, most, bundles=1)

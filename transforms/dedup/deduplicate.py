@@ -19,6 +19,7 @@ from typing import Any
 import apache_beam as beam
 import orjson
 
+from refinery.transforms.core.memory import family_bytes, with_memory
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.components import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
@@ -34,6 +35,7 @@ from refinery.transforms.dedup.exact_jaccard import VerifyExactly
 from refinery.transforms.dedup.line_duplicates import CountLines
 from refinery.transforms.dedup.near_duplicates import (
     ANY_SOURCE,
+    BUCKET_BYTES,
     NearParams,
     Scope,
     band_batches,
@@ -47,12 +49,15 @@ from refinery.transforms.dedup.record_batch import (
     NEAR,
     NEAR_IN_SOURCE,
     REFERENCE,
+    REMOVALS,
     SCOPES,
     SOURCE,
     URL_DUP,
     KeyedBatch,
     MapRecordBatches,
     header,
+    only,
+    without,
 )
 from refinery.transforms.dedup.reference_corpora import (
     Parts,
@@ -264,15 +269,17 @@ class RemoveExact(beam.PTransform):
         stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
         read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
-        found = [
-            headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "identities", read, by_part=True)
-        ]  # (range, identities)
+        placed = headers | "to read" >> beam.GroupByKey()  # (part, header and removals)
+        combined = placed | MapRecordBatches(stage, "identities", read, by_part=True)
+        later = combined | "later in part" >> only(REMOVALS)  # (part, removals)
+        found = [combined | "first of part" >> without(REMOVALS)]  # (range, identities)
         if self.lists.listings is not None:
             lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
             ids = partial(reference_id_batches, partitions=partitions)
             found.append(files | MapRecordBatches(stage, "reference-ids", ids, stream=True))  # (range, ids)
-        return tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
+        decided = tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
+        return (later, decided) | "removals" >> beam.Flatten()
 
 
 @dataclass
@@ -305,18 +312,21 @@ class RemoveNear(beam.PTransform):
         make_members = partial(member_batches, sources=self.sources, **spread)
         verify = partial(verify_batches, params=near, scope=self.scope, parts=self.parts, **values)
         headers = decided[0]
+        documents = self.components.documents
+        buckets = MapRecordBatches(stage, "buckets", find_buckets, stream=True)
 
         hashes = (
             decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes, by_part=True)
         )  # ((band, range), hashes)
-        shared = (
-            hashes | "by hash" >> beam.GroupByKey() | MapRecordBatches(stage, "buckets", find_buckets)
-        )  # (part, shared)
+        hashed = hashes | "by hash" >> beam.GroupByKey()
+        shared = hashed | with_memory(buckets, family_bytes(documents, BUCKET_BYTES))  # (part, shared)
         wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
         bands = wanted | MapRecordBatches(
             stage, "bands", make_bands, by_part=True
         )  # ((band, range), candidates with sketches)
-        links = bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links)  # (0, links)
+        links = (
+            bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links, stream=True)
+        )  # (0, links)
         labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
         members = placed | MapRecordBatches(
@@ -326,7 +336,7 @@ class RemoveNear(beam.PTransform):
         if near.verify == "exact":
             exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature, self.salt)
             return (*decided, grouped) | exactly  # (part, removals and copies)
-        return grouped | MapRecordBatches(stage, "verify", verify)  # (part, removals and copies)
+        return grouped | MapRecordBatches(stage, "verify", verify, stream=True)  # (part, removals and copies)
 
 
 class Together(beam.PTransform):

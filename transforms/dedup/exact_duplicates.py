@@ -1,7 +1,8 @@
 """Deduplication by equal keys: captures of one address, then documents of one id; the first in rank is kept.
 
 Only keys, ranks and locators are shuffled. Of an address a part sends its best capture alone, and is told the best of
-all: an address that a million documents have costs a row for each part."""
+all; of an id it sends the first document of each source, and how many there are. So an address or a text that ten
+million documents have costs a row for each part, and no step holds all its documents."""
 
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ from refinery.transforms.dedup.record_batch import (
     EXACT,
     IDENTITIES,
     IDENTITY,
+    OF_FIRST_COPY,
     REFERENCE_IDS,
     REMOVAL,
     REMOVALS,
@@ -40,11 +42,13 @@ from refinery.transforms.dedup.record_batch import (
     set_numbers,
     set_rank,
     sort_by,
+    split_repeated,
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
 
+IDENTITY_RANK = ("priority", "preference", "tie", "locator")
 CAPTURE_ORDER = ("address_high", "address_low", "first", "second", "third", "id_high", "id_low", "tie", "locator")
 
 
@@ -128,11 +132,10 @@ def capture_removals(part: int, batches: list[bytes]) -> Iterator[KeyedBatch]:
 def identity_batches(
     part: int, batches: list[bytes], sources: tuple[str, ...], parts: Parts, partitions: int
 ) -> Iterator[KeyedBatch]:
-    """A part's header and REMOVAL rows -> IDENTITY rows of its other documents, by range of id.
+    """A part's header and REMOVAL rows -> of its other documents the IDENTITY rows of the first of each id and source,
+    by range of id, and by part the REMOVAL rows of those after them.
 
-    Ids are uniform, so no key is hot unless an id is.
-
-    52 bytes per document cross the shuffle. Memory: the rows of the part.
+    56 bytes per id, source and part cross the shuffle. Memory: the rows of the part.
     """
     url, rows = read_header(batches)
     identities = np.zeros(rows, IDENTITY)
@@ -144,46 +147,62 @@ def identity_batches(
             window["source"] = name_codes(table["source"], sources)
     identities["locator"] = np.uint64(part << 32) | np.arange(rows, dtype=np.uint64)
     identities = np.delete(identities, row_of(gather(batches, REMOVALS, REMOVAL)["locator"]))
-    yield from scatter(ranges(identities["id_high"], partitions), IDENTITIES, identities)
+    firsts, later = first_copies(identities)
+    yield from scatter(ranges(firsts["id_high"], partitions), IDENTITIES, firsts)
+    yield from exact_removals(later, OF_FIRST_COPY)
+
+
+def first_copies(identities: Rows) -> tuple[Rows, Rows]:
+    """(the first row of each id and source, with their number as its `documents`; all other rows).
+
+    Time: one sort of 64-bit numbers; the full order only among rows that share their first 8 bytes.
+    """
+    single, several = split_repeated(identities["id_high"])
+    ordered = sort_by(identities[several], "id_high", "id_low", "source", *IDENTITY_RANK)
+    first = starts_of(ordered["id_high"], ordered["id_low"], ordered["source"])
+    begins = np.flatnonzero(first)
+    firsts = np.concatenate([identities[single], ordered[begins]])
+    firsts["documents"] = np.concatenate([np.ones(len(single), np.int64), np.diff(np.append(begins, len(ordered)))])
+    return firsts, ordered[~first]
 
 
 def keep_first(partition: int, batches: list[bytes], parts: Parts) -> Iterator[KeyedBatch]:
     """IDENTITY rows of a range of ids -> by part, the REMOVAL rows of later copies and the COPY rows of kept documents.
 
     Rows of reference corpora whose ids are not among REFERENCE_IDS are removed first: their documents are not in that
-    corpus. Time: one sort of 64-bit numbers; the
-    full order only among rows that share their first 8 bytes.
+    corpus. Time: one sort of 64-bit numbers; the full order only among rows that share their first 8 bytes. Memory:
+    about four times the rows; of one id, 56 bytes for each part and source.
     """
     identities = gather(batches, IDENTITIES, IDENTITY)
     if parts.reference_parts:
         listed = gather(batches, REFERENCE_IDS, REFERENCE_ID)
         take_part = ~parts.in_reference(identities["locator"]) | is_in_shards(identities, listed, parts)
-        yield from exact_removals(identities[~take_part], identities[~take_part], parts)
+        unlisted = identities[~take_part]
+        yield from exact_removals(unlisted, parts.scope_of(unlisted["locator"], CORPUS))
         identities = identities[take_part]
-    rows = repeated(identities)
-    rows = sort_by(rows, "id_high", "id_low", "priority", "preference", "tie", "locator")
+    single, several = split_repeated(identities["id_high"])
+    with_copies = single[identities["documents"][single] > 1]
+    rows = sort_by(identities[np.concatenate([with_copies, several])], "id_high", "id_low", *IDENTITY_RANK)
     first = starts_of(rows["id_high"], rows["id_low"])
     kept = np.flatnonzero(first)[np.cumsum(first) - 1] if len(rows) else np.empty(0, np.int64)
-    later = np.flatnonzero(~first)
-    yield from exact_removals(rows[later], rows[kept[later]], parts)
+    scopes = parts.scope_of(rows["locator"][kept], CORPUS)
+    yield from exact_removals(rows[~first], scopes[~first])
 
-    ours = later[~parts.in_reference(rows["locator"][kept[later]])]
-    copies = np.empty(len(ours), COPY)
-    copies["locator"] = rows["locator"][kept[ours]]
-    copies["source"] = rows["source"][ours]
-    copies["documents"] = 1
-    copies = add_up(copies)
+    copies = np.empty(len(rows), COPY)
+    copies["locator"], copies["source"] = rows["locator"][kept], rows["source"]
+    copies["documents"] = rows["documents"] - first  # the kept document is not a copy of itself
+    copies = add_up(copies[~parts.in_reference(copies["locator"]) & (copies["documents"] > 0)])
     yield from scatter(part_of(copies["locator"]), COPIES, copies)
 
 
-def exact_removals(removed: Rows, kept: Rows, parts: Parts) -> Iterator[KeyedBatch]:
+def exact_removals(removed: Rows, scope: NDArray[np.uint8] | int) -> Iterator[KeyedBatch]:
     """REMOVAL rows of exact copies, by part."""
     removals = np.empty(len(removed), REMOVAL)
     for name in ("locator", "id_high", "id_low"):
         removals[name] = removed[name]
     removals["similarity"] = 1.0
     removals["reason"] = EXACT
-    removals["scope"] = parts.scope_of(kept["locator"], CORPUS)
+    removals["scope"] = scope
     yield from scatter(part_of(removals["locator"]), REMOVALS, removals)
 
 
@@ -197,12 +216,3 @@ def is_in_shards(identities: Rows, listed: Rows, parts: Parts) -> NDArray[np.boo
     known = np.zeros(len(order) + 1, np.bool_)
     known[code[: len(listed)]] = True
     return known[code[len(listed) :]]
-
-
-def repeated(rows: Rows) -> Rows:
-    """The rows whose `id_high` some other row has too: a cheap filter before the full sort."""
-    order = np.argsort(rows["id_high"])
-    high = rows["id_high"][order]
-    same = np.zeros(len(rows) + 1, np.bool_)
-    same[1:-1] = high[1:] == high[:-1]
-    return rows[order[same[1:] | same[:-1]]]

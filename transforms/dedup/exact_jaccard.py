@@ -8,10 +8,8 @@ documents/:
 Beside it only substring_duplicates.py reads text in deduplication. The similarity is the Jaccard index of the sets of
 32-bit shingle hashes, made of the same shingles as signatures, under the signatures' secret key. Without one they are
 made under a key that comes of what the run reads: nobody who wrote one of the pages knew it, where the hashes of public
-signatures can be forged shingle by shingle. A component of up to CHUNK_MEMBERS members and CHUNK_BYTES of
-text is one chunk: every pair in it is compared, whatever its estimate. A larger one is divided by greedy clustering on
-signatures, with a minimum three standard errors below the threshold: a representative and the documents assigned to it
-make a chunk, or several with the representative in each. Chunks depend on the documents alone. Inside a chunk documents
+signatures can be forged shingle by shingle. Which documents
+share a chunk, where every pair is compared, depends on the documents alone: propose_chunks.py. Inside a chunk documents
 are taken in rank order: each is kept unless an earlier kept one is similar enough, and is removed in favour of the
 first such.
 
@@ -34,21 +32,21 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
+from refinery.transforms.dedup.propose_chunks import CHUNK_ORDER, PLACE, PROPOSAL, propose_batches
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,
     COPIES,
     COPY,
     ID,
     PROPOSALS,
-    RANK,
     REMOVALS,
     SHINGLES,
-    Batch,
     KeyedBatch,
     MapRecordBatches,
     Rows,
     gather,
-    part_of,
+    group_bounds,
+    only,
     read_header,
     row_of,
     scatter,
@@ -65,129 +63,16 @@ from refinery.transforms.dedup.signatures import (
     read_signature_part,
     shingle_hashes,
 )
-from refinery.transforms.dedup.verify_similarity import (
-    assign_representatives,
-    group_bounds,
-    removal_batches,
-    sort_members,
-)
+from refinery.transforms.dedup.verify_similarity import removal_batches
 from refinery.transforms.native import jaccard
 
 Piece = tuple[Rows, NDArray[np.uint32]]
 
-CHUNK_MEMBERS = 4096  # documents of a chunk, at most: half its square of comparisons
-CHUNK_BYTES = 32 << 20  # of text in a chunk; a set takes 4 bytes per unit of its text, mostly less than the text does
-KEY_BYTES = 16 << 20  # of text in the chunks of one key of the shuffle, and one chunk more
 HELD_BYTES = 32 << 20  # of sets that a part holds back to fill its batches
-ROW_BYTES = 128  # of a member, beside its set
-
-PLACE = [("chunk", "<u4"), *RANK, *ID, ("locator", "<u8"), ("source", "<u4")]
-# The document at `locator` belongs to that chunk of a key.
-PROPOSAL = np.dtype([("key", "<i8"), *PLACE])
 # `count` values of the document's set, in ascending order, from number `first` on.
 PIECE = np.dtype([*PLACE, ("first", "<u4"), ("count", "<u4")])
-CHUNK_ORDER = ("chunk", "priority", "preference", "tie", "id_high", "id_low", "locator")
-ID_ORDER = ("id_high", "id_low", "priority", "preference", "tie", "locator")
 HEAD_BYTES = 5  # of a batch of sets: its tag and the number of pieces
 PIECE_VALUES = BATCH_BYTES // 8  # values in a piece: half a batch
-
-
-def propose_batches(
-    partition: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
-) -> Iterator[KeyedBatch]:
-    """Members of a range of components -> by part, REMOVAL rows in favour of reference documents, and PROPOSAL rows.
-
-    Memory: about twice the members of the key. Time: that of verify_batches, twice for components with reference
-    members.
-    """
-    members, signatures = sort_members(batches, permutations)
-    reference = parts.in_reference(members["locator"])
-    alive = ~reference
-    if reference.any():
-        minimum = params.minimum(permutations)
-        bounds = group_bounds(members["component"])
-        mixed = np.flatnonzero(np.repeat(np.logical_or.reduceat(reference, bounds[:-1]), np.diff(bounds)))
-        bounds = group_bounds(members["component"][mixed])
-        representative, matches = assign_representatives(
-            pick(signatures, mixed), bounds, reference[mixed], minimum, minimum
-        )
-        lost = alive[mixed] & reference[mixed][representative]
-        removed, kept = mixed[lost], mixed[representative[lost]]
-        alive[removed] = False
-        nothing = np.empty(0, COPY)
-        yield from removal_batches(members, removed, kept, matches[lost] / permutations, nothing, scope, parts)
-
-    chosen = np.flatnonzero(alive)
-    rows, chunks = divide(members[chosen], signatures, chosen, params, permutations)
-    weights = members["bytes"][chosen[rows]].astype(np.int64) + ROW_BYTES
-    begins = np.flatnonzero(starts_of(chunks))
-    proposals = np.empty(len(rows), PROPOSAL)
-    for name in (*CHUNK_ORDER[1:], "source"):
-        proposals[name] = members[name][chosen[rows]]
-    proposals["chunk"] = chunks
-    if len(rows):
-        before = np.cumsum(weights)[begins] - weights[begins]
-        bins = before // KEY_BYTES
-        proposals["key"] = (partition << 32) + np.repeat(bins, np.diff(np.append(begins, len(rows))))
-    yield from scatter(part_of(proposals["locator"]), PROPOSALS, proposals)
-
-
-def divide(
-    members: Rows, signatures: NDArray[np.uint32], chosen: NDArray[np.int64], params: NearParams, permutations: int
-) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Chunks of two or more members: (rows of `members`, number of the chunk of each), by chunk, each in rank order.
-
-    members: by component and rank; their signatures are signatures[chosen].
-    """
-    minimum = params.candidate_minimum(permutations)
-    certain = min(permutations, max(minimum, 2 * params.minimum(permutations) - minimum))
-    bounds = group_bounds(members["component"])
-    group = np.repeat(bounds[:-1], np.diff(bounds))  # each member's group, by its first member
-    for component in np.flatnonzero(~fits(members, bounds)).tolist():
-        begin, end = bounds[component : component + 2].tolist()
-        inside, free = np.array([0, end - begin], np.int64), np.zeros(end - begin, np.bool_)
-        representative, _ = assign_representatives(pick(signatures, chosen[begin:end]), inside, free, minimum, certain)
-        group[begin:end] = begin + representative.astype(np.int64)
-    order = np.argsort(group, kind="stable")
-    bounds = group_bounds(group[order])
-    sizes = np.diff(bounds)
-    fit = fits(members[order], bounds)
-    whole = np.repeat(fit & (sizes > 1), sizes)
-    large = np.flatnonzero(~fit & (sizes > 1)).tolist()
-    pieces = [piece for i in large for piece in split(members, order[bounds[i] : bounds[i + 1]])]
-    later = len(sizes) + np.repeat(np.arange(len(pieces)), [len(piece) for piece in pieces])
-    numbers = np.concatenate([np.repeat(np.arange(len(sizes)), sizes)[whole], later])
-    return np.concatenate([order[whole], *pieces]), numbers.astype(np.uint32)
-
-
-def pick(signatures: NDArray[np.uint32], rows: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """signatures[rows] for one or more ascending rows; a view where they are consecutive, which most often they are."""
-    first, last = int(rows[0]), int(rows[-1])
-    return signatures[first : last + 1] if last - first + 1 == len(rows) else signatures[rows]
-
-
-def fits(members: Rows, bounds: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether each group of members is within the limits of a chunk."""
-    total = np.append(0, np.cumsum(members["bytes"], dtype=np.int64))
-    return (np.diff(bounds) <= CHUNK_MEMBERS) & (np.diff(total[bounds]) <= CHUNK_BYTES)
-
-
-def split(members: Rows, group: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """A group of members, representative first, as chunks within the limits: the representative in each, the others by
-    id.
-
-    The order of ids is as good as random, and independent of where the documents are.
-    """
-    representative, others = group[:1], group[1:]
-    by_id = others[np.lexsort([members[name][others] for name in reversed(ID_ORDER)])]
-    sizes = members["bytes"][by_id].astype(np.int64)
-    room = max(0, CHUNK_BYTES - int(members["bytes"][representative[0]]))
-    begin = 0
-    while begin < len(by_id):
-        ends = np.cumsum(sizes[begin : begin + CHUNK_MEMBERS - 1])
-        count = max(1, int(np.searchsorted(ends, room, side="right")))
-        yield np.concatenate([representative, np.sort(by_id[begin : begin + count])])
-        begin += count
 
 
 def shingle_batches(
@@ -333,11 +218,6 @@ def settle_batches(
     yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
 
 
-def is_removal(element: Batch) -> bool:
-    """Whether a batch holds REMOVAL rows."""
-    return element[1][0] == REMOVALS
-
-
 @dataclass
 class VerifyExactly(beam.PTransform):
     """(headers, removals and copies so far by part, …, members by range of component label) -> removals and copies by
@@ -364,10 +244,10 @@ class VerifyExactly(beam.PTransform):
         make_sets = partial(shingle_batches, signature=self.signature, salt=self.salt)
         settle = partial(settle_batches, **common)
         proposed = members | MapRecordBatches(
-            self.stage, "propose", propose
+            self.stage, "propose", propose, stream=True
         )  # (part, reference removals and proposals)
         wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
         sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets, by_part=True)  # (key, sets and copies)
         settled = sets | "by chunk" >> beam.GroupByKey() | MapRecordBatches(self.stage, "settle", settle)
-        reference = proposed | "reference" >> beam.Filter(is_removal)
+        reference = proposed | "reference" >> only(REMOVALS)
         return (reference, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)

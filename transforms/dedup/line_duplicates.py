@@ -18,8 +18,7 @@ import apache_beam as beam
 import numpy as np
 from numpy.typing import NDArray
 
-from refinery.transforms.dedup.cut_lines import LineParams, list_values
-from refinery.transforms.dedup.line_hashes import word_counts
+from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
 from refinery.transforms.dedup.record_batch import (
     CUT,
     CUTS,

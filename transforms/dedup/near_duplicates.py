@@ -4,7 +4,7 @@ A band is `rows` values of a signature; two documents of Jaccard J agree in at l
 probability 1 - (1 - J^rows)^bands (Leskovec, Rajaraman, Ullman: Mining of Massive Datasets, section 3.4).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, sqrt
@@ -32,12 +32,14 @@ from refinery.transforms.dedup.record_batch import (
     KeyedBatch,
     cut,
     gather,
+    group_bounds,
     part_of,
     ranges,
     read_header,
     row_of,
     scatter,
     set_id,
+    split_repeated,
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -49,13 +51,17 @@ from refinery.transforms.dedup.signatures import (
     signature_values,
 )
 from refinery.transforms.native import clusters
+from refinery.transforms.spill.sorted_rows import SPLIT_ROWS, Block, RowSorter, group_pieces, join
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.
 RECALL_AT_THRESHOLD = 0.75
 # In a bucket up to this size every pair is compared; in a larger one each member with this many representatives, see
 # clusters.c.
 BUCKET_REPRESENTATIVES = 64
+BUCKET_BYTES = 60  # memory of `bucket_batches` per row
+SENT_CANDIDATES = 4 << 20  # candidates that are dealt out to their parts at once
 BATCH_ROWS = 16384  # documents whose bands are computed at once: about 25 MB
+BAND_ORDER = ("hash", "priority", "preference", "tie", "locator")
 ANY_SOURCE = "*"  # key of parameters by source: every source not named
 SALT = np.uint64(0x9E3779B97F4A7C15)
 
@@ -216,25 +222,23 @@ def hash_batches(
             yield from scatter(keys.ravel(), HASHES, out.ravel())
 
 
-def bucket_batches(key: int, batches: list[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
+def bucket_batches(key: int, batches: Iterable[bytes], parts: Parts, partitions: int) -> Iterator[KeyedBatch]:
     """HASH rows of one (band, range) -> by part, those that share their band hash with another: the candidates.
 
     Most documents share no band with another, so only these few are ranked, sketched and compared. Buckets that hold
-    documents of reference corpora alone are dropped.
+    documents of reference corpora alone are dropped. Memory: about BUCKET_BYTES per row.
     """
     rows = gather(batches, HASHES, HASH)
-    order = np.argsort(rows["hash"])
-    hashes = rows["hash"][order]
-    same = np.zeros(len(rows) + 1, np.bool_)
-    same[1:-1] = hashes[1:] == hashes[:-1]
-    shared = rows[order[same[1:] | same[:-1]]]
+    _, shared = split_repeated(rows["hash"])
     if parts.reference_parts and len(shared):
-        bucket = np.cumsum(starts_of(shared["hash"])) - 1
-        ours = np.bincount(bucket, ~parts.in_reference(shared["locator"])) > 0
+        bucket = np.cumsum(starts_of(rows["hash"][shared])) - 1
+        ours = np.bincount(bucket, ~parts.in_reference(rows["locator"][shared])) > 0
         shared = shared[ours[bucket]]
-    found = np.empty(len(shared), CANDIDATE)
-    found["hash"], found["locator"], found["band"] = shared["hash"], shared["locator"], key // partitions
-    yield from scatter(part_of(found["locator"]), CANDIDATES, found)
+    for start in range(0, len(shared), SENT_CANDIDATES):
+        some = rows[shared[start : start + SENT_CANDIDATES]]
+        found = np.empty(len(some), CANDIDATE)
+        found["hash"], found["locator"], found["band"] = some["hash"], some["locator"], key // partitions
+        yield from scatter(part_of(found["locator"]), CANDIDATES, found)
 
 
 def band_batches(
@@ -268,25 +272,32 @@ def band_batches(
 
 
 def link_batches(
-    key: int, batches: list[bytes], params: NearParams, parts: Parts, permutations: int
+    key: int, batches: Iterable[bytes], params: NearParams, parts: Parts, permutations: int
 ) -> Iterator[KeyedBatch]:
     """Candidates of one (band, range) -> LINK rows under key 0 between similar documents of a bucket.
 
     Two rows are linked when their sketches agree in as many values as the parameters require of whole signatures.
     Sketches agree wherever signatures do, and by chance in 1/16 of the other values; so no pair that the signatures
     would accept is lost, and pairs down to threshold - (1 - threshold) / 15 pass on average. Whole signatures decide
-    later. Memory: about twice the rows of the key. Time: see clusters.c; linear in a bucket's size.
+    later. Memory: see GROUP_BYTES, however large a bucket is. Time: see clusters.c; linear in a bucket's size.
     """
-    rows = gather(batches, BANDS, band_dtype(permutations))
-    order = np.lexsort([rows[name] for name in ("locator", "tie", "preference", "priority", "hash")])
-    bounds = np.append(np.flatnonzero(starts_of(rows["hash"][order])), len(rows)).astype(np.int64)
-    locators, sketch = rows["locator"][order], rows["sketch"][order]
-    del rows, order  # a hot bucket is large
-    reference = parts.in_reference(locators).astype(np.uint8)
+    sorter = RowSorter(band_dtype(permutations), BAND_ORDER, "sketch")
+    for batch in batches:
+        sorter.add(np.frombuffer(batch, band_dtype(permutations), offset=1))
     minimum = params.candidate_minimum(permutations)
-    found = clusters.link(sketch, bounds, permutations, minimum, BUCKET_REPRESENTATIVES, reference)
-    pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
-    links = np.empty(len(pairs), LINK)
-    links["member"] = locators[pairs[:, 0]]
-    links["representative"] = locators[pairs[:, 1]]
-    yield from cut(0, LINKS, links)
+    known: Block | None = None  # representatives of a bucket in several pieces
+    for piece in group_pieces(sorter.blocks(), "hash"):
+        block = piece.block if known is None else join(known, piece.block)
+        locators = block.facts["locator"]
+        guard = parts.in_reference(locators).astype(np.uint8)
+        guard[: 0 if known is None else len(known)] = 1
+        held = np.zeros(len(block), np.uint8) if piece.split else None
+        bounds = np.array([0, len(block)], np.int64) if piece.split else group_bounds(block.facts["hash"])
+        limits = permutations, minimum, BUCKET_REPRESENTATIVES
+        found = clusters.link(block.payload, bounds, *limits, guard, SPLIT_ROWS if piece.split else 0, held)
+        pairs = np.frombuffer(found, np.uint32).reshape(-1, 2)
+        links = np.empty(len(pairs), LINK)
+        links["member"] = locators[pairs[:, 0]]
+        links["representative"] = locators[pairs[:, 1]]
+        yield from cut(0, LINKS, links)
+        known = None if held is None or piece.last else block[held.astype(np.bool_)]

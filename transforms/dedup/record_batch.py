@@ -57,8 +57,8 @@ ID = [("id_high", "<u8"), ("id_low", "<u8")]
 ADDRESS = [("address_high", "<u8"), ("address_low", "<u8")]
 RANK = [("priority", "<u8"), ("preference", "<u8"), ("tie", "<u8")]
 
-# A document of a part, as exact deduplication needs it.
-IDENTITY = np.dtype([*ID, *RANK, ("locator", "<u8"), ("source", "<u4")])
+# The first document in rank of a part and source that has this id, and how many of them have it.
+IDENTITY = np.dtype([*ID, *RANK, ("locator", "<u8"), ("source", "<u4"), ("documents", "<u4")])
 # The best document of a part with this address, how many it has there, and in what order it comes: smaller is better.
 CAPTURE = np.dtype(
     [
@@ -73,7 +73,8 @@ CAPTURE = np.dtype(
 # The document of all that is kept of this address. tie: of its rank, the same for all documents of one record.
 CHOICE = np.dtype([*ADDRESS, *ID, ("tie", "<u8")])
 # The document at `locator` is removed in favour of the one with this id; `reason` is a position in REASONS, `scope` one
-# of SOURCE, CORPUS and, where the kept document is in reference corpus i, REFERENCE + i.
+# of SOURCE, CORPUS and, where the kept document is in reference corpus i, REFERENCE + i. OF_FIRST_COPY: that of the
+# part's first document with the same id, CORPUS where this is kept.
 REMOVAL = np.dtype([("locator", "<u8"), *ID, ("similarity", "<f4"), ("reason", "u1"), ("scope", "u1")])
 # The document at `locator` represents so many more documents of that source.
 COPY = np.dtype([("locator", "<u8"), ("source", "<u4"), ("documents", "<u4")])
@@ -105,7 +106,7 @@ KeyedBatch = Batch | KeyedRows
 REASONS = ("", *removals.REASONS)
 URL_DUP, EXACT, NEAR_IN_SOURCE, NEAR = 1, 2, 3, 4
 SCOPES = ("", removals.SOURCE, removals.CORPUS)
-SOURCE, CORPUS, REFERENCE = 1, 2, 3
+OF_FIRST_COPY, SOURCE, CORPUS, REFERENCE = range(4)
 
 
 def header(part: int, url: str, rows: int) -> Batch:
@@ -271,6 +272,21 @@ def starts_of(*columns: NDArray[Any]) -> NDArray[np.bool_]:
     return first
 
 
+def group_bounds(groups: NDArray[Any]) -> NDArray[np.int64]:
+    """Where each group of a sorted column starts, and its end."""
+    return np.append(np.flatnonzero(starts_of(groups)), len(groups)).astype(np.int64)
+
+
+def split_repeated(values: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Positions of the values that are there once, and of the others, equal ones side by side."""
+    order = np.argsort(values)
+    ordered = values[order]
+    same = np.zeros(len(values) + 1, np.bool_)
+    same[1:-1] = ordered[1:] == ordered[:-1]
+    several = same[1:] | same[:-1]
+    return order[~several], order[several]
+
+
 def add_up(copies: Rows) -> Rows:
     """COPY rows with one row per (locator, source), sorted."""
     if not len(copies):
@@ -280,6 +296,20 @@ def add_up(copies: Rows) -> Rows:
     total = rows[first]
     total["documents"] = np.add.reduceat(rows["documents"], first)
     return total
+
+
+def _is_kind(element: Batch, kinds: tuple[int, ...], among: bool) -> bool:
+    return (element[1][0] in kinds) == among
+
+
+def only(*kinds: int) -> Any:
+    """The batches of these kinds."""
+    return beam.Filter(_is_kind, kinds=kinds, among=True).with_output_types(tuple[int, bytes])
+
+
+def without(*kinds: int) -> Any:
+    """All batches but those of these kinds."""
+    return beam.Filter(_is_kind, kinds=kinds, among=False).with_output_types(tuple[int, bytes])
 
 
 class _RunBatches(beam.DoFn):

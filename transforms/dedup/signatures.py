@@ -175,7 +175,7 @@ def signature_table(
 
     Columns: id binary(16), rank binary(24), source and domain (dictionary of strings), bytes int64 (UTF-8 size of the
     text), signature binary(4 * permutations), little-endian; and list<uint64> where they are given, lines
-    (`line_hashes.hash_lines`), anchors (`substring_hashes.hash_anchors`) and constructs
+    (`cut_lines.hash_lines`), anchors (`substring_hashes.hash_anchors`) and constructs
     (`chunk_copies.hashes.hash_constructs`); where addresses and dates are, address
     binary(16) (`address_hash`) and date int64 (`seconds_of_date`).
     """

@@ -60,6 +60,7 @@ from refinery.transforms.dedup.record_batch import (
     set_id,
     set_rank,
     sort_by,
+    split_repeated,
     starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -236,16 +237,6 @@ def merge_windows(held: list[Held]) -> Held:
     best = several[first]
     chosen = np.concatenate([single, best])
     return anchors[chosen], np.concatenate([hashes[single], bare[best] | flags]), places[chosen]
-
-
-def split_repeated(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of the hashes that are there once, and of the others."""
-    order = np.argsort(hashes)
-    ordered = hashes[order]
-    same = np.zeros(len(hashes) + 1, np.bool_)
-    same[1:-1] = ordered[1:] == ordered[:-1]
-    several = same[1:] | same[:-1]
-    return order[~several], order[several]
 
 
 def _send(

@@ -28,11 +28,13 @@ from refinery.transforms.core.side_outputs import (
 from refinery.transforms.dedup.record_batch import (
     COPIES,
     COPY,
+    CORPUS,
     CUT,
     CUTS,
     EXACT,
     NEAR,
     NEAR_IN_SOURCE,
+    OF_FIRST_COPY,
     REASONS,
     REMOVAL,
     REMOVALS,
@@ -113,7 +115,7 @@ def part_verdicts(
     domains = tuple(sorted({name for table in read for name in pc.unique(table["domain"]).to_pylist()}))
     domain = np.concatenate([name_codes(table["domain"], domains) for table in read] or [np.empty(0, np.uint32)])
 
-    removals = gather(batches, REMOVALS, REMOVAL)
+    removals = settle_scopes(gather(batches, REMOVALS, REMOVAL))
     gone = row_of(removals["locator"])
     if len(np.unique(gone)) != len(gone):
         raise ValueError(f"{url}: a document is removed twice")
@@ -136,6 +138,27 @@ def part_verdicts(
     copies = _copy_columns(facts, gather(batches, COPIES, COPY))
     columns = [*removal_columns, *copies, _cut_column(rows, batches), _span_column(rows, batches)]
     return pa.RecordBatch.from_arrays(columns, schema=CODED_SCHEMA), facts
+
+
+def settle_scopes(removals: Rows) -> Rows:
+    """REMOVAL rows of a part with OF_FIRST_COPY replaced by the scope meant."""
+    of_first = removals["scope"] == OF_FIRST_COPY
+    if not of_first.any():
+        return removals
+    settled = removals.copy()
+    settled["scope"][of_first] = CORPUS
+    elsewhere = sort_by(removals[~of_first & (removals["reason"] == EXACT)], "id_high", "id_low")
+    if len(elsewhere):
+        known, wanted = _id_strings(elsewhere), _id_strings(removals)
+        place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        found = of_first & (known[place] == wanted)
+        settled["scope"][found] = elsewhere["scope"][place[found]]
+    return settled
+
+
+def _id_strings(rows: Rows) -> NDArray[Any]:
+    """The ids of rows, as strings of 16 bytes."""
+    return np.stack([rows["id_high"], rows["id_low"]], axis=1).astype(">u8").view("S16").reshape(-1)
 
 
 def _ids(ids: NDArray[Any], absent: NDArray[np.bool_]) -> pa.Array:

@@ -5,7 +5,8 @@ Documents of reference corpora rank first and are always kept, however similar t
 written for them. With `verify: exact`, exact_jaccard.py takes over after `member_batches`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,17 +29,18 @@ from refinery.transforms.dedup.record_batch import (
     Rows,
     add_up,
     gather,
+    group_bounds,
     part_of,
     ranges,
     read_header,
     row_of,
     scatter,
     set_id,
-    starts_of,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
 from refinery.transforms.native import clusters
+from refinery.transforms.spill.sorted_rows import SPLIT_ROWS, Block, Piece, RowSorter, group_pieces, join
 
 # In a component each member is compared with this many representatives; with later ones only where a sub-band agrees,
 # see clusters.c.
@@ -93,65 +95,99 @@ def member_batches(
 
 
 def verify_batches(
-    partition: int, batches: list[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
+    partition: int, batches: Iterable[bytes], params: NearParams, scope: Scope, parts: Parts, permutations: int
 ) -> Iterator[KeyedBatch]:
     """Members of a range of components -> by part, REMOVAL rows and the COPY rows of their representatives.
 
     Greedy clustering in rank order: a document becomes a representative unless an earlier representative of its
     component has an estimated Jaccard similarity of at least the threshold with it; then it is removed in favour of the
     first such representative, which takes over its copies. So no document is removed in favour of one that is itself
-    removed, and a chain of similar documents is thinned out, never removed as a whole. Memory: about twice the members
-    of the key. Time: see clusters.c.
+    removed, and a chain of similar documents is thinned out, never removed as a whole. Memory: see GROUP_BYTES,
+    however large a component is, and its COPY rows. Time: see clusters.c.
     """
-    members, signatures = sort_members(batches, permutations)
-    reference = parts.in_reference(members["locator"])
+    sorter, copies = sort_members(batches, permutations)
     minimum = params.minimum(permutations)
-    representative, matches = assign_representatives(
-        signatures, group_bounds(members["component"]), reference, minimum, minimum
-    )
-    removed = np.flatnonzero(representative != np.arange(len(members), dtype=np.uint32))
-    copies = gather(batches, COPIES, COPY)
-    similarity = matches[removed] / permutations
-    yield from removal_batches(members, removed, representative[removed], similarity, copies, scope, parts)
+    clustering = Clusters(minimum, minimum)
+    for piece in group_pieces(sorter.blocks(), "component"):
+        found = clustering.assign(piece, parts.in_reference(piece.block.facts["locator"]))
+        removed = found.removed()
+        similarity = found.matches[removed] / permutations
+        representative = found.representative[removed]
+        yield from removal_batches(found.block.facts, removed, representative, similarity, copies, scope, parts)
 
 
-def sort_members(batches: list[bytes], permutations: int) -> tuple[Rows, NDArray[np.uint32]]:
-    """MEMBER rows by component and rank, and their signatures, uint32 of shape (members, permutations)."""
+def sort_members(batches: Iterable[bytes], permutations: int) -> tuple[RowSorter, Rows]:
+    """(a sorter of the MEMBER rows by component and rank, with their signatures as payload; COPY rows). Batches are
+    read once."""
     dtype = member_dtype(permutations)
-    pieces = [np.frombuffer(batch, dtype, offset=1) for batch in batches if batch[0] == MEMBERS]
-    ends = np.cumsum([len(piece) for piece in pieces], dtype=np.int64).tolist()
-    members = np.empty(ends[-1] if ends else 0, MEMBER)
-    for name in MEMBER.names or ():
-        members[name] = np.concatenate([np.empty(0, MEMBER[name]), *(piece[name] for piece in pieces)])
-    order = np.lexsort([members[name] for name in reversed(RANK_ORDER)])
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    signatures = np.empty((len(members), permutations), np.uint32)
-    for piece, end in zip(pieces, ends, strict=True):
-        signatures[place[end - len(piece) : end]] = piece["signature"]
-    return members[order], signatures
+    sorter = RowSorter(dtype, RANK_ORDER, "signature")
+    copies = []
+    for batch in batches:
+        if batch[0] == MEMBERS:
+            sorter.add(np.frombuffer(batch, dtype, offset=1))
+        elif batch[0] == COPIES:
+            copies.append(batch)
+    return sorter, gather(copies, COPIES, COPY)
 
 
-def group_bounds(groups: NDArray[Any]) -> NDArray[np.int64]:
-    """Where each group of a sorted column starts, and its end."""
-    return np.append(np.flatnonzero(starts_of(groups)), len(groups)).astype(np.int64)
+@dataclass(frozen=True)
+class Clustered:
+    """Rows of a piece, behind the representatives known before: for each the row of its representative, and how many
+    equal values they have. known: number of the latter rows."""
+
+    block: Block
+    representative: NDArray[np.uint32]
+    matches: NDArray[np.uint32]
+    known: int
+
+    def removed(self) -> NDArray[np.int64]:
+        """Rows that are represented by another."""
+        return np.flatnonzero(self.representative != np.arange(len(self.block), dtype=np.uint32))
+
+
+class Clusters:
+    """Greedy clustering of components, piece by piece: see `assign_representatives`. Of a component in several pieces
+    the representatives that later members may be compared with are kept: up to some 600,000 rows, mostly few."""
+
+    def __init__(self, minimum: int, certain: int) -> None:
+        self.minimum = minimum
+        self.certain = certain
+        self.known: Block | None = None
+
+    def assign(self, piece: Piece, protected: NDArray[np.bool_]) -> Clustered:
+        """Cluster the rows of a piece. protected: as of `assign_representatives`."""
+        known = 0 if self.known is None else len(self.known)
+        block = piece.block if self.known is None else join(self.known, piece.block)
+        guard = np.concatenate([np.ones(known, np.bool_), protected])
+        bounds = np.array([0, len(block)], np.int64) if piece.split else group_bounds(block.facts["component"])
+        held = np.zeros(len(block), np.uint8) if piece.split else None
+        found = assign_representatives(block.payload, bounds, guard, self.minimum, self.certain, held)
+        self.known = None if held is None or piece.last else block[held.astype(np.bool_)]
+        return Clustered(block, *found, known)
 
 
 def assign_representatives(
-    signatures: NDArray[np.uint32], bounds: NDArray[np.int64], protected: NDArray[np.bool_], minimum: int, certain: int
+    signatures: NDArray[np.uint32],
+    bounds: NDArray[np.int64],
+    protected: NDArray[np.bool_],
+    minimum: int,
+    certain: int,
+    held: NDArray[np.uint8] | None = None,
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
     """Greedy clustering of each group: (row of its representative, equal values with it) for every row.
 
     A row is assigned to the first representative with which it shares at least `certain` values, else to the one with
     which it shares the most, if these are at least `minimum`; otherwise it becomes a representative, its own. Protected
     rows come first in their group and are always representatives.
+
+    held: of a piece of a group of SPLIT_ROWS rows or more, is set to 1 for the representatives that rows of the pieces
+    to come may be compared with; the next piece begins with these, protected.
     """
     representative, matches = np.empty(len(signatures), np.uint32), np.empty(len(signatures), np.uint32)
     guard = protected.astype(np.uint8)
-    permutations = signatures.shape[1]
-    clusters.assign(
-        signatures, bounds, permutations, minimum, certain, COMPONENT_REPRESENTATIVES, guard, representative, matches
-    )
+    permutations, whole = signatures.shape[1], 0 if held is None else SPLIT_ROWS
+    limits = permutations, minimum, certain, COMPONENT_REPRESENTATIVES
+    clusters.assign(signatures, bounds, *limits, guard, representative, matches, whole, held)
     return representative, matches
 
 

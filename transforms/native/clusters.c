@@ -4,7 +4,8 @@
  * Rows are sorted by (group, rank). A member is compared with the first `always` representatives of its group, and with
  * later ones only where the two share a sub-band: 4 neighbouring values. Each slot of the index keeps the first WAYS
  * representatives that come to it. A protected row represents whatever it resembles, and is compared with nothing
- * before it: protected rows sort first. transforms/dedup/near_duplicates.py and transforms/dedup/verify_similarity.py document the
+ * before it: protected rows sort first. A group that is given piece by piece has the same clusters if each piece begins
+ * with the rows that were `held` by the one before, protected, and `whole` says how large the group is. transforms/dedup/near_duplicates.py and transforms/dedup/verify_similarity.py document the
  * two uses.
  *
  * Cost: a member is compared with at most `always` + subbands * WAYS others, however large the group is and whatever
@@ -37,6 +38,8 @@ typedef struct {
     uint32_t count;            /* representatives of this group so far, indexed ones included */
     uint32_t *seen;            /* position -> 1 + the member that was last compared with it */
     uint64_t comparisons;
+    size_t whole;  /* rows of the group that a piece belongs to, at least; 0 where groups are whole */
+    uint8_t *held; /* one byte per row: 1 where later rows of its group may be compared with it; or NULL */
 } Search;
 
 /* Equal 4-bit values of two sketches; row_bytes is a multiple of 8. */
@@ -115,15 +118,30 @@ static int index_bits(size_t size)
     return bits;
 }
 
-/* Empties the index for a group of `size`; it is as large as the group needs, so small groups stay cheap. */
-static void restart(Search *s, size_t size)
+/* Empties the index for `size` rows of a group; it is as large as the group needs, so small groups stay cheap. Returns
+ * whether it is used. */
+static int restart(Search *s, size_t size)
 {
+    const size_t whole = size > s->whole ? size : s->whole;
     s->count = 0;
-    s->bits = index_bits(size);
-    if (size > s->always) {
-        memset(s->table, 0, (s->subbands << s->bits) * WAYS * sizeof(uint32_t));
-        memset(s->seen, 0, size * sizeof(uint32_t));
-    }
+    s->bits = index_bits(whole);
+    if (whole <= s->always)
+        return 0;
+    memset(s->table, 0, (s->subbands << s->bits) * WAYS * sizeof(uint32_t));
+    memset(s->seen, 0, size * sizeof(uint32_t));
+    return 1;
+}
+
+/* Marks the representatives of the group that starts at `first`, but for those that no slot of the index kept. */
+static void mark_held(Search *s, size_t first, int indexed)
+{
+    if (!s->held)
+        return;
+    for (uint32_t l = 0; l < s->count && l < s->always; l++)
+        s->held[first + s->representatives[l]] = 1;
+    for (size_t i = 0; indexed && i < (s->subbands << s->bits) * WAYS; i++)
+        if (s->table[i])
+            s->held[first + s->table[i] - 1] = 1;
 }
 
 static uint32_t find(uint32_t *parent, uint32_t x)
@@ -150,8 +168,7 @@ static int join(Search *s, size_t first, uint32_t member, uint32_t other, uint32
  * a large group too, so that what resembles it alone still finds it; two protected rows are not compared. */
 static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent, uint32_t **links)
 {
-    const int indexed = size > s->always;
-    restart(s, size);
+    const int indexed = restart(s, size);
     for (uint32_t i = 0; i < size; i++)
         parent[i] = i;
     for (uint32_t i = 0; i < size; i++) {
@@ -175,6 +192,7 @@ static void link_group(Search *s, size_t first, uint32_t size, uint32_t *parent,
         if (!joined || !indexed) /* in a small group everybody represents: every pair is tried */
             add_representative(s, first, i, indexed);
     }
+    mark_held(s, first, indexed);
 }
 
 typedef struct {
@@ -195,8 +213,7 @@ static void consider(Search *s, size_t first, uint32_t member, uint32_t candidat
  * values, else the one with the most, if these are at least `minimum`. */
 static void assign_group(Search *s, size_t first, uint32_t size, uint32_t *representative, uint32_t *matches)
 {
-    const int indexed = size > s->always;
-    restart(s, size);
+    const int indexed = restart(s, size);
     for (uint32_t i = 0; i < size; i++) {
         const uint32_t nearby = s->count < s->always ? s->count : s->always;
         const int open = !is_protected(s, first + i);
@@ -220,26 +237,30 @@ static void assign_group(Search *s, size_t first, uint32_t size, uint32_t *repre
         if (choice.representative == i)
             add_representative(s, first, i, indexed);
     }
+    mark_held(s, first, indexed);
 }
 
 typedef struct {
-    int64_t permutations, minimum, certain, always;
+    int64_t permutations, minimum, certain, always, whole;
 } Limits;
 
 static uint64_t last_comparisons; /* of the last call, for tests; set under the GIL */
 
-static int read_limits(PyObject *permutations, PyObject *minimum, PyObject *certain, PyObject *always, Limits *limits)
+static int read_limits(PyObject *permutations, PyObject *minimum, PyObject *certain, PyObject *always, PyObject *whole,
+                       Limits *limits)
 {
+    limits->whole = 0;
     if (read_integer(permutations, "permutations", 1, 1 << 20, &limits->permutations) < 0
         || read_integer(minimum, "minimum", 1, limits->permutations, &limits->minimum) < 0
-        || read_integer(certain, "certain", limits->minimum, limits->permutations, &limits->certain) < 0)
+        || read_integer(certain, "certain", limits->minimum, limits->permutations, &limits->certain) < 0
+        || (whole && read_integer(whole, "whole", 0, UINT32_MAX, &limits->whole) < 0))
         return -1;
     return read_integer(always, "always", 1, 1 << 20, &limits->always);
 }
 
 /* Checks shapes, sizes the scratch space for the largest group. 0 on success. */
 static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts, const Py_buffer *protect,
-                       const Limits *limits, int sketch, size_t *largest)
+                       const Py_buffer *held, const Limits *limits, int sketch, size_t *largest)
 {
     s->permutations = (size_t)limits->permutations;
     s->row_bytes = sketch ? (s->permutations + 15) / 16 * 8 : 4 * s->permutations;
@@ -249,6 +270,8 @@ static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts
     s->minimum = (uint32_t)limits->minimum;
     s->certain = (uint32_t)limits->certain;
     s->protect = protect->buf;
+    s->held = held->buf;
+    s->whole = (size_t)limits->whole;
     s->always = (uint32_t)limits->always;
     s->subbands = s->permutations / SUB_VALUES < MAX_SUBBANDS ? s->permutations / SUB_VALUES : MAX_SUBBANDS;
     s->value_bytes = sketch ? SUB_VALUES / 2 : SUB_VALUES * 4;
@@ -264,18 +287,23 @@ static int open_search(Search *s, const Py_buffer *rows, const Py_buffer *starts
         PyErr_Format(PyExc_ValueError, "protected: %zd bytes given, one per row is needed, %zu", protect->len, total);
         return -1;
     }
+    if (held->obj && (size_t)held->len != total) {
+        PyErr_Format(PyExc_ValueError, "held: %zd bytes given, one per row is needed, %zu", held->len, total);
+        return -1;
+    }
     if (check_ascending("starts", bounds, count, (int64_t)total, (int64_t)total) < 0)
         return -1;
     *largest = 0;
     for (Py_ssize_t g = 1; g < count; g++)
         if ((size_t)(bounds[g] - bounds[g - 1]) > *largest)
             *largest = (size_t)(bounds[g] - bounds[g - 1]);
-    if (*largest > s->always) {
-        s->table = malloc(((s->subbands << index_bits(*largest)) + 1) * WAYS * sizeof(uint32_t));
-        s->seen = malloc(*largest * sizeof(uint32_t));
+    const size_t whole = *largest > s->whole ? *largest : s->whole;
+    if (whole > s->always) {
+        s->table = malloc(((s->subbands << index_bits(whole)) + 1) * WAYS * sizeof(uint32_t));
+        s->seen = malloc((*largest + 1) * sizeof(uint32_t));
     }
     s->representatives = malloc(s->always * sizeof(uint32_t));
-    if (!s->representatives || (*largest > s->always && (!s->table || !s->seen))) {
+    if (!s->representatives || (whole > s->always && (!s->table || !s->seen))) {
         PyErr_NoMemory();
         return -1;
     }
@@ -289,24 +317,28 @@ static void close_search(Search *s)
     free(s->representatives);
 }
 
-/* link(sketches, starts, permutations, minimum, always, protected=none) -> bytes: pairs of uint32 row numbers. */
+/* link(sketches, starts, permutations, minimum, always, protected=none, whole=0, held=none) -> bytes: pairs of uint32 row
+ * numbers. */
 static PyObject *link_rows(PyObject *module, PyObject *args)
 {
-    enum { ROWS, STARTS, PROTECTED, BUFFERS };
-    static const Array arrays[] = {{"sketches", FLAG, 0}, {"starts", INT64, 0}, {"protected", FLAG, OPTIONAL}};
-    PyObject *given[BUFFERS] = {NULL, NULL, Py_None}, *permutations, *minimum, *always, *result = NULL;
+    enum { ROWS, STARTS, PROTECTED, HELD, BUFFERS };
+    static const Array arrays[] = {
+        {"sketches", FLAG, 0}, {"starts", INT64, 0}, {"protected", FLAG, OPTIONAL}, {"held", FLAG, WRITTEN | OPTIONAL},
+    };
+    PyObject *given[BUFFERS] = {NULL, NULL, Py_None, Py_None}, *permutations, *minimum, *always, *whole = NULL;
+    PyObject *result = NULL;
     Py_buffer b[BUFFERS];
     Limits limits;
     uint32_t *parent = NULL, *links = NULL, *end;
     Search s = {0};
     size_t largest;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOO|O", &given[ROWS], &given[STARTS], &permutations, &minimum, &always,
-                          &given[PROTECTED])
-        || read_limits(permutations, minimum, minimum, always, &limits) < 0
+    if (!PyArg_ParseTuple(args, "OOOOO|OOO", &given[ROWS], &given[STARTS], &permutations, &minimum, &always,
+                          &given[PROTECTED], &whole, &given[HELD])
+        || read_limits(permutations, minimum, minimum, always, whole, &limits) < 0
         || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
-    if (open_search(&s, &b[ROWS], &b[STARTS], &b[PROTECTED], &limits, 1, &largest) < 0)
+    if (open_search(&s, &b[ROWS], &b[STARTS], &b[PROTECTED], &b[HELD], &limits, 1, &largest) < 0)
         goto done;
     parent = malloc((largest + 1) * sizeof(uint32_t));
     links = end = malloc(((size_t)b[ROWS].len / s.row_bytes + 1) * 2 * sizeof(uint32_t));
@@ -329,27 +361,28 @@ done:
     return result;
 }
 
-/* assign(signatures, starts, permutations, minimum, certain, always, protected, representative, matches): fills two
- * uint32 arrays, one per row. */
+/* assign(signatures, starts, permutations, minimum, certain, always, protected, representative, matches, whole=0,
+ * held=none): fills two uint32 arrays, one per row. */
 static PyObject *assign(PyObject *module, PyObject *args)
 {
-    enum { ROWS, STARTS, PROTECTED, REPRESENTATIVE, MATCHES, BUFFERS };
+    enum { ROWS, STARTS, PROTECTED, REPRESENTATIVE, MATCHES, HELD, BUFFERS };
     static const Array arrays[] = {
         {"signatures", UINT32, 0}, {"starts", INT64, 0}, {"protected", FLAG, 0}, {"representative", UINT32, WRITTEN},
-        {"matches", UINT32, WRITTEN},
+        {"matches", UINT32, WRITTEN}, {"held", FLAG, WRITTEN | OPTIONAL},
     };
-    PyObject *given[BUFFERS], *permutations, *minimum, *certain, *always, *result = NULL;
+    PyObject *given[BUFFERS], *permutations, *minimum, *certain, *always, *whole = NULL, *result = NULL;
     Py_buffer b[BUFFERS];
     Limits limits;
     Search s = {0};
     size_t largest;
     (void)module;
-    if (!PyArg_ParseTuple(args, "OOOOOOOOO", &given[ROWS], &given[STARTS], &permutations, &minimum, &certain, &always,
-                          &given[PROTECTED], &given[REPRESENTATIVE], &given[MATCHES])
-        || read_limits(permutations, minimum, certain, always, &limits) < 0
+    given[HELD] = Py_None;
+    if (!PyArg_ParseTuple(args, "OOOOOOOOO|OO", &given[ROWS], &given[STARTS], &permutations, &minimum, &certain, &always,
+                          &given[PROTECTED], &given[REPRESENTATIVE], &given[MATCHES], &whole, &given[HELD])
+        || read_limits(permutations, minimum, certain, always, whole, &limits) < 0
         || take_arrays(arrays, given, b, BUFFERS) < 0)
         return NULL;
-    if (open_search(&s, &b[ROWS], &b[STARTS], &b[PROTECTED], &limits, 0, &largest) < 0)
+    if (open_search(&s, &b[ROWS], &b[STARTS], &b[PROTECTED], &b[HELD], &limits, 0, &largest) < 0)
         goto done;
     const Py_ssize_t total = b[ROWS].len / (Py_ssize_t)s.row_bytes;
     if (b[REPRESENTATIVE].len != 4 * total || b[MATCHES].len != 4 * total) {
@@ -377,9 +410,10 @@ static PyObject *comparisons(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 
 static PyMethodDef methods[] = {
     {"link", link_rows, METH_VARARGS,
-     "link(sketches, starts, permutations, minimum, always, protected=none) -> bytes of uint32 pairs"},
+     "link(sketches, starts, permutations, minimum, always, protected=none, whole=0, held=none) -> bytes of uint32 pairs"},
     {"assign", assign, METH_VARARGS,
-     "assign(signatures, starts, permutations, minimum, certain, always, protected, representative, matches) -> None"},
+     "assign(signatures, starts, permutations, minimum, certain, always, protected, representative, matches, whole=0, "
+     "held=none) -> None"},
     {"comparisons", comparisons, METH_NOARGS,
      "comparisons() -> int: pairs of rows that the last call of this process compared; for tests."},
     {NULL, NULL, 0, NULL},

@@ -8,6 +8,8 @@ def link(
     minimum: int,
     always: int,
     protected: NDArray[np.uint8] | None = None,
+    whole: int = 0,
+    held: NDArray[np.uint8] | None = None,
 ) -> bytes: ...
 def assign(
     signatures: NDArray[np.uint32],
@@ -19,5 +21,7 @@ def assign(
     protected: NDArray[np.uint8],
     representative: NDArray[np.uint32],
     matches: NDArray[np.uint32],
+    whole: int = 0,
+    held: NDArray[np.uint8] | None = None,
 ) -> None: ...
 def comparisons() -> int: ...

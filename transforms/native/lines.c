@@ -1,7 +1,7 @@
 /* A 64-bit hash of every line of Python strings, straight from their characters.
  *
  * line -> lower-cased words -> 64-bit word hashes -> rolling hash of them all -> fmix64, with the number of words in
- * the lowest bits. transforms/line_hashes.py documents every step.
+ * the lowest bits. transforms/dedup/cut_lines.py documents every step.
  *
  * Cost: two passes, linear in the characters whatever they are (there is no table of words); 8 bytes per line of
  * memory. Safety: arguments are checked at entry; the entries of `table` may be any numbers. The GIL is released while

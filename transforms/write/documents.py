@@ -33,7 +33,7 @@ from refinery.transforms.core.side_outputs import (
 )
 from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
-from refinery.transforms.dedup.line_hashes import hash_lines
+from refinery.transforms.dedup.cut_lines import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import (
     SIGNATURE_SCHEME,

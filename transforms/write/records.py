@@ -19,15 +19,17 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.format.row_groups import write_row_groups
 from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.report import RECORD_SCHEMAS
 from refinery.transforms.core.side_outputs import side_output_record
 from refinery.transforms.core.task_list import TaskList, write_task_list
-from refinery.transforms.write.table_batches import BatchByFile, gather, publish_table, write_files
+from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 
 KIND = "published-records"  # of side-output records, and the report's key
+ROW_GROUP = 1 << 20  # rows: pyarrow's default
 MOST_ROWS = 1_000_000  # in one file
 FILE_BYTES = 256_000_000  # of the rows of one file, so that a worker sorts it within about three times that
 ROW_BYTES = 256  # of a row without its excerpt: names, an address, an origin
@@ -72,14 +74,14 @@ def read_records(root: str, path: str, schema: pa.Schema) -> pa.Table:
         return pq.read_table(stream, schema=schema, page_checksum_verification=True)
 
 
-def write_records(path: Path, table: pa.Table) -> None:
+def write_records(path: Path, tables: Iterable[pa.Table]) -> None:
     """Write sorted rows as Parquet: the same rows make the same bytes."""
-    pq.write_table(table.combine_chunks(), path, compression="zstd")
+    write_row_groups(path, tables, ROW_GROUP, compression="zstd")
 
 
-def publish_file(folder: str, index: int, table: pa.Table, location: str) -> dict[str, Any]:
+def publish_file(folder: str, index: int, tables: Iterable[pa.Table], location: str) -> dict[str, Any]:
     """Publish sorted rows as file `index` of LOCATION/folder; returns it as the manifest lists it."""
-    return publish_table(record_file_name(folder, index), table, write_records, location)
+    return publish_tables(record_file_name(folder, index), tables, write_records, location)
 
 
 def write_record_tasks(work: str, parts: Iterable[tuple[str, str]]) -> TaskList:

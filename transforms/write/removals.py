@@ -21,7 +21,7 @@ from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.side_outputs import side_output_record
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.write.kept_documents import PartPair, parse_pair
-from refinery.transforms.write.table_batches import BatchByFile, gather, publish_table, write_files
+from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 
 ROWS_PER_FILE = 1_000_000
 
@@ -78,12 +78,19 @@ class _BatchRemovals(BatchByFile):
 
 
 def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side-output record. Memory: about three times its
-    rows.
+    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_BYTES, however
+    many rows it has; beyond that they are sorted on disk.
     """
-    table = gather(batches)
-    published = publish_table(removals_name(file, files), table, write_removals, location)
-    return side_output_record("removals", rows=table.num_rows, **published)
+    rows = 0
+
+    def counted() -> Iterator[pa.Table]:
+        nonlocal rows
+        for table in gather(batches):
+            rows += table.num_rows
+            yield table
+
+    published = publish_tables(removals_name(file, files), counted(), write_removals, location)
+    return side_output_record("removals", rows=rows, **published)
 
 
 @dataclass
@@ -91,7 +98,7 @@ class WriteRemovals(beam.PTransform):
     """Write the removed documents of all parts to LOCATION/removals/. A retried bundle writes the same bytes.
 
     pairs: as for `ReadKeptDocuments`. files: `count_files` of the documents that deduplication removed; 0 reads and
-    writes nothing. All copies of a text are in one file, even a million.
+    writes nothing. All copies of a text are in one file, even ten million: a reader finds an id in one place.
     """
 
     pairs: TaskList

@@ -20,6 +20,7 @@ from refinery.loader.storage.store import checksums
 from refinery.transforms.core.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.dedup.record_batch import places_by_key
+from refinery.transforms.spill.sorted_tables import sorted_tables
 
 BATCH_BYTES = 1 << 20  # of the rows of one batch, before compression
 HELD_BYTES = 64 << 20  # of all open batches of a worker
@@ -83,23 +84,19 @@ def deserialize_batch(batch: bytes) -> pa.Table:
     return pa.ipc.open_stream(batch).read_all()
 
 
-def gather(batches: Iterable[bytes]) -> pa.Table:
-    """The rows of all batches of a file, sorted as `sort_rows` does."""
-    return sort_rows(deserialize_batch(batch) for batch in batches)
+def gather(batches: Iterable[bytes]) -> Iterator[pa.Table]:
+    """The rows of all batches of a file, in order of all columns: see `sorted_tables`."""
+    return sorted_tables(deserialize_batch(batch) for batch in batches)
 
 
-def sort_rows(tables: Iterable[pa.Table]) -> pa.Table:
-    """All rows, sorted by all columns: the same in whatever order they came. Memory: about three times the rows."""
-    table = pa.concat_tables(tables)
-    return table.sort_by([(name, "ascending") for name in table.column_names])
-
-
-def publish_table(name: str, table: pa.Table, write: Callable[[Path, pa.Table], None], location: str) -> dict[str, Any]:
+def publish_tables(
+    name: str, tables: Iterable[pa.Table], write: Callable[[Path, Iterable[pa.Table]], None], location: str
+) -> dict[str, Any]:
     """Publish sorted rows as the file `name` of `location`; returns it as the manifest lists it. write: makes its
     bytes."""
     with scratch_folder(name) as scratch:
         local = scratch / "rows.parquet"
-        write(local, table)
+        write(local, tables)
         size, crc32c, sha256 = checksums(local)
         open_store(location).create(name, local)
     return {"path": name, "size": size, "crc32c": crc32c, "sha256": sha256}

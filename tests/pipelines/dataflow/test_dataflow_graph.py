@@ -72,8 +72,9 @@ STEPS = {
         ),
         *(
             f"deduplicate/exact-duplicates/{step}"
-            for step in ("by id/Flatten", "by id/GroupByKey", "keep-first/batches/each")
+            for step in ("first of part", "by id/Flatten", "by id/GroupByKey", "keep-first/batches/each")
         ),
+        *(f"deduplicate/exact-duplicates/{step}" for step in ("later in part", "removals")),
         *(f"deduplicate/near-duplicates/{step}" for step in NEAR),
         *(f"deduplicate/lines/{step}" for step in ("to count", "kept", "lines/batches/each", "by hash")),
         *(f"deduplicate/lines/{step}" for step in ("count/batches/each", "to cut", "by part", "cuts/batches/each")),

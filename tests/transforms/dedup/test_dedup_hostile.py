@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import Document, hash64
 from refinery.transforms.dedup.deduplicate import DedupParams
-from refinery.transforms.dedup.exact_jaccard import CHUNK_MEMBERS
 from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, NearParams, band_hashes, sketches
+from refinery.transforms.dedup.propose_chunks import CHUNK_MEMBERS
 from refinery.transforms.dedup.verify_similarity import COMPONENT_REPRESENTATIVES
 from tests.beam import make_document
 from tests.sampling import every_other_commit, scaled

@@ -17,17 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.dedup import exact_jaccard
+from refinery.transforms.dedup import propose_chunks
 from refinery.transforms.dedup.exact_jaccard import (
-    PROPOSAL,
     VerifyExactly,
     documents_url,
-    propose_batches,
     settle_batches,
     shingle_batches,
     shingle_set,
 )
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
+from refinery.transforms.dedup.propose_chunks import PROPOSAL, propose_batches
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,
     COPIES,
@@ -302,9 +301,9 @@ def test_in_favour_of_a_published_corpus_the_estimate_decides(tmp_path):
 @pytest.mark.parametrize(("members", "size", "share"), [(4, 32 << 20, 0.8), (4096, 1500, 0.8), (2, 1, 0.5)])
 def test_large_components_are_divided_by_the_documents_alone(tmp_path, monkeypatch, members, size, share):
     """And still nothing goes below the threshold; pairs in different chunks are missed."""
-    monkeypatch.setattr(exact_jaccard, "CHUNK_MEMBERS", members)
-    monkeypatch.setattr(exact_jaccard, "CHUNK_BYTES", size)
-    monkeypatch.setattr(exact_jaccard, "KEY_BYTES", 2000)
+    monkeypatch.setattr(propose_chunks, "CHUNK_MEMBERS", members)
+    monkeypatch.setattr(propose_chunks, "CHUNK_BYTES", size)
+    monkeypatch.setattr(propose_chunks, "KEY_BYTES", 2000)
     docs = random_docs(80, seed=3, changes=3)
     first = decide(tmp_path / "0", docs, EXACT, NOISY, copies={(doc.tie, "b"): 1 for doc in docs})
     for seed in (1, 2):
@@ -326,8 +325,8 @@ def test_large_components_are_divided_by_the_documents_alone(tmp_path, monkeypat
 
 @pytest.mark.parametrize(("members", "size"), [(5, 32 << 20), (4096, 1000)])
 def test_chunks_keep_their_limits(tmp_path, monkeypatch, members, size):
-    monkeypatch.setattr(exact_jaccard, "CHUNK_MEMBERS", members)
-    monkeypatch.setattr(exact_jaccard, "CHUNK_BYTES", size)
+    monkeypatch.setattr(propose_chunks, "CHUNK_MEMBERS", members)
+    monkeypatch.setattr(propose_chunks, "CHUNK_BYTES", size)
     docs = random_docs(120, seed=6, changes=3, components=3)
     write_parts(tmp_path, docs, [list(range(120))], 50, NOISY)
     labels = np.array([(i, doc.component) for i, doc in enumerate(docs)], LABEL)

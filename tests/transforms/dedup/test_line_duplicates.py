@@ -16,7 +16,7 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
-from refinery.transforms.dedup.cut_lines import LineParams, cut_text
+from refinery.transforms.dedup.cut_lines import LineParams, cut_text, hash_lines
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.line_duplicates import (
     LINE,
@@ -26,7 +26,6 @@ from refinery.transforms.dedup.line_duplicates import (
     line_batches,
     sum_by_hash,
 )
-from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.dedup.line_hashes import hash_lines, word_counts
+from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import lines
 from tests.transforms.dedup.test_signatures import MASK, ROLL, fmix64, hash_characters, split

@@ -8,10 +8,11 @@ import apache_beam as beam
 import numpy as np
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.dedup.record_batch import LABELS, NEIGHBOURS, form_batches, gather
+from refinery.transforms.dedup import stars
+from refinery.transforms.dedup.record_batch import LABELS, NEIGHBOURS, cut, form_batches, gather
 from refinery.transforms.dedup.stars import (
     NEIGHBOUR,
     FindStars,
@@ -23,8 +24,10 @@ from refinery.transforms.dedup.stars import (
     pair,
     settle,
     small_star,
+    sort_links,
     unsettled,
 )
+from refinery.transforms.spill import sorted_rows
 from tests.beam import run_and_collect
 from tests.sampling import sampled
 from tests.transforms.dedup.test_components import EDGES, labels_in, labels_of, plain_union_find, table
@@ -40,6 +43,15 @@ class Outcome:
     components: int
     largest: int
     links: list[int] = field(default_factory=list)  # that entered each round
+
+
+@pytest.fixture(params=[False, True], ids=["in memory", "in pieces"])
+def bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two rows in memory, and of three rows in a piece, so that most documents' neighbours come in several."""
+    if request.param:
+        monkeypatch.setattr(stars, "LINK_BYTES", 40)
+        monkeypatch.setattr(stars, "SENT_LEAVES", 2)
+        monkeypatch.setattr(sorted_rows, "SPLIT_ROWS", 3)
 
 
 def shuffle_batches(outputs: Iterable[object], records: list[dict], generator: random.Random) -> Groups:
@@ -84,9 +96,9 @@ def run_rounds(edges: list[tuple[int, int]], partitions: int = 3, rows: int = 1 
     return Outcome(labels_in(labels), links=links, **merged, **highest)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
 @given(EDGES, st.integers(1, 5), st.integers(1, 9), st.integers(0, 9))
-def test_equals_plain_union_find(edges, partitions, rows, seed):
+def test_equals_plain_union_find(bounds, edges, partitions, rows, seed):
     expected = plain_union_find(edges)
     found = run_rounds(edges, partitions, rows, seed)
     assert found.labels == expected
@@ -179,12 +191,15 @@ def test_dense_equals_unique(values):
     assert all(np.array_equal(x, y) for x, y in zip(found, expected, strict=True))
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(EDGES, st.lists(st.integers(0, 30)))
-def test_neighbourhoods_are_a_sorted_set_without_the_settled(edges, settled):
+def test_neighbourhoods_are_a_sorted_set_without_the_settled(bounds, edges, settled):
     rows = pair(*(np.array(column, np.uint64) for column in ([x for x, _ in edges], [y for _, y in edges])))
-    expected = sorted({(x, y) for x, y in edges if x not in settled})
-    assert neighbourhoods(rows, np.array(settled, np.uint64)).tolist() == expected
+    sorter, others = sort_links(
+        batch for row in np.split(rows, max(1, len(rows))) for _, batch in cut(0, NEIGHBOURS, row)
+    )
+    found = [row for links in neighbourhoods(sorter, np.array(settled, np.uint64)) for row in links.rows.tolist()]
+    assert found == sorted({(x, y) for x, y in edges if x not in settled}) and not others
 
 
 def find_stars(edges: list[tuple[int, int]], partitions: int, rounds: int) -> dict[int, int]:

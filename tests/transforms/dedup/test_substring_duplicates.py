@@ -14,10 +14,9 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates, substring_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_LINES_STAGE
-from refinery.transforms.dedup.cut_lines import LineParams
+from refinery.transforms.dedup.cut_lines import LineParams, hash_lines
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from refinery.transforms.dedup.line_hashes import hash_lines
 from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,

@@ -237,3 +237,14 @@ def test_kernel_refuses_what_does_not_fit():
         clusters.assign(rows, bounds, 2, 1, 1, 64, ok[:3], *out)
     with pytest.raises(ValueError, match="protected"):
         clusters.link(np.zeros((4, 8), np.uint8), bounds, 16, 4, 64, ok[:3])
+
+
+def test_a_group_in_pieces_needs_a_byte_per_row_and_a_size():
+    rows, out = np.zeros((4, 2), np.uint32), [np.empty(4, np.uint32) for _ in range(2)]
+    given = (rows, np.array([0, 4]), 2, 1, 1, 64, np.zeros(4, np.uint8), *out)
+    held = np.zeros(4, np.uint8)
+    clusters.assign(*given, 1 << 16, held)
+    assert held.tolist() == [1, 0, 0, 0]
+    for whole, wrong in ((1 << 16, held[:3]), (-1, held), (1 << 33, held), (1 << 16, np.zeros(4, np.uint32))):
+        with pytest.raises(ValueError, match=r"held|whole"):
+            clusters.assign(*given, whole, wrong)

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.dedup.exact_jaccard import PIECE, PROPOSAL, pack_pieces, pieces_of, unpack_sets
+from refinery.transforms.dedup.exact_jaccard import PIECE, pack_pieces, pieces_of, unpack_sets
+from refinery.transforms.dedup.propose_chunks import PROPOSAL
 from refinery.transforms.dedup.record_batch import BATCH_BYTES
 from refinery.transforms.native import jaccard
 

@@ -12,6 +12,7 @@ from pyarrow import Table
 from refinery.transforms.core.part_errors import UnreadablePart
 from refinery.transforms.core.report import REJECT_COLUMNS, REJECT_SCHEMA, merge_records, write_part
 from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.write import records as module
 from refinery.transforms.write.records import (
     KIND,
@@ -23,7 +24,6 @@ from refinery.transforms.write.records import (
     record_file_name,
     write_record_tasks,
 )
-from refinery.transforms.write.table_batches import sort_rows
 from tests.beam import run_and_collect
 
 Row = dict[str, str]
@@ -84,7 +84,7 @@ def test_every_row_once_and_the_same_bytes_for_every_layout(tmp_path: Path, file
 def test_the_launcher_and_a_job_write_the_same_file(tmp_path: Path) -> None:
     parts = write_parts(tmp_path / "work", [make_rows(50), make_rows(20)[::-1]])
     table = sort_rows(read_records(*part, REJECT_SCHEMA) for part in parts)
-    assert [publish_file("rejects", 0, table, str(tmp_path / "one"))] == run(
+    assert [publish_file("rejects", 0, [table], str(tmp_path / "one"))] == run(
         tmp_path / "work", parts, 1, tmp_path / "two"
     )
 

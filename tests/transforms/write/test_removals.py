@@ -18,6 +18,7 @@ from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.core.task_list import read_task_list
 from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
+from refinery.transforms.spill import sorted_tables
 from refinery.transforms.write import removals as module
 from refinery.transforms.write import table_batches
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
@@ -172,3 +173,14 @@ def test_number_of_files(removed: int, files: int) -> None:
 
 def test_reasons_are_those_of_deduplication() -> None:
     assert ("", *REASONS) == record_batch.REASONS
+
+
+def test_a_file_that_does_not_fit_in_memory_has_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 copies of one text, which are in one file, sorted on disk in lots of 20 kB."""
+    rows = [row | {"id": bytes(16), "kept_id": bytes(16)} for row in make_rows(4_000, 5)]
+    report = run(write_parts(tmp_path / "work", [rows[::2], rows[1::2]], 100), 2, tmp_path / "out")["removals"]
+    monkeypatch.setattr(sorted_tables, "SORT_BYTES", 20_000)
+    monkeypatch.setattr(sorted_tables, "WINDOW_BYTES", 3_000)
+    pairs = write_parts(tmp_path / "again", [rows], 64)
+    assert run(pairs, 2, tmp_path / "spilled")["removals"] == report
+    assert [file["rows"] for file in report] == [len(expected_rows(rows)), 0] and report[0]["rows"] > 1_000

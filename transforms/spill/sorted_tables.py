@@ -1,0 +1,106 @@
+"""Rows of Arrow tables in order of all their columns, however many: in memory up to a bound, beyond it sorted on disk.
+
+As sorted_rows.py does for rows of one width: what does not fit is sorted in lots, which wait in temporary files without
+a name and are then merged.
+"""
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from refinery.loader.storage.full_disk import naming_scratch
+
+SORT_BYTES = 256 << 20  # rows held at once; sorting takes about twice as much again
+WINDOW_BYTES = 2 << 20  # of each file, about, while they are merged
+RUN = "refinery run"  # a column, while files are merged: which of them has the row
+
+
+def sort_rows(tables: Iterable[pa.Table]) -> pa.Table:
+    """All rows, sorted by all columns: the same in whatever order they came. Memory: about three times the rows."""
+    table = pa.concat_tables(tables)
+    return table.sort_by(_keys(table))
+
+
+def sorted_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of all tables, of which there is at least one, sorted by all columns, as one table where they fit
+    SORT_BYTES, else as several. Tables are read once.
+
+    Memory: about three times SORT_BYTES. Raises DiskFull, which names the place, where there is no room to sort them.
+    """
+    held: list[pa.Table] = []
+    runs: list[_Run] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= SORT_BYTES:
+            runs.append(_spill(held))
+            held, size = [], 0
+    if not runs:
+        yield sort_rows(held)
+        return
+    if held:
+        runs.append(_spill(held))
+        held = []
+    yield from _merge(runs)
+
+
+def _keys(table: pa.Table) -> list[tuple[str, str]]:
+    return [(name, "ascending") for name in table.column_names if name != RUN]
+
+
+@dataclass
+class _Run:
+    """A sorted table in a file, read window by window. waiting: rows that were read and not yielded."""
+
+    file: IO[bytes]
+    reader: pa.RecordBatchFileReader
+    window: int
+    waiting: pa.Table
+    read: int = 0
+
+    def fill(self, number: int) -> pa.Table:
+        """The rows waiting, at least a window of them where there are as many, with the run's number."""
+        while self.waiting.num_rows < self.window and not self.is_read():
+            batch = pa.Table.from_batches([self.reader.get_batch(self.read)])
+            self.waiting = pa.concat_tables([self.waiting, batch])
+            self.read += 1
+        return self.waiting.append_column(RUN, pa.array(np.full(self.waiting.num_rows, number, np.int32)))
+
+    def is_read(self) -> bool:
+        return bool(self.read == self.reader.num_record_batches)
+
+
+def _spill(tables: list[pa.Table]) -> _Run:
+    """A lot of rows, sorted, in a file that has no name."""
+    table = sort_rows(tables)
+    window = max(1, table.num_rows * WINDOW_BYTES // max(1, table.nbytes))
+    with naming_scratch(tempfile.gettempdir(), "sorted rows"):
+        file = tempfile.TemporaryFile(prefix="refinery-")  # noqa: SIM115  closed once it is merged
+        with pa.ipc.new_file(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_table(table, max_chunksize=window)
+        file.flush()
+    file.seek(0)
+    return _Run(file, pa.ipc.open_file(file), window, table.schema.empty_table())
+
+
+def _merge(runs: list[_Run]) -> Iterator[pa.Table]:
+    while True:
+        rows = pa.concat_tables([run.fill(number) for number, run in enumerate(runs)])
+        if not rows.num_rows:
+            break
+        order = pc.sort_indices(rows, _keys(rows))
+        of_run = rows[RUN].combine_chunks().take(order).to_numpy()
+        # rows behind the last one of a run that has more in its file wait until these are here
+        ends: list[Any] = [np.flatnonzero(of_run == number)[-1] for number, run in enumerate(runs) if not run.is_read()]
+        count = int(min(ends, default=rows.num_rows - 1)) + 1
+        yield rows.take(order.slice(0, count)).drop_columns([RUN])
+        for number, ready in enumerate(np.bincount(of_run[:count], minlength=len(runs)).tolist()):
+            runs[number].waiting = runs[number].waiting.slice(ready)
+    for run in runs:
+        run.file.close()
