@@ -118,6 +118,6 @@ def test_later_copies_of_a_part_share_the_scope_of_its_first(listed, scope):
     ids = np.array([(256, 512, REFERENCE)] * listed, REFERENCE_ID)
     batches = [batch for tag, rows in ((IDENTITIES, own), (IDENTITIES, reference)) for _, batch in cut(0, tag, rows)]
     batches += [batch for _, batch in cut(0, REFERENCE_IDS, ids)]
-    found = [*exact_removals(later, OF_FIRST_COPY), *keep_first(0, batches, parts)]
+    found = list(form_batches([*exact_removals(later, OF_FIRST_COPY), *keep_first(0, batches, parts)]))
     removals = settle_scopes(gather([batch for part, batch in found if part == 0], REMOVALS, REMOVAL))
     assert dict(removals[["locator", "scope"]].tolist()) == {n: scope for n in (0, 1, 2) if listed or n != 1}

@@ -21,6 +21,7 @@ from refinery.transforms.dedup.record_batch import (
     REMOVAL,
     REMOVALS,
     cut,
+    form_batches,
     gather,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
@@ -65,7 +66,7 @@ def run(step: Step, tag: int, rows: np.ndarray, limit: int, monkeypatch: pytest.
     copies = np.zeros(len(rows) // 7, COPY)
     copies["locator"], copies["documents"] = rows["locator"][::7][: len(copies)], 3
     given = [batch for _, batch in cut(0, tag, rows)] + [batch for _, batch in cut(0, COPIES, copies) if tag == MEMBERS]
-    found = [batch for _, batch in step(0, iter(given))]
+    found = [batch for _, batch in form_batches(step(0, iter(given)))]
     return {kind: np.sort(gather(found, kind, dtype)) for kind, dtype in DTYPES.items()}
 
 
