@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from refinery.transforms.filter.fasttext_model import OriginalModel, load_model, open_model
 from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native.classifier import Classifier
+from tests.sampling import examples
 from tests.transforms.filter.fasttext_files import LOSSES, WORDS, dense, model_file, quantised, trained
 
 LABELS = tuple(f"__label__{name}" for name in ("en", "de", "fr", "日", "es", "x y", "ru", "it", "nl", "sv", "da"))
@@ -98,7 +99,7 @@ def test_trained_models(loss: str, quantise: dict[str, Any] | None, tmp_path: Pa
     assert_same(data, tmp_path, (*TEXTS, *(line.partition(" ")[2] + "\n" for line in LINES)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.text(st.one_of(st.sampled_from("abc <>é日\n\0😀"), st.characters(exclude_categories=["Cs"])), max_size=300))
 def test_any_text_with_the_bundled_model(text: str) -> None:
     theirs = ORACLE.predict
@@ -197,7 +198,7 @@ def test_every_beginning_of_a_file_is_refused(file: bytes) -> None:
             Classifier(file[:size])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_changed_files_are_refused_or_read(data: st.DataObject) -> None:
     """Bytes of the header, the dictionary and the shapes replaced: no crash, and no other exception."""
