@@ -21,8 +21,11 @@ def remember_what_never_changes() -> None:
     argparse._ = lambda text: text  # type: ignore[attr-defined]
     decorators.get_signature = core.get_signature = by_function(core.get_signature)
     core.get_function_args_defaults = by_function(core.get_function_args_defaults)
-    core._get_function_body_without_inners = by_function(core._get_function_body_without_inners)
+    core._get_function_body_without_inners = by_code(core._get_function_body_without_inners)
     userstate.get_dofn_specs = by_kind(userstate.get_dofn_specs)
+    hints = decorators.IOTypeHints
+    hints._make_origin = classmethod(lambda cls, bases, tb=True, msg=(): list(msg))  # not who asked: for messages alone
+    hints.from_callable = staticmethod(by_function(hints.from_callable))
     options = pipeline_options.PipelineOptions
     options.__init__ = by_flags(options.__init__)
 
@@ -45,19 +48,44 @@ def by_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return answer
 
 
+def by_code(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`ask`, asked once for each piece of code: functions that are made again and again share theirs."""
+    known: dict[Any, Any] = {}
+
+    def answer(function: Any) -> Any:
+        code = getattr(function, "__code__", None)
+        if code is None:
+            return ask(function)
+        key = code.co_filename, code.co_firstlineno, code
+        if key not in known:
+            known[key] = ask(function)
+        return known[key]
+
+    return answer
+
+
 def by_kind(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """`ask`, asked once for each class of DoFn; those that wrap a function are asked each time."""
+    """`ask`, asked once for each class of DoFn; those that wrap a function whose arguments have defaults, which may be
+    state, are asked each time.
+    """
     known: dict[type, Any] = {}
 
     def answer(dofn: Any) -> Any:
         kind = type(dofn)
-        if hasattr(dofn, "_inspect_process"):
+        if hasattr(dofn, "_inspect_process") and not is_plain(dofn._process_argspec_fn()):
             return ask(dofn)
         if kind not in known:
             known[kind] = ask(dofn)
         return known[kind]
 
     return answer
+
+
+def is_plain(function: Any) -> bool:
+    """Whether it is a function without defaults, and not one that another is seen through."""
+    plain = getattr(function, "__func__", function)
+    code_alone = hasattr(plain, "__code__") and not hasattr(plain, "__wrapped__")
+    return code_alone and plain.__defaults__ is None and plain.__kwdefaults__ is None
 
 
 def by_flags(parse: Callable[..., None]) -> Callable[..., None]:

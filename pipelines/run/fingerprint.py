@@ -5,6 +5,7 @@ kernel schemes that decide their results. Comments, messages and storage code ar
 tests hold every stage to its version. The code of a user's own stages counts byte by byte.
 """
 
+import functools
 import os
 import sys
 import unicodedata
@@ -31,6 +32,8 @@ from refinery.transforms.read.sources import ReadTask
 
 SAMPLES = 64
 
+installed = functools.cache(version)  # of a library; a process does not see another one
+
 
 def describe_part(part: Stage[Any] | Sink) -> dict[str, Any]:
     """A stage, or what ends a phase, as far as its declaration decides results."""
@@ -38,7 +41,7 @@ def describe_part(part: Stage[Any] | Sink) -> dict[str, Any]:
         "name": part.name,
         "version": part.version,
         "schemes": list(part.schemes),
-        "libraries": {name: version(name) for name in sorted(part.libraries)},
+        "libraries": {name: installed(name) for name in sorted(part.libraries)},
     }
 
 

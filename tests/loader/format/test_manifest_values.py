@@ -21,6 +21,7 @@ from refinery.loader.format.manifest import MANIFEST, seal, unseal
 from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.corpus import Corpus
 from tests.corpus_factory import build_corpus, edit_manifest
+from tests.sampling import examples
 
 TEXTS = {
     ("train", "web"): [["one fine day", "zwei", "x" * 40], ["", "z" * 300], []],
@@ -28,7 +29,7 @@ TEXTS = {
     ("validation", "web"): [["held out", "kept aside"]],
 }
 HUGE = 10**400
-EXAMPLES = 150
+EXAMPLES = examples(150)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from refinery.loader import LengthStage, PackedStream, TokenStream
 from refinery.loader.stream.state import StateError
 from tests.loader.numbered import build_numbered
+from tests.sampling import examples
 
 DOCUMENTS = [7, 30, 5, 1, 1, 61, 2, 40, 9, 16, 16, 3]  # 191 tokens
 TOTAL = sum(DOCUMENTS)
@@ -71,7 +72,7 @@ def check_batch(batch: dict[str, Any], lengths: list[int], ignore_cross: bool) -
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     lengths=st.lists(st.integers(1, 40), min_size=1, max_size=12),
     stages=st.lists(st.tuples(st.sampled_from([1, 2, 4, 8, 16]), st.integers(1, 90)), max_size=4),

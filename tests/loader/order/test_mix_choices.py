@@ -16,6 +16,7 @@ from refinery.loader.order.mixing import Mixture
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.tokens.samples import Domain
 from tests.loader.numbered import build_numbered
+from tests.sampling import examples
 
 NAMES = ["books", "code", "web"]
 WEIGHTS = {"books": 0.1, "code": 0.3, "web": 0.6}
@@ -28,7 +29,7 @@ def mixture(*stages: MixStage, tokens: Any = None, **params: Any) -> Mixture:
 
 
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=9).filter(any))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_error_diffusion_stays_within_one_place(counts: list[int]) -> None:
     found, size = diffused(counts), sum(counts)
     assert np.bincount(found, minlength=len(counts)).tolist() == counts
@@ -142,7 +143,7 @@ def test_repeat_goes_beyond_the_limit_and_a_stage_of_exhausted_domains_is_passed
 
 
 @given(st.integers(0, 200))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_the_past_of_a_renormalised_mixture(position: int) -> None:
     """Changing what is ahead changes nothing behind; changing the past does."""
     one = mixture(MixStage(WEIGHTS), repeats=2, on_limit="renormalise")

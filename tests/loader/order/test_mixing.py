@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from refinery.loader.order.mix_params import MixParams, MixStage, quotas
 from refinery.loader.order.mixing import Mixture
+from tests.sampling import examples
 
 NAMES = ["books", "code", "web"]
 WEIGHTS = {"books": 0.2, "code": 0.3, "web": 0.5}
@@ -59,7 +60,7 @@ def test_every_block_has_its_quotas_and_domains_continue() -> None:
 
 
 @given(st.integers(0, 700), st.integers(0, 200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_random_access(start: int, count: int) -> None:
     mixed = mixture(MixStage(WEIGHTS, 16 * 150), MixStage({"web": 1, "code": 3}, 16 * 333), MixStage(WEIGHTS))
     domain, k = mixed.locate(0, 900)

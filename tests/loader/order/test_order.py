@@ -22,7 +22,7 @@ from refinery.loader.order.order import (
     permute,
     round_keys,
 )
-from tests.sampling import scaled
+from tests.sampling import examples, scaled
 
 MASK = 2**64 - 1
 SHAPES = [(1, 1, 1), (4, 3, 2), (7, 8, 3), (64, 16, 4), (5, 1, 100), (1, 256, 16), (300, 5, 1)]  # K, C, W
@@ -104,7 +104,7 @@ def oracle_order(n: int, shape: tuple[int, int, int], seed: int, epoch: int) -> 
     st.integers(0, 2**40),
     st.integers(0, 5),
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_equals_the_independent_implementation(n: int, shape: tuple[int, int, int], seed: int, epoch: int) -> None:
     assert order(n, shape, seed, epoch)[np.arange(n)].tolist() == oracle_order(n, shape, seed, epoch)
 
@@ -175,7 +175,7 @@ def test_no_collisions_at_a_billion() -> None:
 
 
 @given(st.integers(1, 2**40), st.booleans(), st.integers(0, 2**64 - 1))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_inverse(n: int, one_for_all: bool, tweak: int) -> None:
     x = np.unique(np.random.default_rng(n).integers(0, n, 50)).astype(np.uint64)
     keys = round_keys("test", n)

@@ -31,6 +31,7 @@ from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
+from tests.sampling import examples
 
 QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
 SHORT_DEADLINE = replace(QUICK, deadline=0.2)
@@ -217,7 +218,7 @@ def test_wrong_bytes(server: FakeGcs, store: GcsStore) -> None:
         assert stream.read() == SMALL
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(SMALL) + 9), st.integers(0, 5000)), max_size=6))
 def test_streams_are_files(running: FakeGcs, steps: list[tuple[int, int]]) -> None:
     running.clear()

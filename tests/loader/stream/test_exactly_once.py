@@ -7,7 +7,7 @@ import json
 import multiprocessing
 import pickle
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from refinery.loader.storage.store import Store
 from refinery.loader.stream.state import StateError
 from refinery.loader.stream.usage import UsageError
 from tests.loader.numbered import Lengths, build_numbered
-from tests.sampling import spread
+from tests.sampling import sampled, spread
 
 IGNORE, PADDING = -100, -1
 LAYOUTS: dict[str, Lengths] = {
@@ -100,7 +100,12 @@ def world(
     return found, state
 
 
-@pytest.mark.parametrize("length", [1, 7, 2000])
+LENGTHS = (1, 7, 2000)
+SHAPES = ((1, 4, 3), (2, 0, 5), (3, 1, 1), (3, 2, 2), (8, 3, 2), (64, 0, 1))  # world size, workers, batch size
+JOBS = sampled("shapes of jobs", product(LAYOUTS, LENGTHS, SHAPES), 24, axes=lambda cell: (cell[:2], cell[2]))
+
+
+@pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_an_epoch_for_any_number_of_ranks_and_workers(corpora: dict[str, Path], layout: str, length: int) -> None:
     corpus = corpora[layout]
@@ -108,7 +113,7 @@ def test_an_epoch_for_any_number_of_ranks_and_workers(corpora: dict[str, Path], 
     half = len(whole) // 2
     check_epoch(whole[:half], corpus, length)
     check_epoch(whole[half:], corpus, length)
-    for world_size, workers, batch_size in ((1, 4, 3), (2, 0, 5), (3, 1, 1), (3, 2, 2), (8, 3, 2), (64, 0, 1)):
+    for world_size, workers, batch_size in (shape for *cell, shape in JOBS if cell == [layout, length]):
         found, _ = world(corpus, world_size, workers, sequence_length=length, batch_size=batch_size, epochs=2)
         step = world_size * batch_size
         expected = [epoch[i : i + step] for epoch in (whole[:half], whole[half:]) for i in range(0, half, step)]

@@ -138,7 +138,7 @@ def test_random_bits(place: Place) -> None:
     """Single bits of all files; fewer of them in remote stores."""
     rng = random.Random(f"{seed()} {place.cost}")
     sizes = {name: len(data) for name, data in place.files.items() if data and name != UNREAD}
-    for _ in range(scaled(1000, 300) // place.cost):
+    for _ in range(scaled(1000, 200) // place.cost):
         name = rng.choices(list(sizes), list(sizes.values()))[0] if rng.random() < 0.3 else rng.choice(list(sizes))
         byte, bit = rng.randrange(sizes[name]), 1 << rng.randrange(8)
         assert place.rejected({name: flip(place.files[name], byte, bit)}), (name, byte, bit)

@@ -1,6 +1,7 @@
 """Loops over a stream: where each begins and ends, how many batches it has, passing over some; labels for models that
 shift them."""
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from refinery.loader.stream.state import StateError
 from tests.corpus_factory import build_corpus
 from tests.loader.streams import IGNORE, TEXTS, S, rows, stream
 from tests.packed_factory import add_packed_rows
+from tests.sampling import sampled
 
 MIXED: dict[str, Any] = {
     "weights": MixParams([MixStage({"web": 1, "code": 3}, 30 * S), MixStage({"web": 1})], 2, block=8)
@@ -151,6 +153,10 @@ def test_a_stream_without_end_has_no_length(corpus: Path) -> None:
 # --- passing over ----------------------------------------------------------------------------------------------------
 
 
+SKIPS = list(product((0, 3, 40), (0, 1, 7, 28, 29, 30, 60)))  # where, and how many batches
+SOME_SKIPS = sampled("batches skipped of streams without an end", SKIPS, 7, axes=lambda cell: cell)
+
+
 @pytest.mark.parametrize("prefetch", [0, 1])
 @pytest.mark.parametrize(
     "options", [EPOCHS, MIXED, {"weights": {"web": 1, "code": 1}}], ids=["epochs", "mixed", "endless"]
@@ -164,17 +170,17 @@ def test_skipping_is_delivering_unseen(corpus: Path, options: dict[str, Any], pr
         states.append(delivered.state_dict())
         if len(want) == 130:
             break
-    for start in (0, 3, 40):
-        for n in (0, 1, 7, 28, 29, 30, 60):
-            batches = stream(corpus, prefetch=prefetch, **options)
-            here = len(loop(batches, start)) if start else 0
-            there = min(here + n, len(want))
-            assert batches.skip(n) == there - here
-            assert batches.state_dict() == states[there]
-            if options is EPOCHS or options is MIXED:
-                assert loop(batches) == want[there:]
-            else:
-                assert loop(batches, 10) == want[there : there + 10]
+    has_end = options is EPOCHS or options is MIXED
+    for start, n in SKIPS if has_end else SOME_SKIPS:
+        batches = stream(corpus, prefetch=prefetch, **options)
+        here = len(loop(batches, start)) if start else 0
+        there = min(here + n, len(want))
+        assert batches.skip(n) == there - here
+        assert batches.state_dict() == states[there]
+        if has_end:
+            assert loop(batches) == want[there:]
+        else:
+            assert loop(batches, 10) == want[there : there + 10]
 
 
 def test_skipping_beyond_the_end(corpus: Path) -> None:

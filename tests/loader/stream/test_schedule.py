@@ -11,6 +11,7 @@ from refinery.loader.order.mixing import Mixture
 from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.tokens.samples import Domain
+from tests.sampling import examples
 
 LENGTH = 8
 
@@ -33,7 +34,7 @@ def schedule(tokens: list[int], shape: OrderParams, mixed: bool, **ranks: int) -
     st.integers(1, 5),
     st.data(),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_ranks_share_the_steps_of_one_order(
     tokens: list[int], shape: OrderParams, mixed: bool, world_size: int, batch_size: int, data: st.DataObject
 ) -> None:
@@ -62,7 +63,7 @@ def test_ranks_share_the_steps_of_one_order(
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 200))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_plans_follow_each_other_whatever_their_size(world_size: int, batch_size: int, rows: int) -> None:
     one = schedule([700, 333], OrderParams(3, 4, 2), False, rank=0, world_size=world_size, batch_size=batch_size)
     position, samples, steps = 0, [], 0

@@ -17,6 +17,7 @@ from refinery.pipelines.comparison.joining.evidence import DTYPE
 from refinery.pipelines.comparison.joining.fates import Fate, Kind
 from refinery.pipelines.comparison.joining.join import Join
 from refinery.pipelines.comparison.joining.partitions import Partitions, first_of_key, match, without
+from tests.sampling import examples
 
 KEYS = st.lists(st.integers(0, 6), max_size=30)
 
@@ -43,7 +44,7 @@ def test_first_of_key(a: list[int], b: list[int]) -> None:
         assert place == (there.tolist().index(key) if key in there.tolist() else -1)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.lists(KEYS, max_size=4), st.integers(1, 5))
 def test_partitions_give_back_every_row_in_order(tmp_path_factory: Any, batches: list[list[int]], count: int) -> None:
     folder = tmp_path_factory.mktemp("rows") / "p"
@@ -109,7 +110,7 @@ def expected_fate(id_: int, origin: int, other: list[tuple[int, int]], said: lis
     return {Kind.NOT_READ}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(DOCUMENTS, DOCUMENTS, SAID, SAID, st.lists(st.integers(0, 3)), st.booleans(), st.integers(1, 3))
 def test_every_document_has_one_answer_and_the_right_one(
     tmp_path_factory: Any, a: Any, b: Any, said_a: Any, said_b: Any, read: list[int], made: bool, rows: int

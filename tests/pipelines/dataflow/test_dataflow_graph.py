@@ -86,7 +86,8 @@ STEPS = {
     },
     "shards": {
         *EVERY,
-        *(f"kept-documents/{step}" for step in (*LIST, "read")),
+        *(f"kept-documents/{step}" for step in (*LIST, "groups", "read")),
+        *(f"kept-documents/deal groups/{step}" for step in ("AddRandomKeys", "RemoveRandomKeys")),
         *(f"{stage}/judge/each" for stage in ("substrings", "lines", "quality", "toxicity", "pii", "encode")),
         *(f"measure-{point}/tally/each" for point in ("deduplicated", "final")),
         *(f"shuffle/{step}" for step in ("start", "every shard", "batch", "merge", "by shard")),

@@ -223,7 +223,6 @@ def test_killed_between_phases(
 
 
 @every_other_commit
-@every_other_commit
 def test_a_job_that_fails_and_one_that_leaves_no_report(
     dataflow: FakeDataflow,
     run: Callable[..., int],

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.code.constructs import whole_constructs
 from refinery.transforms.code.languages import LANGUAGES
+from tests.sampling import examples
 
 FILES = [
     (
@@ -91,7 +92,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(PIECES, max_size=25).map("".join), st.sampled_from(sorted(LANGUAGES)))
 def test_constructs_of_any_text_ascend_inside_it(text: str, language: str) -> None:
     last = 0

@@ -17,6 +17,7 @@ from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.core.stage import Note, Reason, Stage
 from tests.beam import make_document, run_and_collect
+from tests.sampling import examples
 
 
 class DigitsParams(Params):
@@ -265,7 +266,7 @@ def test_a_single_document_is_no_split() -> None:
     assert (kept, counts) == ([], {("in", ""): (1, 2), ("dead", "NoDocument"): (1, 2)})
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.sampled_from(["a", "a|b", "a|b|c|d", "|", "", "drop", "raise", "a|late"]), max_size=25))
 def test_conservation(texts: list[str]) -> None:
     kept, counts, _ = run(SPLIT, texts)

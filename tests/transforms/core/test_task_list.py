@@ -9,9 +9,10 @@ from refinery.loader.errors import FormatError
 from refinery.loader.storage.store import StorageConflict
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 from tests.beam import run_and_collect
+from tests.sampling import examples
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(items=st.lists(st.binary(max_size=50).filter(lambda item: b"\n" not in item), max_size=20))
 def test_what_is_written_is_read(tmp_path_factory: pytest.TempPathFactory, items: list[bytes]) -> None:
     folder = str(tmp_path_factory.mktemp("work"))

@@ -39,6 +39,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.stars import max_rounds
 from tests.beam import run_and_collect
+from tests.sampling import examples
 
 # Edges with loops, repeats and lone nodes; the locators fall into several parts.
 EDGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -81,7 +82,7 @@ def labels_in(batches: list[bytes]) -> dict[int, int]:
     return found
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EDGES)
 def test_equals_plain_union_find(edges):
     found = labels_of(edges)
@@ -89,7 +90,7 @@ def test_equals_plain_union_find(edges):
     assert list(found) == sorted(found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EDGES, st.integers(1, 10), st.sampled_from([1, 50, 200, 10_000]))
 def test_folding_equals_plain_union_find(edges, rows, fold_bytes):
     (nodes, roots), links = fold_links(iter(link_batches(edges, rows)), fold_bytes)
@@ -98,7 +99,7 @@ def test_folding_equals_plain_union_find(edges, rows, fold_bytes):
     assert links == len(edges)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(EDGES, EDGES)
 def test_forests_join_either_way_round(edges, others):
     one, other = (fold_links(link_batches(part))[0] for part in (edges, others))
@@ -106,7 +107,7 @@ def test_forests_join_either_way_round(edges, others):
         assert dict(zip(nodes.tolist(), nodes[roots].tolist(), strict=True)) == plain_union_find(edges + others)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(EDGES)
 def test_a_forest_is_held_together_by_its_own_links(edges):
     kept = links_of(fold_links(link_batches(edges))[0]).tolist()

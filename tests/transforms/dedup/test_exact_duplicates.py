@@ -26,6 +26,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
 from refinery.transforms.dedup.verdicts import settle_scopes
+from tests.sampling import examples
 
 # Few different ids, of which some share their first 8 bytes; few different ranks.
 ROWS = st.lists(st.tuples(*[st.integers(0, 2)] * 5, st.integers(0, 3)), max_size=40)
@@ -53,7 +54,7 @@ def run(table: np.ndarray, pieces: int = 2) -> tuple[np.ndarray, np.ndarray]:
     return gather(found, REMOVALS, REMOVAL), gather(found, COPIES, COPY)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ROWS)
 def test_equals_brute_force(rows):
     table = identities(rows)

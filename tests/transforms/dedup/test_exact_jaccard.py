@@ -48,6 +48,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.write.documents import documents_table
+from tests.sampling import examples
 
 SOURCES = ("a", "b", "c")
 SCOPE = Scope(NEAR, CORPUS, (0, 1, 2), apart=False)
@@ -207,7 +208,7 @@ def as_decided(docs: list[Doc], expected: dict[int, tuple[int, float]], copies: 
     return Decided(removed, handed)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), count=st.integers(0, 40), spread=st.integers(1, 4))
 def test_whole_components_equal_brute_force_in_any_layout(tmp_path_factory, seed, count, spread):
     docs = random_docs(count, seed)

@@ -46,7 +46,7 @@ from refinery.transforms.dedup.signatures import SignatureParams, compute_signat
 from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect
-from tests.sampling import scaled
+from tests.sampling import examples, scaled
 from tests.transforms.dedup.test_signatures import split
 
 SIGNATURE = SignatureParams(permutations=4)
@@ -189,7 +189,7 @@ PARAMS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(DOCUMENTS, PARAMS, st.integers(1, 4), st.integers(1, 20), st.integers(0, 9), st.booleans())
 def test_equals_brute_force(rows, params, parts, partitions, seed, many_lots):
     docs = [make_document("\n".join(t), f"f@{i}", source=source) for i, (t, source, _) in enumerate(rows)]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import lines
+from tests.sampling import examples
 from tests.transforms.dedup.test_signatures import MASK, ROLL, fmix64, hash_characters, split
 
 LINES = st.text(
@@ -23,7 +24,7 @@ def reference_hash(line: str) -> int:
     return fmix64(total) >> 4 << 4 | min(len(words), 15) if words else 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(LINES, max_size=5))
 @example([""])
 @example(["\n\n\n", "", "a"])

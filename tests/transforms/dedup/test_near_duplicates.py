@@ -31,6 +31,7 @@ from refinery.transforms.dedup.record_batch import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.native import clusters
+from tests.sampling import examples
 
 
 def signatures_near(base: np.ndarray, shares: list[float], seed: int = 0) -> np.ndarray:
@@ -96,7 +97,7 @@ def test_band_hash_is_the_documented_one():
         assert found == h ^ h >> 33
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(1, 70), st.integers(0, 2**32 - 1))
 def test_sketches_agree_wherever_signatures_do(permutations, seed):
     base = np.random.default_rng(seed).integers(0, 2**32, permutations, dtype=np.uint32)
@@ -112,7 +113,7 @@ def test_chance_agreement_is_one_in_sixteen():
     assert 800 < nibble_matches(x, y, 16_000) < 1200
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=4), st.integers(1, 70), st.integers(0, 1000))
 def test_small_buckets_are_joined_exactly(sizes, permutations, seed):
     rng = np.random.default_rng(seed)

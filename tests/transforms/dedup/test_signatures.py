@@ -23,6 +23,7 @@ from refinery.transforms.dedup.signatures import (
 )
 from refinery.transforms.native import minhash
 from tests.native.unicode_scripts import is_unspaced
+from tests.sampling import examples
 
 SMALL = SignatureParams(permutations=16)
 MASK = 2**64 - 1
@@ -130,7 +131,7 @@ TEXTS = SOURCE | st.text(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(TEXTS, st.sampled_from([1, 2, 5, 9]), st.sampled_from(["word", "character", "code"]))
 @example("", 5, "word")
 @example("!!!", 5, "word")

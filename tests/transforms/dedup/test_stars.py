@@ -29,7 +29,7 @@ from refinery.transforms.dedup.stars import (
 )
 from refinery.transforms.spill import sorted_rows
 from tests.beam import run_and_collect
-from tests.sampling import sampled
+from tests.sampling import examples, sampled
 from tests.transforms.dedup.test_components import EDGES, labels_in, labels_of, plain_union_find, table
 
 Groups = dict[int, list[bytes]]
@@ -96,7 +96,7 @@ def run_rounds(edges: list[tuple[int, int]], partitions: int = 3, rows: int = 1 
     return Outcome(labels_in(labels), links=links, **merged, **highest)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150), deadline=None)
 @given(EDGES, st.integers(1, 5), st.integers(1, 9), st.integers(0, 9))
 def test_equals_plain_union_find(bounds, edges, partitions, rows, seed):
     expected = plain_union_find(edges)

@@ -42,6 +42,7 @@ from refinery.transforms.dedup.substring_hashes import hash_anchors
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect
+from tests.sampling import examples
 from tests.transforms.dedup.test_line_duplicates import SIGNATURE, SOURCES, deal, removal_batches, shuffle
 from tests.transforms.dedup.test_signatures import split
 
@@ -189,7 +190,7 @@ def text_of(pieces: Iterable[tuple[str, int, int]], number: int) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(st.tuples(PIECES, st.booleans()), min_size=1, max_size=6),
     st.sampled_from([50, 50, 51, 60]),

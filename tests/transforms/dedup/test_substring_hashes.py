@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.dedup.substring_hashes import GRAM, GUARD, SPAN_WORDS, hash_anchors, hash_windows
 from refinery.transforms.native import substrings
-from tests.sampling import scaled
+from tests.sampling import examples, scaled
 from tests.transforms.dedup.test_signatures import MASK, ROLL, fmix64, hash_characters, split
 
 BASE, PRIME = 0x0DF1E4A9C35B7D21, 2**61 - 1
@@ -39,7 +39,7 @@ def reference_anchors(text: str) -> list[int]:
     return [fmix64(value) & ~1 for value, _ in dict.fromkeys(chosen)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(WORDS.map(" ".join), max_size=3))
 @example(["a " * 49, "a " * 50, "a " * 51, ""])
 def test_anchors_equal_plain_python(texts):
@@ -48,7 +48,7 @@ def test_anchors_equal_plain_python(texts):
     assert column.to_pylist() == [reference_anchors(text) for text in texts]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(WORDS.map(" ".join), st.integers(SPAN_WORDS, 70))
 @example("a b " * 40, 64)
 def test_windows_equal_plain_python(text, size):
@@ -71,7 +71,7 @@ def test_golden_values():
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(SPAN_WORDS, 60), st.integers(0, 30), st.integers(0, 30), st.integers(0, 2**32))
 def test_every_shared_run_shares_an_anchor(shared, before, after, seed):
     rng = random.Random(seed)

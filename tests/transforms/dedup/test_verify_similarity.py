@@ -21,6 +21,7 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
 from refinery.transforms.native import clusters
+from tests.sampling import examples
 
 PERMUTATIONS = 20
 SCOPE = Scope(NEAR, CORPUS, (0, 1, 2), apart=False)
@@ -77,7 +78,7 @@ def verify(
     return gather(found, REMOVALS, REMOVAL), gather(found, COPIES, COPY)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(0, 60), st.integers(0, 10**6), st.sampled_from([OURS, Parts(2, (1,)), MANY]))
 def test_verification_equals_brute_force(count, seed, parts):
     """Documents of parts 1 and 2 may be reference: these always survive, come first, and nothing is written of them."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import document_id
 from refinery.transforms.extract.clean_text import clean_text
 from refinery.transforms.native import textclean
+from tests.sampling import examples
 
 FULL_UNICODE = st.characters(codec=None, exclude_categories=())
 AWKWARD = st.sampled_from(
@@ -64,13 +65,13 @@ def limit_marks(text: str) -> str:
     return "".join(kept)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(TEXTS, st.booleans())
 def test_it_equals_the_slow_rules(text: str, from_html: bool) -> None:
     assert clean_text(text, from_html) == slow_clean(text, from_html)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(TEXTS, st.booleans())
 def test_it_is_idempotent_and_can_be_written_anywhere(text: str, from_html: bool) -> None:
     cleaned = clean_text(text, from_html)
@@ -122,7 +123,7 @@ def test_long_runs_cost_linear_time() -> None:
     assert clean_text("\0" * 3_000_000, False) == ""
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.text() | st.lists(AWKWARD, max_size=60).map(lambda parts: re.sub("[\ud800-\udfff]", "", "".join(parts))))
 def test_collapse_equals_split_and_join(text: str) -> None:
     assert textclean.collapse(text) == " ".join(text.split()).encode()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams, extract_document
 from tests.beam import run_and_collect
+from tests.sampling import examples
 
 SENTENCES = [
     "The ferry leaves the northern quay at a quarter past seven, unless the fog decides otherwise.",
@@ -197,7 +198,7 @@ def test_text_does_not_depend_on_the_pages_before(engine: str) -> None:
     assert all(isinstance(doc, Document) and "every page" in doc.text for doc in forward)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.binary(max_size=200) | st.text(st.characters(codec=None, exclude_categories=())), st.booleans())
 def test_no_content_is_an_error(content: bytes | str, is_html: bool) -> None:
     result = extract_document(raw(content, is_html), ExtractParams())

@@ -1,6 +1,7 @@
 """The kernel finds what fastText finds, to the bit, for every kind of model; damaged files are refused, not read."""
 
 import struct
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from refinery.transforms.filter.fasttext_model import OriginalModel, load_model, open_model
 from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native.classifier import Classifier
+from tests.sampling import examples, sampled
 from tests.transforms.filter.fasttext_files import LOSSES, WORDS, dense, model_file, quantised, trained
 
 LABELS = tuple(f"__label__{name}" for name in ("en", "de", "fr", "日", "es", "x y", "ru", "it", "nl", "sv", "da"))
@@ -41,9 +43,12 @@ def assert_same(data: bytes, folder: Path, texts: tuple[str, ...] = TEXTS) -> No
             assert ours.predict(text, k, threshold) == theirs.predict(text, k, threshold, "strict"), (text, k)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("dim", [1, 3, 8, 16, 20, 33])
-@pytest.mark.parametrize("labels", [1, 2, 11])
+PLAIN = list(product(LOSSES, (1, 3, 8, 16, 20, 33), (1, 2, 11)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "dim", "labels"), sampled("plain models of fastText", PLAIN, 18, axes=lambda cell: cell)
+)
 def test_plain_models(loss: str, dim: int, labels: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(dim)
     inputs = dense(rng.normal(0, 1, (len(WORDS) + 50, dim)))
@@ -52,9 +57,13 @@ def test_plain_models(loss: str, dim: int, labels: int, tmp_path: Path) -> None:
         assert_same(model_file(inputs, outputs, loss, labels=LABELS[:labels], dim=dim, **grams), tmp_path)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("dim", "part"), [(16, 2), (7, 2), (5, 8), (12, 5)])
-@pytest.mark.parametrize("pruned", [None, (), ((3, 1), (49, 0), (7, 5), (3, 2), (90, 1))], ids=["all", "none", "some"])
+PRUNED = (None, (), ((3, 1), (49, 0), (7, 5), (3, 2), (90, 1)))
+QUANTISED = [(*cell[:1], *cell[1], *cell[2:]) for cell in product(LOSSES, ((16, 2), (7, 2), (5, 8), (12, 5)), PRUNED)]
+
+
+@pytest.mark.parametrize(
+    ("loss", "dim", "part", "pruned"), sampled("quantised models of fastText", QUANTISED, 16, axes=lambda cell: cell)
+)
 def test_quantised_models(
     loss: str, dim: int, part: int, pruned: tuple[tuple[int, int], ...] | None, tmp_path: Path
 ) -> None:
@@ -98,7 +107,7 @@ def test_trained_models(loss: str, quantise: dict[str, Any] | None, tmp_path: Pa
     assert_same(data, tmp_path, (*TEXTS, *(line.partition(" ")[2] + "\n" for line in LINES)))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.text(st.one_of(st.sampled_from("abc <>é日\n\0😀"), st.characters(exclude_categories=["Cs"])), max_size=300))
 def test_any_text_with_the_bundled_model(text: str) -> None:
     theirs = ORACLE.predict
@@ -197,7 +206,7 @@ def test_every_beginning_of_a_file_is_refused(file: bytes) -> None:
             Classifier(file[:size])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_changed_files_are_refused_or_read(data: st.DataObject) -> None:
     """Bytes of the header, the dictionary and the shapes replaced: no crash, and no other exception."""

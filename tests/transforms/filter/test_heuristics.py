@@ -27,6 +27,7 @@ from refinery.transforms.filter.heuristics_rules import FIGURES
 from refinery.transforms.filter.language import bundled_model
 from refinery.transforms.native import heuristics as kernel
 from tests.beam import run_and_collect
+from tests.sampling import examples
 from tests.transforms.filter.heuristics_texts import PROSE, document, only
 from tests.transforms.heuristics_oracle import TEXTS
 
@@ -305,7 +306,7 @@ def test_scripts_without_spaces_have_one_word_per_letter(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_judging_never_fails_and_is_stable(text: str) -> None:
     text = text.encode("utf-8", "ignore").decode()
     params = only(c4=C4Params(min_sentences=None, drop_curly_brackets=False, drop_lorem_ipsum=False))

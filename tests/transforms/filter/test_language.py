@@ -20,6 +20,7 @@ from refinery.transforms.filter.language import (
 from refinery.transforms.filter.language_data import MACROLANGUAGES, RELATIVES, THRESHOLDS, UNIVERSAL
 from refinery.transforms.native.classifier import mostly_capitals
 from tests.beam import make_document, run_and_collect
+from tests.sampling import examples
 from tests.transforms.filter.fasttext_files import train_labelled
 
 ENGLISH = (
@@ -187,7 +188,7 @@ def test_as_much_as_allowed_is_seen(text: str, max_chars: int) -> None:
     assert line.endswith("\n")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_no_text_is_an_error_and_a_threshold_changes_no_label(text: str) -> None:
     free, strict = judged(text, threshold=0.0), judged(text, threshold=0.65)

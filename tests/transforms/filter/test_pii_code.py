@@ -11,6 +11,7 @@ from refinery.transforms.filter.pii import PII, PiiParams, find_pii, redact_pii
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
 from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams, find_secrets, redact_secrets
 from tests.beam import make_document, run_and_collect
+from tests.sampling import examples
 
 CODE = PiiParams(style="code", remains="fail")
 EMAIL, NETWORK, HOME = "<redacted-email>", "<redacted-network-address>", "<redacted-path>/"
@@ -79,7 +80,7 @@ def test_a_pseudonym_is_that_of_the_name(monkeypatch: pytest.MonkeyPatch) -> Non
     assert redacted("/home/anna/x", PiiParams()) == f"/home/<USER_{token}>/x"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.sampled_from([*PIECES, "version ", " ", "\n", "é", "4111 1111 1111 1111"]), max_size=12).map("".join)
 )

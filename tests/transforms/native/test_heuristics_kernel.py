@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.native import heuristics as kernel
+from tests.sampling import examples
 from tests.transforms import heuristics_oracle as oracle
 from tests.transforms.heuristics_oracle import TEXTS
 
@@ -31,14 +32,14 @@ def as_dict(found: kernel.Features) -> dict[str, Any]:
 
 
 @given(TEXTS, LIMITS)
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 def test_kernel_equals_plain_python(text: str, limits: tuple[int, int, int, int, int]) -> None:
     found = as_dict(kernel.measure(text, STOP_WORDS, *limits))
     assert found == oracle.measure(text, STOP_WORDS, *limits)
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_kernel_equals_plain_python_with_everything_on(text: str) -> None:
     limits = (10, 10, 3, 20, COUNT_ALL | kernel.NO_JAVASCRIPT | kernel.NO_POLICY)
     assert as_dict(kernel.measure(text, STOP_WORDS, *limits)) == oracle.measure(text, STOP_WORDS, *limits)

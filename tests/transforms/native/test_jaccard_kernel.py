@@ -12,6 +12,7 @@ from refinery.transforms.dedup.exact_jaccard import PIECE, pack_pieces, pieces_o
 from refinery.transforms.dedup.propose_chunks import PROPOSAL
 from refinery.transforms.dedup.record_batch import BATCH_BYTES
 from refinery.transforms.native import jaccard
+from tests.sampling import examples
 
 
 def index_of_jaccard(x: set, y: set) -> float:
@@ -26,7 +27,7 @@ def cluster(sets: list[set], starts: list[int], threshold: float) -> tuple[list[
     return representative.tolist(), shared.tolist()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(0, 30),
@@ -85,7 +86,7 @@ def proposal(locator: int, chunk: int = 0) -> np.ndarray:
     return row
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 2, 5, 999, 140_000, 300_000]), max_size=6), st.integers(0, 99))
 def test_sets_survive_their_batches(sizes, seed):
     rng = random.Random(seed)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.read.byte_source import BLOCK, ByteSource, MemberStream, open_source
+from tests.sampling import examples
 from tests.transforms.read_fixtures import COMPRESSORS
 
 PARTS = st.lists(st.one_of(st.binary(max_size=300), st.integers(0, 400_000).map(bytes)), min_size=1, max_size=5)
@@ -28,7 +29,7 @@ def drain(data: bytes, name: str = "x") -> tuple[bytes, list[tuple[int, int]], s
 
 
 @pytest.mark.parametrize("compress", [COMPRESSORS[ending] for ending in (".gz", ".zst", ".lz4")])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(parts=PARTS)
 def test_members_are_read_in_order_with_their_places(compress: Callable[[bytes], bytes], parts: list[bytes]) -> None:
     members = [compress(part) for part in parts]
@@ -39,7 +40,7 @@ def test_members_are_read_in_order_with_their_places(compress: Callable[[bytes],
     assert (data, marks, broken) == (b"".join(parts), list(expected.items()), "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.binary(max_size=2000), min_size=1, max_size=6), st.integers(0, BLOCK))
 def test_members_across_blocks(parts: list[bytes], shift: int) -> None:
     """A member may begin anywhere in a block, its header and its checksum split by the block's end included."""

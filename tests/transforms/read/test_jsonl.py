@@ -14,6 +14,7 @@ from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.jsonl import field_of, parse_json, scalar_of
 from refinery.transforms.read.sources import LimitParams, read_task
+from tests.sampling import examples
 from tests.transforms.read_fixtures import COMPRESSORS, offset_of, read, summary, task_for
 
 
@@ -102,7 +103,7 @@ lines = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(lines, st.sampled_from([b"\n", b"\r\n"])), max_size=40),
     st.booleans(),
@@ -173,7 +174,7 @@ def test_sample_and_cap(path: Path) -> None:
     assert [one for one in capped if isinstance(one, RawDocument)] == kept[:5]
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read(path: Path, data: bytes) -> None:
     for outcome in [*read(path, data, "jsonl"), *read(path, gzip.compress(data), "jsonl")]:

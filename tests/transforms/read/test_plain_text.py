@@ -33,7 +33,7 @@ def test_a_document_is_a_file_a_paragraph_or_a_line(tmp_path: Path, ending: str,
 
 
 def test_lines_are_read_in_parts(tmp_path: Path) -> None:
-    data = b"".join(b"line %d of a large file\n" % number for number in range(120_000))
+    data = b"".join(b"line %d of a large file%s\n" % (number, b" of words" * 20) for number in range(15_000))
     whole = contents(tmp_path / "a.txt", data, unit="line")
     parts = [contents(tmp_path / "a.txt", data, unit="line", part=part, parts=3) for part in range(3)]
     assert [line for part in parts for line in part] == whole

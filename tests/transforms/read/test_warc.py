@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import RawDocument, hash64
 from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.sources import LimitParams
+from tests.sampling import examples
 from tests.transforms import read_fixtures as made
 from tests.transforms.read_fixtures import COMPRESSORS, HTML, arc_record, http, page, read, summary, warc_record
 
@@ -229,7 +230,7 @@ def test_flipped_bits_never_raise_and_never_multiply(path: Path, ending: str) ->
         assert len(set(origins)) == len(origins)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     pieces=st.lists(
         st.one_of(

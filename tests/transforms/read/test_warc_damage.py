@@ -15,7 +15,7 @@ from tests.transforms.read_fixtures import COMPRESSORS, arc_record, http, read, 
 
 LIMITS = LimitParams(max_record_bytes=20_000, max_decompressed_bytes=30_000)
 LETTERS = bytes(range(97, 123)) + b"     \n"
-ROUNDS = scaled(100_000, 1_200)  # in all forms together
+ROUNDS = scaled(100_000, 600)  # in all forms together
 
 Outcomes = Sequence[RawDocument | Skipped | Damaged]
 

@@ -18,6 +18,7 @@ from refinery.transforms.statistics.keyed import counts
 from refinery.transforms.statistics.measure import MergeStatistics, merge_statistics
 from refinery.transforms.statistics.tally import Measured, Passing, Tally, measured_notes, passing_text, unpack
 from tests.beam import make_document
+from tests.sampling import examples
 
 NOTES = Measured(("language",), ("score", "level"))
 
@@ -63,7 +64,7 @@ def merged_in_some_order(parts: list[Tally], draw: random.Random) -> Tally:
 
 
 @given(st.integers(0, 300), st.integers(1, 12), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @pytest.mark.usefixtures("small")
 def test_parts_and_their_order_leave_no_trace(documents: int, bundles: int, seed: int) -> None:
     draw = random.Random(seed)
