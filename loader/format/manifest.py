@@ -1,20 +1,27 @@
 """THE CONTRACT between writers and readers of a corpus: files, names, manifest, schema version 1.
 
 Written by the funnel, read by verify and by training; docs/format.md is the specification. This module re-exports the
-public names of refinery.loader.format.indexed (tokens and their index), .provenance and .funnel; removals are in
-refinery.loader.format.removals.
+public names of refinery.loader.format.sealed, .entries, .indexed (tokens and their index), .provenance and .funnel;
+removals are in refinery.loader.format.removals.
 """
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import google_crc32c
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.entries import (
+    SPLITS,
+    FileEntry,
+    ShardEntry,
+    check_domain,
+    file_entry,
+    parse_shard,
+    shard_name,
+)
 from refinery.loader.format.fields import MOST, Fields
 from refinery.loader.format.funnel import check_funnel, funnel_entry
 from refinery.loader.format.indexed import (
@@ -27,7 +34,8 @@ from refinery.loader.format.indexed import (
     read_index,
 )
 from refinery.loader.format.packed import PackedFormat, parse_format
-from refinery.loader.format.provenance import ADOPTED, COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
+from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.format.takedown import Takedown, parse_takedowns
 from refinery.loader.storage.store import Store
 
@@ -37,111 +45,10 @@ VIEW_KIND = "refinery-view"  # a mixture of corpora, without tokens of its own: 
 WRITER = "megatron"  # the writer whose files this module describes
 MANIFEST = "manifest.json"
 RUN = "_run.json"
-SPLITS = ("train", "validation")
 SUFFIXES = {"bin": ".bin", "idx": ".idx", "provenance": ".provenance.parquet"}
 
-_DOMAIN = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 MAX_MANIFEST = 1 << 30  # bytes: a manifest has 5.4 for each MiB of tokens
 MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
-
-
-def seal(payload: Mapping[str, Any]) -> bytes:
-    """Canonical JSON of `payload` (UTF-8, sorted keys, one-space indent, trailing newline) with a digest of itself.
-
-    The field "sha256" is the SHA-256 of the canonical bytes without that field. Raises ValueError for a payload that
-    already has the field, for NaN and infinities, and for lone surrogates; TypeError for values JSON cannot represent.
-    """
-    if "sha256" in payload:
-        raise ValueError("payload: the field 'sha256' given, seal adds it")
-    return _canonical({**payload, "sha256": hashlib.sha256(_canonical(payload)).hexdigest()})
-
-
-def unseal(data: bytes, what: str) -> dict[str, Any]:
-    """The payload of sealed bytes. Raises FormatError, naming `what`, unless they are exactly what `seal` writes."""
-    try:
-        payload = json.loads(data)
-        expected = payload.pop("sha256")
-        found = hashlib.sha256(_canonical(payload)).hexdigest()
-        if found != expected:
-            raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
-        if _canonical({**payload, "sha256": found}) != data:
-            raise FormatError(f"{what}: not the canonical bytes: damaged or edited")
-    except FormatError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"{what}: not a sealed JSON object ({type(error).__name__}: {error})") from None
-    return dict(payload)
-
-
-def _canonical(payload: Mapping[str, Any]) -> bytes:
-    return (json.dumps(payload, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
-
-
-def check_domain(domain: str) -> str:
-    """`domain` itself if it is 1 to 64 of a-z 0-9 _ . - and starts with a letter or digit; else ValueError."""
-    if not _DOMAIN.fullmatch(domain):
-        raise ValueError(f"domain: {domain!r} given, up to 64 of a-z 0-9 _ . - after a letter or digit are allowed")
-    return domain
-
-
-def shard_name(split: str, domain: str, index: int, count: int) -> str:
-    """Name of shard `index` of `count`, without suffix.
-
-    >>> shard_name("train", "web", 0, 16)
-    'train/web/shard-00000-of-00016'
-    """
-    if split not in SPLITS:
-        raise ValueError(f"split: {split!r} given, {' or '.join(SPLITS)} is allowed")
-    if not 0 <= index < count:
-        raise ValueError(f"index: {index} of {count} given, 0 to count - 1 is allowed")
-    return f"{split}/{check_domain(domain)}/shard-{index:05d}-of-{count:05d}"
-
-
-@dataclass(frozen=True, slots=True)
-class FileEntry:
-    """A published file: path below the prefix, bytes, CRC-32C and SHA-256 in hexadecimal. rows: of a removals file, and
-    of one of packed rows, which also has `documents` (with parts of cut ones) and `tokens` (with the BOS before these).
-
-    block_crc32c: of a .bin and of packed rows, the CRC-32C of each MiB as refinery.loader.format.block_checksums writes
-    it; "" for other files.
-    """
-
-    path: str
-    size: int
-    crc32c: str
-    sha256: str
-    rows: int | None = None
-    block_crc32c: str = ""
-    documents: int | None = None
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ShardEntry:
-    """Shard `index` of `count` of a domain in a split, with its files. provenance_file: None in a corpus that was
-    adopted. packed: its documents as packed rows."""
-
-    split: str
-    domain: str
-    index: int
-    count: int
-    documents: int
-    tokens: int
-    bin: FileEntry
-    idx: FileEntry
-    provenance_file: FileEntry | None
-    packed: tuple[FileEntry, ...] = ()
-
-    @property
-    def files(self) -> tuple[FileEntry, ...]:
-        return tuple(file for file in (self.bin, self.idx, self.provenance_file) if file is not None)
-
-    @property
-    def provenance(self) -> FileEntry:
-        """Where its documents come from. Raises FormatError in a corpus that was adopted: nobody knows."""
-        if self.provenance_file is None:
-            raise FormatError(f"{self.bin.path}: no provenance: it is another tool's file, and its corpus was adopted")
-        return self.provenance_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,51 +228,6 @@ def _column(entry: Fields) -> Column:
     return column
 
 
-def file_entry(entry: Fields) -> FileEntry:
-    crc32c, sha256 = entry.checksum("crc32c", 8), entry.checksum("sha256", 64)
-    rows, documents, tokens = (
-        entry.count(key) if key in entry.value else None for key in ("rows", "documents", "tokens")
-    )
-    path, size = entry.path("path"), entry.count("size")
-    return FileEntry(path, size, crc32c, sha256, rows, documents=documents, tokens=tokens)
-
-
-def _read_in_blocks(entry: Fields) -> FileEntry:
-    """A .bin or packed rows, which are read block by block: block checksums are required."""
-    file = file_entry(entry)
-    if "block_crc32c" not in entry.value:
-        raise FormatError(f"{entry.where}: {file.path}: block_crc32c is missing, the CRC-32C of each MiB expected")
-    return replace(file, block_crc32c=entry.block_checksums("block_crc32c", file.size))
-
-
-def parse_shard(entry: Fields, lane: str) -> ShardEntry:
-    """A shard as a manifest of that lane lists it. Raises FormatError for a field that is missing or wrong."""
-    files = entry.inner("files")
-    split, domain = entry.text("split"), entry.text("domain")
-    if split not in SPLITS:
-        raise FormatError(f"{entry.where}: split is {split!r:.80}, {' or '.join(SPLITS)} expected")
-    if not _DOMAIN.fullmatch(domain):
-        raise FormatError(f"{entry.where}: domain is {domain!r:.80}, up to 64 of a-z 0-9 _ . - expected")
-    return ShardEntry(
-        split=split,
-        domain=domain,
-        index=entry.count("index"),
-        count=entry.count("count"),
-        documents=entry.count("documents"),
-        tokens=entry.count("tokens"),
-        bin=_read_in_blocks(files.inner("bin")),
-        idx=file_entry(files.inner("idx")),
-        provenance_file=None if lane == ADOPTED else file_entry(files.inner("provenance")),
-        packed=tuple(_packed_file(file) for file in entry.list("packed")) if "packed" in entry.value else (),
-    )
-
-
-def _packed_file(entry: Fields) -> FileEntry:
-    for key in ("rows", "documents", "tokens"):
-        entry.count(key)
-    return _read_in_blocks(entry)
-
-
 __all__ = [
     "DTYPE_CODES",
     "KIND",
@@ -386,6 +248,7 @@ __all__ = [
     "check_funnel",
     "check_version",
     "dtype_for",
+    "file_entry",
     "load_manifest",
     "parse_manifest",
     "parse_shard",

@@ -12,10 +12,10 @@ import pyarrow as pa
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, unseal
 from refinery.loader.format.packed import FOLDER as PACKED
+from refinery.loader.format.parquet_batches import bounded_parquet
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
 # Folders that may hold no file that the manifest does not list.

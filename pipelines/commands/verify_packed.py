@@ -27,11 +27,11 @@ from refinery.loader.format.packed import (
     padding_id,
     parse_rows,
 )
+from refinery.loader.format.parquet_batches import check_pages
 from refinery.loader.format.removals import column_ids
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.packed_columns import ColumnCheck
-from refinery.pipelines.checks.parquet_batches import check_pages
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 U64 = npt.NDArray[np.uint64]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.parquet_batches import bounded_parquet
 from refinery.loader.format.removals import (
     CORPUS,
     FOLDER,
@@ -24,7 +25,6 @@ from refinery.loader.format.removals import (
     removals_name,
 )
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.commands.verify_shard import Faults, ShardFacts
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS

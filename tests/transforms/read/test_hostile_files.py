@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from refinery.loader.format.parquet_pages import BadPages, read_header
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read import byte_source, jsonl, members
 from refinery.transforms.read.http_message import MAX_MEMBERS, NoPage, dechunk, decode_content
-from refinery.transforms.read.parquet_pages import BadPages, read_header
 from refinery.transforms.read.sources import LimitParams
 from tests.transforms.read_fixtures import COMPRESSORS, lz4, page, read, summary
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
+from refinery.loader.format.parquet_pages import BadPages, largest_page, read_footer
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
