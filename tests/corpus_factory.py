@@ -6,6 +6,7 @@ Its tokenizer is a real tokenizer.json: byte-level BPE without merges, where the
 import hashlib
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
@@ -28,11 +30,12 @@ from refinery.loader.format.manifest import (
     dtype_for,
     seal,
     shard_name,
-    unseal,
     write_provenance,
 )
+from refinery.loader.format.publish_manifest import make_manifest, seal_listed
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
+from tests.plain_manifest import manifest_of
 
 BOS, EOS, VOCABULARY = 256, 257, 258
 FINGERPRINT = "5f" * 32
@@ -285,7 +288,6 @@ def build_corpus(
             entered[source]["documents"] += len(rows)
             entered[source]["bytes"] += sum(row["text_bytes"] for row in rows)
     manifest = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": "tiny",
         **LANE,
@@ -300,13 +302,23 @@ def build_corpus(
         "recipe": RECIPE,
         "versions": {"refinery": "0"},
     }
-    store.create(MANIFEST, seal(manifest))
+    make_manifest(manifest).publish(store)
     return root
+
+
+def replace_manifest(root: Path, payload: Mapping[str, Any]) -> None:
+    """Write a manifest and its listings in place of those there, without a look at them."""
+    shutil.rmtree(root / LISTINGS, ignore_errors=True)
+    sealed, listings = seal_listed(payload)
+    for path, data in listings.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    (root / MANIFEST).write_bytes(sealed)
 
 
 def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda payload: None) -> None:
     """Seal the manifest again after `edit`, with the sizes and checksums that the files have now."""
-    payload = unseal((root / MANIFEST).read_bytes(), MANIFEST)
+    payload = manifest_of(root)
     edit(payload)
     shards = [file for shard in payload["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
     for entry in [*shards, *payload["files"]]:
@@ -314,4 +326,4 @@ def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda pa
             entry.update(file_entry(root, entry["path"]))
             if "block_crc32c" in entry:
                 entry["block_crc32c"] = block_checksums(root / entry["path"])
-    (root / MANIFEST).write_bytes(seal(payload))
+    replace_manifest(root, payload)

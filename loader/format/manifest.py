@@ -1,4 +1,4 @@
-"""THE CONTRACT between writers and readers of a corpus: files, names, manifest, schema version 1.
+"""THE CONTRACT between writers and readers of a corpus: files, names, manifest, schema version 2.
 
 Written by the funnel, read by verify and by training; docs/format.md is the specification. This module re-exports the
 public names of refinery.loader.format.sealed, .entries, .indexed (tokens and their index), .provenance and .funnel;
@@ -6,7 +6,7 @@ removals are in refinery.loader.format.removals.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,17 @@ from refinery.loader.format.indexed import (
     dtype_for,
     read_index,
 )
+from refinery.loader.format.listed import parse_listings
 from refinery.loader.format.packed import PackedFormat, parse_format
 from refinery.loader.format.provenance import COLUMN_TYPES, Column, provenance_schema, write_provenance
 from refinery.loader.format.sealed import seal, unseal
+from refinery.loader.format.shard_list import HeldListings, Listings, Shards, StoredListings, as_shards
 from refinery.loader.format.takedown import Takedown, parse_takedowns
 from refinery.loader.storage.store import Store
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 1  # of views, runs, exports and the like
+LISTED, INLINE = 2, 1  # versions of a corpus' manifest: its shards and files in listings; in manifest.json itself
+NO_LISTINGS = HeldListings({})
 KIND = "refinery-corpus"
 VIEW_KIND = "refinery-view"  # a mixture of corpora, without tokens of its own: refinery.loader.format.view
 WRITER = "megatron"  # the writer whose files this module describes
@@ -47,7 +51,7 @@ MANIFEST = "manifest.json"
 RUN = "_run.json"
 SUFFIXES = {"bin": ".bin", "idx": ".idx", "provenance": ".provenance.parquet"}
 
-MAX_MANIFEST = 1 << 30  # bytes: a manifest has 5.4 for each MiB of tokens
+MAX_MANIFEST = 1 << 30  # bytes: one of version 1 has 5.4 for each MiB of tokens
 MAX_ID = 2**31 - 1  # of a token: int32 is the largest dtype
 
 
@@ -75,7 +79,9 @@ class Manifest:
     """manifest.json: describes a whole corpus. totals: documents, tokens, and bytes (UTF-8 of the encoded texts).
 
     lane, stages: those that built it, in the order of the funnel. columns: the stages' columns of provenance files.
-    packed: of its packed rows, if it has them. takedowns: the steps that led from the first version to this one.
+    shards, files: what it lists, read when it is first needed; files: those that no shard has. listings: the files that
+    say so, none in version 1. packed: of its packed rows, if it has them. takedowns: the steps that led from the first
+    version to this one.
     """
 
     name: str
@@ -86,14 +92,21 @@ class Manifest:
     dtype: str
     dtype_code: int
     tokenizer: TokenizerEntry
-    shards: tuple[ShardEntry, ...]
-    files: tuple[FileEntry, ...]
+    shards: Sequence[ShardEntry]
+    files: Sequence[FileEntry]
     totals: Mapping[str, int]
     funnel: tuple[Mapping[str, Any], ...]
     recipe: Mapping[str, Any]
     versions: Mapping[str, Any]
     packed: PackedFormat | None = None
     takedowns: tuple[Takedown, ...] = ()
+    listings: tuple[FileEntry, ...] = ()
+
+    def load(self) -> None:
+        """Read every listing now, and raise FormatError for one that is missing or invalid."""
+        if isinstance(self.shards, Shards):
+            self.shards.load()
+        list(self.files)
 
     @property
     def all_files(self) -> Iterator[FileEntry]:
@@ -101,6 +114,7 @@ class Manifest:
         for shard in self.shards:
             yield from (*shard.files, *shard.packed)
         yield from self.files
+        yield from self.listings
 
     @property
     def removals(self) -> tuple[FileEntry, ...]:
@@ -112,12 +126,13 @@ class IsView(FormatError):
     """A view is where a corpus was expected."""
 
 
-def parse_manifest(data: bytes, what: str = MANIFEST) -> Manifest:
-    """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, an invalid field."""
-    return _manifest(unseal(data, what), what)
+def parse_manifest(data: bytes, what: str = MANIFEST, listings: Listings = NO_LISTINGS) -> Manifest:
+    """The manifest in sealed bytes. Raises FormatError for a broken seal, another kind or version, an invalid field;
+    and where shards and files are first used, for a listing that is missing or invalid."""
+    return _manifest(unseal(data, what), what, listings)
 
 
-def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
+def _manifest(payload: Mapping[str, Any], what: str, source: Listings) -> Manifest:
     if payload.get("kind") == VIEW_KIND:
         raise IsView(
             f"{what}: a view, which has no tokens or documents of its own. TokenStream, `refinery verify` and "
@@ -125,15 +140,22 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         )
     if payload.get("kind") != KIND:
         raise FormatError(f"{what}: kind {payload.get('kind')!r:.80} found, {KIND!r} expected")
-    check_version(payload, what)
+    check_version(payload, what, (INLINE, LISTED))
     top = Fields(payload, what)
     tokenizer = top.inner("tokenizer")
     lane = top.text("lane")
-    shards = tuple(parse_shard(entry, lane) for entry in top.list("shards"))
+    shards: Shards
+    files: Sequence[FileEntry]
+    listings: tuple[FileEntry, ...]
+    if payload["schema_version"] == LISTED:
+        shards, files, listings = parse_listings(top, lane, source)
+    else:
+        shards = as_shards([parse_shard(entry, lane) for entry in top.list("shards")])
+        files, listings = tuple(file_entry(entry) for entry in top.list("files")), ()
     columns = tuple(_column(entry) for entry in top.list("columns"))
     if twice := sorted({c.name for i, c in enumerate(columns) if c.name in {other.name for other in columns[:i]}}):
         raise FormatError(f"{what}: columns: {twice[0]!r} found twice, once expected")
-    tokens = sum(shard.tokens for shard in shards)
+    tokens = sum(run.tokens for run in shards.runs)
     if tokens >= MOST:
         raise FormatError(f"{what}: shards: {tokens} tokens in total, less than {MOST} expected")
     if top.text("writer") != WRITER:
@@ -159,7 +181,8 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
         dtype_code=code,
         tokenizer=special,
         shards=shards,
-        files=tuple(file_entry(entry) for entry in top.list("files")),
+        files=files,
+        listings=listings,
         totals={key: top.inner("totals").count(key) for key in ("documents", "tokens", "bytes")},
         funnel=tuple(funnel_entry(entry) for entry in top.list("funnel")),
         recipe=top.inner("recipe").value,
@@ -169,12 +192,13 @@ def _manifest(payload: Mapping[str, Any], what: str) -> Manifest:
     )
 
 
-def check_version(payload: Mapping[str, Any], what: str) -> None:
-    """Raise FormatError, with both versions, unless the payload has this reader's schema version."""
+def check_version(payload: Mapping[str, Any], what: str, known: Sequence[int] = (SCHEMA_VERSION,)) -> None:
+    """Raise FormatError, with all of them, unless the payload has a schema version of this reader."""
     version = payload.get("schema_version")
-    if version != SCHEMA_VERSION or isinstance(version, bool):
+    if version not in known or isinstance(version, bool):
         raise FormatError(
-            f"{what}: schema version {version!r:.80} found, this reader supports version {SCHEMA_VERSION}"
+            f"{what}: schema version {version!r:.80} found, this reader supports version "
+            f"{' and '.join(map(str, sorted(known)))}"
         )
 
 
@@ -200,7 +224,7 @@ def load_manifest(store: Store) -> tuple[Manifest, bytes]:
         except FormatError as error:
             sums = [f"{len(each)} bytes with crc32c {google_crc32c.value(each):08x}" for each in (first, data)]
             raise FormatError(f"{error} (read twice: {sums[0]}, then {sums[1]})") from None
-    return _manifest(payload, what), data
+    return _manifest(payload, what, StoredListings(store)), data
 
 
 def _manifest_bytes(store: Store) -> bytes:

@@ -187,9 +187,10 @@ class TokenAssembler(Assembler):
         domains, samples = plan.rows(plan.domains, 0), plan.rows(plan.samples)
         located = [np.empty(samples.shape, np.int64) for _ in range(3)]
         whole = np.empty(samples.shape, np.bool_)
-        for d, domain in enumerate(self._schedule.domains):
+        for d in np.unique(domains).tolist():  # no others: what is not drawn from is not looked up
             mine = domains == d
-            located[0][mine], located[1][mine], located[2][mine], whole[mine] = domain.locate(samples[mine])
+            found = self._schedule.domains[d].locate(samples[mine])
+            located[0][mine], located[1][mine], located[2][mine], whole[mine] = found
         pieces = self._pieces_of(domains, samples, whole, steps)
         lists: list[Any] = [array.tolist() for array in (located[0], located[1], whole.all(axis=1))]
         shards, starts, simple = lists  # Python numbers, which are faster to access one by one

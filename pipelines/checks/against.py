@@ -8,10 +8,10 @@ import numpy as np
 
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry, load_manifest
-from refinery.loader.format.parquet_batches import bounded_parquet
 from refinery.loader.format.removals import column_ids
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import REMOVED_SCHEMA
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.takedown.past import GONE, Past

@@ -27,8 +27,8 @@ from refinery.loader.format.packed import (
     padding_id,
     parse_rows,
 )
-from refinery.loader.format.parquet_batches import check_pages
 from refinery.loader.format.removals import column_ids
+from refinery.loader.parquet.batches import check_pages
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.packed_columns import ColumnCheck

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from refinery.loader.format.manifest import Manifest
-from refinery.loader.format.parquet_batches import bounded_parquet
 from refinery.loader.format.removals import (
     CORPUS,
     FOLDER,
@@ -24,6 +23,7 @@ from refinery.loader.format.removals import (
     removals_file,
     removals_name,
 )
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.commands.verify_shard import Faults, ShardFacts
 

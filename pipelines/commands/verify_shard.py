@@ -21,7 +21,7 @@ from refinery.loader.format.manifest import (
     provenance_schema,
     read_index,
 )
-from refinery.loader.format.parquet_batches import bounded_parquet
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import FileEntry, Manifest
+from refinery.loader.format.publish_manifest import describe_file
 from refinery.loader.format.removals import (
     FOLDER,
     REMOVALS_SCHEMA,
@@ -29,13 +30,6 @@ from refinery.transforms.write.table_batches import sort_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
 REJECTS = RECORD_SCHEMAS["reject"][0]
-
-
-def plain(file: FileEntry) -> dict[str, Any]:
-    """A file as the manifest lists it."""
-    names = ("path", "size", "crc32c", "sha256", "rows", "documents", "tokens")
-    found = {name: getattr(file, name) for name in names if getattr(file, name) is not None}
-    return {**found, "block_crc32c": file.block_crc32c} if file.block_crc32c else found
 
 
 def copy_files(old: Store, new: Store, files: Sequence[FileEntry]) -> dict[str, int]:
@@ -76,7 +70,7 @@ def rewrite_removals(
         touched = set(removals_file(np.array(ids, np.uint8).reshape(-1, 16), count).tolist())
     same = [file for number, file in enumerate(manifest.removals) if number not in touched and number < count]
     copy_files(old, new, same)
-    files = [plain(file) for file in same]
+    files = [describe_file(file) for file in same]
     if touched:
         for number, table in _by_file(Removals(old, manifest), gone, more, count, touched):
             name = removals_name(number, count)
@@ -141,7 +135,7 @@ def rewrite_rejects(
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
         if all(keep):
             copy_files(old, new, [entry])
-            files.append(plain(entry))
+            files.append(describe_file(entry))
             continue
         lost += keep.count(False)
         with scratch_folder(REJECTS) as scratch:

@@ -1,7 +1,7 @@
 """Parquet files that anybody may have written, in batches of bounded size.
 
 A checksum says that a file is what its manifest lists, not that it is harmless: a page of a few bytes can stand for
-gigabytes, and every row can repeat its longest value. So the sizes of pages are looked at first (parquet_pages.py), and
+gigabytes, and every row can repeat its longest value. So the sizes of pages are looked at first (pages.py), and
 a batch has no more rows than would fit if each were as large as the largest page.
 """
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.parquet_pages import BadPages, largest_page, read_footer
+from refinery.loader.parquet.pages import largest_page, read_footer
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
@@ -26,7 +26,7 @@ def check_pages(stream: BinaryIO, path: str) -> list[int]:
     too many values and damage. Cost: a read of 512 bytes a page."""
     try:
         pages = [largest_page(stream, columns, MAX_VALUES) for columns in read_footer(stream)]
-    except BadPages as error:
+    except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
     stream.seek(0)
     for number, page in enumerate(pages):
