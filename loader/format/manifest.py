@@ -202,9 +202,12 @@ def check_version(payload: Mapping[str, Any], what: str, known: Sequence[int] = 
         )
 
 
-def read_manifest(store: Store) -> Manifest:
-    """The manifest of the corpus at `store`. Raises FormatError if it is missing or invalid."""
-    return load_manifest(store)[0]
+def read_manifest(store: Store, whole: bool = False) -> Manifest:
+    """The manifest of the corpus at `store`. Raises FormatError if it is missing or invalid; whole: or a listing."""
+    manifest = load_manifest(store)[0]
+    if whole:
+        manifest.load()
+    return manifest
 
 
 def load_manifest(store: Store) -> tuple[Manifest, bytes]:

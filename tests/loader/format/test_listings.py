@@ -21,6 +21,7 @@ from refinery.loader.format.publish_manifest import make_manifest, whole_payload
 from refinery.loader.order.order import OrderParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore, checksums
+from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.commands.verify import verify
 from tests.corpus_factory import ByteTokenizer, build_corpus
 from tests.packed_factory import add_packed_rows
@@ -217,6 +218,8 @@ def test_verify_names_a_listing_that_is_gone_or_too_many(corpus: Path) -> None:
     (corpus / CODE).rename(corpus / f"{FOLDER}/train/code/other.parquet")
     (failure,) = verify(str(corpus), load=lambda path: ByteTokenizer()).failures
     assert failure.startswith(f"{CODE}: missing")
+    seen = inspect(str(corpus))
+    assert seen.state == "damaged" and any(f"{corpus / CODE}: missing" in problem for problem in seen.problems)
     shutil.copy(corpus / f"{FOLDER}/train/code/other.parquet", corpus / CODE)
     (failure,) = verify(str(corpus), load=lambda path: ByteTokenizer()).failures
     assert failure == f"{FOLDER}/train/code/other.parquet: not in {MANIFEST}"
