@@ -35,7 +35,6 @@ from refinery.loader.format.manifest import (
 from refinery.loader.format.publish_manifest import make_manifest, seal_listed
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from tests.plain_manifest import manifest_of
 
 BOS, EOS, VOCABULARY = 256, 257, 258
 FINGERPRINT = "5f" * 32
@@ -318,6 +317,8 @@ def replace_manifest(root: Path, payload: Mapping[str, Any]) -> None:
 
 def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda payload: None) -> None:
     """Seal the manifest again after `edit`, with the sizes and checksums that the files have now."""
+    from tests.plain_manifest import manifest_of  # not above: tests/try_wheel.py imports this file as no package's
+
     payload = manifest_of(root)
     edit(payload)
     shards = [file for shard in payload["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
