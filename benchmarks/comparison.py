@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from refinery.loader.format.manifest import KIND, MANIFEST, SCHEMA_VERSION, WRITER, seal, shard_name
+from refinery.loader.format.manifest import KIND, WRITER, shard_name
 from refinery.loader.format.provenance import provenance_schema
+from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.format.removals import REMOVALS_SCHEMA, removals_name, write_removals
+from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.comparison.compare import compare
 
 BATCH = 100_000
@@ -64,11 +66,11 @@ def make(root: Path, side: str, documents: int, shards: int) -> Path:
         entries.append({**place, "documents": len(numbers), "tokens": 500 * len(numbers), "files": files})
     removals = made_removals(root, side, documents)
     total = {"documents": documents, "tokens": 500 * documents, "bytes": 2_000 * documents}
-    payload = {"schema_version": SCHEMA_VERSION, "kind": KIND, "name": side, "lane": "web", "writer": WRITER}
+    payload = {"kind": KIND, "name": side, "lane": "web", "writer": WRITER}
     payload |= {"fingerprint": side, "stages": [], "columns": [], "funnel": [], "recipe": {}, "versions": {}}
     payload |= {"dtype": "uint16", "dtype_code": 8, "shards": entries, "files": removals, "totals": total}
     payload["tokenizer"] = {"path": "tokenizer/t.json", "vocab_size": 100, "bos_id": None, "eos_id": None}
-    (root / MANIFEST).write_bytes(seal(payload))
+    make_manifest(payload).publish(open_store(str(root)))
     return root
 
 

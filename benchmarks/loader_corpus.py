@@ -14,15 +14,14 @@ from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
     MANIFEST,
-    SCHEMA_VERSION,
     SUFFIXES,
     WRITER,
     IndexedWriter,
     dtype_for,
-    seal,
     shard_name,
     write_provenance,
 )
+from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 
@@ -112,7 +111,6 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
     files["bin"]["block_crc32c"] = block_checksums(corpus.bin)  # so that the stream verifies what it reads
     shard = {"split": "train", "domain": "web", "index": 0, "count": 1, "documents": len(lengths), "tokens": tokens}
     manifest: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": "benchmark",
         "lane": "web",
@@ -130,5 +128,5 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
         "recipe": {},
         "versions": {},
     }
-    open_store(folder).create(MANIFEST, seal(manifest))
+    make_manifest(manifest).publish(open_store(folder))
     return corpus

@@ -23,7 +23,9 @@ import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.indexed import index_bytes
-from refinery.loader.format.manifest import KIND, MANIFEST, RUN, SCHEMA_VERSION, WRITER, seal, write_provenance
+from refinery.loader.format.manifest import KIND, RUN, WRITER, seal, write_provenance
+from refinery.loader.format.publish_manifest import make_manifest
+from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.takedown.request import HOSTS, Request, read_list
@@ -101,7 +103,7 @@ def build(root: Path, shards: int, size: int, documents: int) -> tuple[int, set[
         "shards": {"seed": SEED, "validation": 0.0, "target_bytes": 2 * size},
     }
     manifest = {
-        "schema_version": SCHEMA_VERSION, "kind": KIND, "name": "simulated", "lane": "web", "writer": WRITER,
+        "kind": KIND, "name": "simulated", "lane": "web", "writer": WRITER,
         "stages": [{"name": "encode", "phase": "shards", "version": 1}], "columns": [], "fingerprint": "0" * 64,
         "dtype": "uint16", "dtype_code": 8,
         "tokenizer": {"path": "tokenizer/tokenizer.json", "vocab_size": 1000, "bos_id": None, "eos_id": None},
@@ -110,7 +112,7 @@ def build(root: Path, shards: int, size: int, documents: int) -> tuple[int, set[
         "funnel": [{"stage": "encode", "source": "web", "in": count, "kept": count, "dropped": {}, "dead": {}}],
         "recipe": recipe, "versions": {},
     }  # fmt: skip
-    (root / MANIFEST).write_bytes(seal(manifest))
+    make_manifest(manifest).publish(open_store(str(root)))
     return asked, holding
 
 

@@ -6,6 +6,7 @@ Its tokenizer is a real tokenizer.json: byte-level BPE without merges, where the
 import hashlib
 import itertools
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.block_checksums import block_checksums
+from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
@@ -28,9 +30,9 @@ from refinery.loader.format.manifest import (
     dtype_for,
     seal,
     shard_name,
-    unseal,
     write_provenance,
 )
+from refinery.loader.format.publish_manifest import make_manifest, seal_listed
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 
@@ -285,7 +287,6 @@ def build_corpus(
             entered[source]["documents"] += len(rows)
             entered[source]["bytes"] += sum(row["text_bytes"] for row in rows)
     manifest = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": "tiny",
         **LANE,
@@ -300,13 +301,25 @@ def build_corpus(
         "recipe": RECIPE,
         "versions": {"refinery": "0"},
     }
-    store.create(MANIFEST, seal(manifest))
+    make_manifest(manifest).publish(store)
     return root
+
+
+def replace_manifest(root: Path, payload: Mapping[str, Any]) -> None:
+    """Write a manifest and its listings in place of those there, without a look at them."""
+    shutil.rmtree(root / LISTINGS, ignore_errors=True)
+    sealed, listings = seal_listed(payload)
+    for path, data in listings.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    (root / MANIFEST).write_bytes(sealed)
 
 
 def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda payload: None) -> None:
     """Seal the manifest again after `edit`, with the sizes and checksums that the files have now."""
-    payload = unseal((root / MANIFEST).read_bytes(), MANIFEST)
+    from tests.plain_manifest import manifest_of  # not above: tests/try_wheel.py imports this file as no package's
+
+    payload = manifest_of(root)
     edit(payload)
     shards = [file for shard in payload["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
     for entry in [*shards, *payload["files"]]:
@@ -314,4 +327,4 @@ def edit_manifest(root: Path, edit: Callable[[dict[str, Any]], None] = lambda pa
             entry.update(file_entry(root, entry["path"]))
             if "block_crc32c" in entry:
                 entry["block_crc32c"] = block_checksums(root / entry["path"])
-    (root / MANIFEST).write_bytes(seal(payload))
+    replace_manifest(root, payload)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
-from refinery.loader.format.manifest import MANIFEST, unseal, write_provenance
+from refinery.loader.format.manifest import write_provenance
 from tests.corpus_factory import (
     BOS,
     COLUMNS,
@@ -23,6 +23,7 @@ from tests.corpus_factory import (
     tokenizer_json,
 )
 from tests.loader.numbered import build_numbered
+from tests.plain_manifest import manifest_of
 
 
 def mix_corpus(root: Path, seed: int, shape: Mapping[tuple[str, str], Sequence[int]]) -> Path:
@@ -59,10 +60,6 @@ def write_recipe(path: Path, corpora: Mapping[str, Path], domains: Sequence[Mapp
     data = {"name": "a view", "corpora": {k: str(v) for k, v in corpora.items()}, "domains": list(domains), **more}
     path.write_text(yaml.safe_dump(data))
     return path
-
-
-def manifest_of(root: Path) -> dict[str, Any]:
-    return unseal((root / MANIFEST).read_bytes(), "manifest")
 
 
 def segments_of(view: Path) -> Iterator[tuple[str, str, Path, str, list[tuple[int, int]]]]:

@@ -5,8 +5,8 @@ import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.errors import CorruptShard, FormatError
+from refinery.loader.format.entries import FileEntry, ShardEntry
 from refinery.loader.format.indexed import Index, read_index
-from refinery.loader.format.manifest import FileEntry, ShardEntry
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.storage.store import Store

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
-from refinery.loader.format.parquet_file import parquet
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
+from refinery.loader.parquet.parquet_file import parquet
 
 FOLDER = "takedowns"
 STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken

@@ -3,8 +3,7 @@
 import resource
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +11,16 @@ import numpy.typing as npt
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.format.shard_files import check_bin_size, check_token_range, describe_size
+from refinery.loader.format.shard_files import check_token_range, describe_size
+from refinery.loader.format.shard_list import as_shards, check_bin_sizes
 from refinery.loader.local.mapped_file import MappedFile, VerifiedBlocks, gather
 from refinery.loader.order.arrays import I64
 from refinery.loader.storage.store import Store
 
 
 class LocalSource:
-    """Shards in a local folder, memory-mapped: a read is one copy out of the page cache.
+    """Shards in a local folder, memory-mapped: a read is one copy out of the page cache. drawn: the domains that will
+    be read from, None for all: whether the files of others are there is not looked at.
 
     The first read that touches a MiB compares it with its published checksum (about 0.1 ms, once per process). At most
     half of the limit on open files is kept open; with more shards than that, reading costs about 30 us more per sample.
@@ -30,20 +31,22 @@ class LocalSource:
     which take twice as long (refinery.loader.local.mapped_file).
     """
 
-    def __init__(self, store: Store, shards: Sequence[ShardEntry], dtype: npt.DTypeLike) -> None:
+    def __init__(
+        self,
+        store: Store,
+        shards: Sequence[ShardEntry],
+        dtype: npt.DTypeLike,
+        drawn: Collection[str] | None = None,
+    ) -> None:
+        if store.local_path("x") is None:
+            raise ValueError(f"store: {store.root} given, a local folder is allowed")
         self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._shards = list(shards)
-        self._paths: list[Path] = []
-        for entry in shards:
-            for file in (entry.bin, entry.idx):
-                found = store.size(file.path)
-                if found != file.size:
-                    raise FormatError(f"{store.url(file.path)}: {describe_size(found)} found, {file.size} expected")
-            check_bin_size(store, entry, self._dtype)
-            path = store.local_path(entry.bin.path)
-            if path is None:
-                raise ValueError(f"store: {store.root} given, a local folder is allowed")
-            self._paths.append(path)
+        self._store, self._shards = store, as_shards(shards)
+        for kind in ("bin", "idx"):
+            for path, size in self._shards.files(kind, drawn):
+                if (found := store.size(path)) != size:
+                    raise FormatError(f"{store.url(path)}: {describe_size(found)} found, {size} expected")
+        check_bin_sizes(store, self._shards, self._dtype, drawn)
         # No lock: single dict operations are atomic, and a child forked while a lock is held would deadlock on it.
         self._open: OrderedDict[int, MappedFile] = OrderedDict()
         self._verified: dict[int, VerifiedBlocks] = {}
@@ -92,7 +95,10 @@ class LocalSource:
         self._open.clear()  # a file is unmapped with the last view of it
 
     def _map(self, shard: int) -> MappedFile:
-        opened = MappedFile(self._paths[shard], self._shards[shard].bin, self._dtype, self._verified.get(shard))
+        file = self._shards[shard].bin
+        path = self._store.local_path(file.path)
+        assert path is not None  # noqa: S101 - it is a local folder
+        opened = MappedFile(path, file, self._dtype, self._verified.get(shard))
         self._verified[shard] = opened.verified
         while len(self._open) >= self._most_open:
             self._open.popitem(last=False)

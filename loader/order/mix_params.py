@@ -82,6 +82,11 @@ class MixParams:
         flag("even", self.even)
         whole("block", self.block, 1, 2**20)
 
+    @property
+    def drawn(self) -> frozenset[str]:
+        """The domains that any stage draws from."""
+        return frozenset(name for stage in self.stages for name, weight in stage.weights.items() if weight)
+
 
 def mix_params(weights: Mapping[str, float] | Sequence[MixStage] | MixParams, epochs: int | None) -> MixParams:
     """A stream's `weights` argument as MixParams; `epochs` becomes the limit of every domain."""

@@ -11,8 +11,8 @@ from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, parse_blocks
 from refinery.loader.format.manifest import FileEntry
 from refinery.loader.format.packed import COUNTS, PLACES, STRUCTURE, PackedFormat
-from refinery.loader.format.parquet_file import Source
 from refinery.loader.format.shard_files import describe_size
+from refinery.loader.parquet.parquet_file import Source
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.remote_bytes import RemoteBytes, RemoteFileStream
 from refinery.loader.storage.fetch import ReadCounters
@@ -109,7 +109,7 @@ class RemoteFiles(RemoteBytes):
         return self.rows(number, 0, 0)
 
     def rows(self, number: int, start: int, stop: int) -> Source:
-        return io.BufferedReader(RemoteFileStream(self, number, self._files[number].size), BUFFER)
+        return io.BufferedReader(RemoteFileStream(self, number, self._file(number).size), BUFFER)
 
 
 def open_files(

@@ -24,12 +24,12 @@ from refinery.loader.format.packed import (
     parse_rows,
     row_columns,
 )
-from refinery.loader.format.parquet_file import parquet
 from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams
 from refinery.loader.packed.decoded_cache import DecodedCache, DecodedGroup, DecodedParams
 from refinery.loader.packed.packed_files import check_counts, group_spans, open_files
+from refinery.loader.parquet.parquet_file import parquet
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.store import Store
@@ -43,16 +43,23 @@ PACKED_ORDER = OrderParams(lanes=8, window=4)
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """A file of packed rows as a stream counts it. bin: its entry. tokens: places of its rows, padding included."""
+    """A file of packed rows as a stream counts it. bin: its entry. documents: pieces of them. tokens: places of its
+    rows, padding included."""
 
+    split: str
     domain: str
+    documents: int
     tokens: int
     bin: FileEntry
 
 
 def row_files(shards: Sequence[ShardEntry], layout: PackedFormat) -> list[RowFile]:
     """The files of these shards in their order."""
-    return [RowFile(s.domain, (file.rows or 0) * layout.length, file) for s in shards for file in s.packed]
+    return [
+        RowFile(s.split, s.domain, file.documents or 0, (file.rows or 0) * layout.length, file)
+        for s in shards
+        for file in s.packed
+    ]
 
 
 class PackedSource:

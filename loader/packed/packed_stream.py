@@ -84,7 +84,7 @@ class PackedStream(TokenStream):
                 self.close()
                 raise
 
-    def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
+    def _choose(self, shards: Sequence[Any], order: OrderParams | None) -> tuple[Sequence[Any], OrderParams]:
         layout = self.manifest.packed
         if self._opened.is_view:
             raise ValueError(

@@ -24,18 +24,17 @@ class BestFitDomain(Domain):
     """
 
     def __init__(self, inner: Domain, table: RowTable, rows: int | None = None) -> None:
-        self._inner, self._table = inner, table
-        self.name, self.length = inner.name, inner.length
-        self.numbers, self.labels, self.starts = inner.numbers, inner.labels, inner.starts
-        self.samples, self.tokens = table.rows, inner.tokens
+        self._inner, self._table, self.length = inner, table, inner.length
         self._last: tuple[I64, tuple[I64, I64, I64, I64]] | None = None
-        if rows is not None and rows < table.rows:
-            self.samples = rows
-            counts = np.zeros(len(self.numbers), np.int64)
-            for first in range(0, rows, _CHUNK):
-                counts += self.inputs_per_shard(np.arange(first, min(first + _CHUNK, rows)))
-            self.starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-            self.tokens = int(self.starts[-1])
+        self.samples = chosen = table.rows if rows is None else min(rows, table.rows)
+        tokens = np.diff(inner.starts)
+        if chosen < table.rows:
+            tokens = np.zeros(len(inner.numbers), np.int64)
+            for first in range(0, chosen, _CHUNK):
+                tokens += self.inputs_per_shard(np.arange(first, min(first + _CHUNK, chosen)))
+        arrays = inner.numbers, tokens, inner.labels
+        self._begin(inner.name, inner.length, inner.shards, int(tokens.sum()), lambda: arrays)
+        self.samples = chosen
 
     def valid(self, samples: I64) -> I64:
         rows, _, sizes, _ = self._rows(samples)
@@ -75,7 +74,7 @@ class BestFitDomain(Domain):
     def inputs_per_shard(self, samples: I64) -> I64:
         _, starts, sizes, _ = self._rows(samples)
         index = np.searchsorted(self._inner.starts, starts, "right") - 1
-        counts = np.zeros(len(self.numbers), np.int64)
+        counts = np.zeros(len(self._inner.numbers), np.int64)
         np.add.at(counts, index, np.minimum(sizes, self.length))
         return counts
 

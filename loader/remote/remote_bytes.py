@@ -40,7 +40,8 @@ class RemoteBytes:
     ) -> None:
         self.params = params or RemoteParams()
         self.counters = counters or ReadCounters()
-        self._files = [_remote_file(corpus, entry) for entry in files]
+        self._entries, self._corpus = files, corpus
+        self._found: dict[int, RemoteFile] = {}  # those that were asked for
         self._store, self._own_store = store, False
         self._reader: BlockReader | None = None
         self._ahead: ReadAhead | None = None
@@ -49,15 +50,23 @@ class RemoteBytes:
         self._closed = False
         self._covered: dict[tuple[int, int], int] = {}  # (file, block) -> bytes, of blocks that are partly done
 
+    def _file(self, number: int) -> RemoteFile:
+        found = self._found.get(number)
+        if found is None:
+            entry = self._entries[number]
+            file = RemoteFile(self._corpus, entry.path, entry.size, entry.crc32c, entry.block_crc32c)
+            found = self._found.setdefault(number, file)
+        return found
+
     def read_bytes(self, number: int, start: int, stop: int) -> list[memoryview]:
         """Bytes [start, stop) of a file, in order, in pieces. Raises as BlockReader.read; RuntimeError when closed."""
         reader, _ = self._running()
-        return reader.read(self._files[number], start, stop)
+        return reader.read(self._file(number), start, stop)
 
     def read_spans(self, spans: Sequence[ByteRange]) -> Iterator[list[memoryview]]:
         """`read_bytes` of each span, in order; what is missing of any of them is asked for at once."""
         reader, _ = self._running()
-        return reader.read_several([(self._files[number], start, stop) for number, start, stop in spans])
+        return reader.read_several([(self._file(number), start, stop) for number, start, stop in spans])
 
     def expect_bytes(self, ranges: npt.ArrayLike) -> None:
         """A hint to prefetch these ranges (`ByteRange` each), in order of need. Never blocks."""
@@ -69,7 +78,7 @@ class RemoteBytes:
         # The blocks of a range stay together, so that samples announced before their windows are fetched alone, first.
         ahead.add(
             [
-                (self._files[number], tuple(blocks))
+                (self._file(number), tuple(blocks))
                 for number, begin, end in spans[np.sort(first)].tolist()
                 for _, blocks in groupby(range(begin, end), lambda block: block // self.params.group)
             ]
@@ -79,7 +88,7 @@ class RemoteBytes:
         """These ranges will not be read again soon, so their blocks can be evicted first."""
         reader, ahead = self._running()
         for number, block, size in _covered(ranges):
-            file = self._files[number]
+            file = self._file(number)
             covered = self._covered.pop((number, block), 0) + size
             if covered >= file.length(block):
                 ahead.discard(file, block)
@@ -153,10 +162,6 @@ def _covered(ranges: npt.ArrayLike) -> list[tuple[int, int, int]]:
 def _stop_in(process: int, ahead: ReadAhead) -> None:
     if os.getpid() == process:  # a forked child does not have these threads
         ahead.stop()
-
-
-def _remote_file(corpus: str, entry: FileEntry) -> RemoteFile:
-    return RemoteFile(corpus, entry.path, entry.size, entry.crc32c, entry.block_crc32c)
 
 
 class RemoteFileStream(PiecesStream):

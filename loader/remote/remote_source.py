@@ -1,13 +1,14 @@
 """Tokens of a split's shards behind a network, by shard number and position."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from refinery.loader.format.manifest import ShardEntry
-from refinery.loader.format.shard_files import check_bin_size, check_token_range
+from refinery.loader.format.shard_files import check_token_range
+from refinery.loader.format.shard_list import Bins, as_shards, check_bin_sizes
 from refinery.loader.native import rows
 from refinery.loader.order.arrays import I64
 from refinery.loader.remote.block_file import PAGE
@@ -18,7 +19,8 @@ from refinery.loader.storage.remote_store import RemoteStore
 
 
 class RemoteSource(RemoteBytes):
-    """Shards behind a network. Every token is compared with a checksum before it is delivered."""
+    """Shards behind a network. Every token is compared with a checksum before it is delivered. drawn: the domains that
+    will be read from, None for all."""
 
     def __init__(
         self,
@@ -29,13 +31,13 @@ class RemoteSource(RemoteBytes):
         corpus: str,
         params: RemoteParams | None = None,
         counters: ReadCounters | None = None,
+        drawn: Collection[str] | None = None,
     ) -> None:
         self._dtype = np.dtype(dtype).newbyteorder("<")
-        self._shards = list(shards)
-        self._tokens = np.array([entry.tokens for entry in shards], np.int64)
-        for entry in shards:
-            check_bin_size(store, entry, self._dtype)
-        super().__init__(store, [entry.bin for entry in shards], corpus=corpus, params=params, counters=counters)
+        self._shards = as_shards(shards)
+        self._tokens = self._shards.counts("tokens", drawn)
+        check_bin_sizes(store, self._shards, self._dtype, drawn)
+        super().__init__(store, Bins(self._shards), corpus=corpus, params=params, counters=counters)
 
     def read_into(self, shard: int, start: int, out: npt.NDArray[Any]) -> None:
         span = self._span(shard, start, len(out))
@@ -65,7 +67,8 @@ class RemoteSource(RemoteBytes):
         return arrays[0] if len(arrays) == 1 else np.concatenate([np.empty(0, self._dtype), *arrays])
 
     def _span(self, shard: int, start: int, count: int) -> ByteRange:
-        check_token_range(self._shards[shard], start, count)
+        if start < 0 or start + count > self._tokens[shard]:
+            check_token_range(self._shards[shard], start, count)
         return shard, start * self._dtype.itemsize, (start + count) * self._dtype.itemsize
 
     def _copy(self, pieces: Sequence[memoryview], out: npt.NDArray[Any]) -> None:

@@ -234,6 +234,8 @@ class TokenAssembler(Assembler):
         parts = [np.empty((0, 5), np.int64)]
         for d, domain in enumerate(self._schedule.domains):
             its = np.flatnonzero(asked & (domains == d))
+            if not len(its):  # the listing of a domain that is not drawn from is not read
+                continue
             some = samples.ravel()[its]
             valid.ravel()[its] = domain.valid(some)
             found = domain.pieces(some)

@@ -198,7 +198,7 @@ class TokenStream(LoopedBatches):
         self._source = self._open_source(remote)
         self._stop, self._documents = self._new_documents()
 
-    def _choose(self, shards: list[Any], order: OrderParams | None) -> tuple[list[Any], OrderParams]:
+    def _choose(self, shards: Sequence[Any], order: OrderParams | None) -> tuple[Sequence[Any], OrderParams]:
         """What is read of the chosen shards, with `domain`, `tokens` and `bin` each, and the shape of the shuffle."""
         chosen = order or OrderParams()
         default = 0 if self._opened.is_remote or self._packing else 1
@@ -210,9 +210,11 @@ class TokenStream(LoopedBatches):
 
     def _open_source(self, remote: RemoteParams | None) -> Any:
         """Where batches come from; `close` ends it."""
+        mixture = self._schedule.mixture
+        drawn = None if mixture is None or self._opened.is_view else mixture.params.drawn
         if self._opened.is_remote:
-            remote = self._opened.fit(remote, self._shards, lambda: live_ranges(self._schedule))
-        return self._opened.source(self._shards, remote, self._counters)
+            remote = self._opened.fit(remote, self._shards, lambda: live_ranges(self._schedule), drawn)
+        return self._opened.source(self._shards, remote, self._counters, drawn)
 
     def _assembler(self, **how: Any) -> Assembler:
         ahead = Lookahead(self._source, self._schedule) if self._opened.is_remote else None

@@ -104,7 +104,7 @@ class Usage:
         tokens = None if tokens is None else tokens + domain.inputs_per_shard(samples)
         if count >= domain.samples:
             self._check(d, epoch, count, known, tokens)
-            epoch, count, known, tokens = epoch + 1, 0, 0, np.zeros(len(domain.numbers), np.int64)
+            epoch, count, known, tokens = epoch + 1, 0, 0, np.zeros(domain.shards, np.int64)
         return _Counts(
             _with_item(now.epochs, d, epoch),
             _with_item(now.samples, d, count),
@@ -142,7 +142,7 @@ class Usage:
         for d, tokens in enumerate(now.tokens):
             domain, there = self._domains[d], order(d, now.epochs[d]) if tokens is None else None
             if tokens is None and there is not None:
-                tokens = np.zeros(len(domain.numbers), np.int64)
+                tokens = np.zeros(domain.shards, np.int64)
                 for begin in range(0, now.samples[d], _CHUNK):
                     some = np.arange(begin, min(begin + _CHUNK, now.samples[d]))
                     tokens += domain.inputs_per_shard(there[some])
@@ -170,7 +170,7 @@ class Usage:
             tuple(count for _, count in reached),
             tuple((None if digests is None else digests[d]) if count else 0 for d, (_, count) in enumerate(reached)),
             tuple(
-                None if count else np.zeros(len(domain.numbers), np.int64)
+                None if count else np.zeros(domain.shards, np.int64)
                 for domain, (_, count) in zip(self._domains, reached, strict=True)
             ),
             at,

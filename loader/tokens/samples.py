@@ -7,15 +7,18 @@ every token is an input exactly once. The last sample may be shorter; the last t
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from refinery.loader.format.manifest import Index, ShardEntry
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.native import documents
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import block_for
 from refinery.loader.order.subset import rows_of_domains
 
+Arrays = tuple[I64, I64, I64]
 MAX_DOCUMENTS = 1 << 26  # whose offsets are kept in memory: 512 MiB
 
 
@@ -30,13 +33,49 @@ class Domain:
         self, name: str, shards: Iterable[tuple[int, int]], sequence_length: int, labels: Sequence[int] | None = None
     ) -> None:
         pairs = list(shards)
-        self.name = name
-        self.length = sequence_length
-        self.numbers: I64 = np.array([number for number, _ in pairs], np.int64)
-        self.labels: I64 = np.zeros(len(pairs), np.int64) if labels is None else np.array(labels, np.int64)
-        self.starts: I64 = np.cumsum([0, *(tokens for _, tokens in pairs)], dtype=np.int64)
-        self.tokens = int(self.starts[-1])
-        self.samples = -(-self.tokens // sequence_length)
+        arrays = (
+            np.array([number for number, _ in pairs], np.int64),
+            np.array([tokens for _, tokens in pairs], np.int64),
+            np.zeros(len(pairs), np.int64) if labels is None else np.array(labels, np.int64),
+        )
+        self._begin(name, sequence_length, len(pairs), sum(tokens for _, tokens in pairs), lambda: arrays)
+
+    @classmethod
+    def listed(cls, name: str, sequence_length: int, shards: int, tokens: int, load: Callable[[], Arrays]) -> "Domain":
+        """A domain of so many shards and tokens; which shard has which is looked up when it is first asked for.
+
+        load: their numbers, tokens and labels, int64 [shards] each.
+        """
+        domain = cls.__new__(cls)
+        domain._begin(name, sequence_length, shards, tokens, load)
+        return domain
+
+    def _begin(self, name: str, length: int, shards: int, tokens: int, load: Callable[[], Arrays]) -> None:
+        self.name, self.length, self.shards, self.tokens = name, length, shards, tokens
+        self.samples = -(-tokens // length)
+        self._load = load
+        self._arrays: tuple[I64, I64, I64] | None = None
+
+    def _read(self) -> tuple[I64, I64, I64]:
+        if self._arrays is None:
+            numbers, tokens, labels = self._load()
+            self._arrays = numbers, np.cumsum(np.append(0, tokens), dtype=np.int64), labels
+        return self._arrays
+
+    @property
+    def numbers(self) -> I64:
+        """The source's number of each shard."""
+        return self._read()[0]
+
+    @property
+    def starts(self) -> I64:
+        """The first token of each shard, and the end."""
+        return self._read()[1]
+
+    @property
+    def labels(self) -> I64:
+        """Which of the stream's domain names each shard has."""
+        return self._read()[2]
 
     @property
     def block(self) -> int:
@@ -208,15 +247,17 @@ def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I
     return starts, counts
 
 
-def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> list[ShardEntry]:
+def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
     """The shards of a split in manifest order, only those whose .bin is in `names`; ValueError for an unknown name."""
     if isinstance(names, str):
         raise ValueError(f"shards: {names!r:.80} given, a list of .bin paths is allowed")
-    found = [entry for entry in entries if entry.split == split]
-    unknown = set(names or ()) - {entry.bin.path for entry in found}
-    if unknown:
+    found = as_shards(entries).of(split)
+    if names is None:
+        return found
+    wanted, paths = set(names), found.paths()
+    if unknown := wanted.difference(paths):
         raise ValueError(f"shards: {min(unknown)!r} given, the .bin paths of the {split} split's shards are allowed")
-    return found if names is None else [entry for entry in found if entry.bin.path in set(names)]
+    return [found[i] for i, path in enumerate(paths) if path in wanted]
 
 
 def domains_of(
@@ -224,35 +265,39 @@ def domains_of(
 ) -> list[Domain]:
     """The domains of a split in manifest order; if not mixed, a single one with an empty name that has all shards.
 
-    subset: of the rows of each domain only the first so many (refinery.loader.order.subset).
+    subset: of the rows of each domain only the first so many (refinery.loader.order.subset). Reads no listing: the
+    shards of a domain are looked up when a sample of it is.
     """
-    tokens = [entry.tokens for entry in shards]
+    every = as_shards(shards)
+    names = domain_names(every)
+    totals, counts = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    for run in every.runs:
+        totals[run.domain] += run.tokens
+        counts[run.domain] += run.shards
     if subset is not None:
-        tokens = _first_tokens(shards, sequence_length, subset)
-    members: dict[str, list[int]] = {}
-    for number, entry in enumerate(shards):
-        members.setdefault(entry.domain if mixed else "", []).append(number)
-    names = domain_names(shards)
+        rows = rows_of_domains(subset, [-(-total // sequence_length) for total in totals.values()])
+        limits = {name: count * sequence_length for name, count in zip(totals, rows, strict=True)}
+        totals = {name: min(total, limits[name]) for name, total in totals.items()}
+
+    def load(wanted: Sequence[str]) -> Arrays:
+        labels = np.repeat([names[run.domain] for run in every.runs], np.diff(every.ends)).astype(np.int64)
+        tokens = every.counts("tokens", wanted)
+        for name in wanted:
+            mine = labels == names[name]
+            before = np.cumsum(tokens[mine]) - tokens[mine]
+            tokens[mine] = np.clip(totals[name] - before, 0, tokens[mine])
+        its = np.flatnonzero(np.isin(labels, [names[name] for name in wanted]))
+        return its, tokens[its], labels[its]
+
+    if not mixed or not totals:
+        whole = sum(totals.values())
+        return [Domain.listed("", sequence_length, len(every), whole, partial(load, list(names)))]
     return [
-        Domain(name, [(n, tokens[n]) for n in numbers], sequence_length, [names[shards[n].domain] for n in numbers])
-        for name, numbers in (members or {"": []}).items()
+        Domain.listed(name, sequence_length, counts[name], total, partial(load, [name]))
+        for name, total in totals.items()
     ]
 
 
 def domain_names(shards: Sequence[ShardEntry]) -> dict[str, int]:
     """The names of the shards' domains in manifest order, and their places in it, which are Domain's labels."""
-    return {name: place for place, name in enumerate(dict.fromkeys(entry.domain for entry in shards))}
-
-
-def _first_tokens(shards: Sequence[ShardEntry], sequence_length: int, subset: int | float) -> list[int]:
-    """How many of each shard's tokens are in a subset: the first ones."""
-    totals: dict[str, int] = {}
-    for entry in shards:
-        totals[entry.domain] = totals.get(entry.domain, 0) + entry.tokens
-    rows = rows_of_domains(subset, [-(-total // sequence_length) for total in totals.values()])
-    left = {domain: count * sequence_length for domain, count in zip(totals, rows, strict=True)}
-    found = []
-    for entry in shards:
-        found.append(min(entry.tokens, left[entry.domain]))
-        left[entry.domain] -= found[-1]
-    return found
+    return {name: place for place, name in enumerate(as_shards(shards).domains())}

@@ -5,7 +5,7 @@ sizes (loader.local), remote ones whenever they come from the network or from th
 also prefetch the ranges that are announced.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,11 +55,13 @@ def open_token_source(
     corpus: str,
     params: RemoteParams | None = None,
     counters: ReadCounters | None = None,
+    drawn: Collection[str] | None = None,
 ) -> LocalSource | RemoteSource:
     """The source of `shards`, numbered from 0. corpus: the manifest's SHA-256, part of the cached files' names.
+    drawn: the domains that will be read from, None for all.
 
     Raises FormatError if a local file is missing or does not have the manifest's size.
     """
     if isinstance(store, RemoteStore):
-        return RemoteSource(store, shards, dtype, corpus=corpus, params=params, counters=counters)
-    return LocalSource(store, shards, dtype)
+        return RemoteSource(store, shards, dtype, corpus=corpus, params=params, counters=counters, drawn=drawn)
+    return LocalSource(store, shards, dtype, drawn)

@@ -1,7 +1,7 @@
 """A corpus as a stream reads it: its shards, its domains and where their bytes are. A view (opened_view.py) is one."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from refinery.loader.format.indexed import Index
 from refinery.loader.format.manifest import Manifest, ShardEntry, load_manifest
 from refinery.loader.format.shard_files import load_index
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mix_params import MixParams, MixStage, mix_params
 from refinery.loader.remote.blocks import RemoteParams
@@ -41,7 +42,7 @@ class OpenedCorpus:
     def is_remote(self) -> bool:
         return isinstance(self.store, RemoteStore)
 
-    def choose(self, split: str, names: Sequence[str] | None) -> list[ShardEntry]:
+    def choose(self, split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
         """The shards of a split; only those with these .bin, if there are names. ValueError for an unknown one."""
         return choose_shards(self.manifest.shards, split, names)
 
@@ -72,18 +73,31 @@ class OpenedCorpus:
         store = self.store
         return lambda number: load_index(store, shards[number], stop)
 
-    def fit(self, remote: RemoteParams | None, shards: Sequence[ShardEntry], live: Callable[[], I64]) -> Any:
-        """RemoteParams whose cache is large enough for what is read at a time."""
+    def fit(
+        self,
+        remote: RemoteParams | None,
+        shards: Sequence[ShardEntry],
+        live: Callable[[], I64],
+        drawn: Collection[str] | None = None,
+    ) -> Any:
+        """RemoteParams whose cache is large enough for what is read at a time. drawn: as of `source`."""
         size = np.dtype(self.manifest.dtype).itemsize
         return fit_cache(
             remote or RemoteParams(),
-            bytes_in_blocks(entry.bin.size for entry in shards),
+            bytes_in_blocks(as_shards(shards).sizes(drawn).tolist()),
             lambda: bytes_of(live() * [1, size, size]),
         )
 
-    def source(self, shards: Sequence[ShardEntry], remote: RemoteParams | None, counters: ReadCounters) -> TokenSource:
+    def source(
+        self,
+        shards: Sequence[ShardEntry],
+        remote: RemoteParams | None,
+        counters: ReadCounters,
+        drawn: Collection[str] | None = None,
+    ) -> TokenSource:
+        """Where tokens come from. drawn: the domains that will be read from, None for all."""
         return open_token_source(
-            self.store, shards, self.manifest.dtype, corpus=self.sha256, params=remote, counters=counters
+            self.store, shards, self.manifest.dtype, corpus=self.sha256, params=remote, counters=counters, drawn=drawn
         )
 
     def close(self) -> None:

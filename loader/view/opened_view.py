@@ -2,8 +2,10 @@
 
 import fcntl
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from refinery.loader.format.indexed import Index
 from refinery.loader.format.manifest import MANIFEST, SPLITS, Manifest, ShardEntry, load_manifest
 from refinery.loader.format.selection import SELECTION, Selection
 from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.format.view import View, read_view, resolve
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.mix_params import MixParams, MixStage
@@ -143,7 +146,7 @@ class OpenedView(OpenedCorpus):
     def is_remote(self) -> bool:
         return any(isinstance(store, RemoteStore) for store, _ in self.corpora)
 
-    def choose(self, split: str, names: Sequence[str] | None) -> list[ShardEntry]:
+    def choose(self, split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
         if names is not None:
             raise ValueError(
                 "shards: given with a view, None is allowed: open one of its corpora to stream some shards"
@@ -152,7 +155,16 @@ class OpenedView(OpenedCorpus):
         mine = self.segments[self.segments["split"] == SPLITS.index(split)]
         pairs = np.unique(np.stack([mine["corpus"], mine["shard"]], axis=1).astype(np.int64), axis=0)
         self._chosen = [(corpus, shard) for corpus, shard in pairs.tolist()]
-        return [self.corpora[corpus][1].shards[shard] for corpus, shard in self._chosen]
+        return [entry for corpus, shards in groupby(self._chosen, itemgetter(0)) for entry in self._of(corpus, shards)]
+
+    def _of(self, corpus: int, chosen: Iterable[tuple[int, int]]) -> Iterator[ShardEntry]:
+        """Shards of a corpus, ascending: a listing at a time."""
+        every, wanted = as_shards(self.corpora[corpus][1].shards), np.array([shard for _, shard in chosen], np.int64)
+        for run, first in zip(every.runs, every.ends.tolist(), strict=False):
+            mine = wanted[(wanted >= first) & (wanted < first + run.shards)] - first
+            if len(mine):
+                entries = run.entries(0, run.shards)
+                yield from (entries[place] for place in mine.tolist())
 
     def names(self, shards: Sequence[Any]) -> list[str]:
         return [domain.name for domain in self.view.domains]
@@ -207,7 +219,14 @@ class OpenedView(OpenedCorpus):
         stores = [self.place(number) for number in range(len(shards))]
         return lambda number: load_index(stores[number], shards[number], stop)
 
-    def source(self, shards: Sequence[ShardEntry], remote: RemoteParams | None, counters: ReadCounters) -> TokenSource:
+    def source(
+        self,
+        shards: Sequence[ShardEntry],
+        remote: RemoteParams | None,
+        counters: ReadCounters,
+        drawn: Collection[str] | None = None,
+    ) -> TokenSource:
+        """drawn: not used, for the domains are the view's, not those of its corpora."""
         members: dict[int, list[ShardEntry]] = {}
         places = []
         for (corpus, _), entry in zip(self._chosen, shards, strict=True):

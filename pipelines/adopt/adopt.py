@@ -20,14 +20,13 @@ from refinery.loader.format.manifest import (
     KIND,
     MANIFEST,
     RUN,
-    SCHEMA_VERSION,
     WRITER,
     Manifest,
-    parse_manifest,
     seal,
     shard_name,
 )
 from refinery.loader.format.provenance import ADOPTED
+from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import CHUNK, Hasher, Store, checksums, size_and_crc32c
@@ -139,7 +138,6 @@ def adopt_pairs(
     files = {f"tokenizer/{name}": content for name, content in published.items()}
     entries = list(_shard_entries(store, shards, say))
     payload = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": known.name,
         "lane": ADOPTED,
@@ -159,12 +157,12 @@ def adopt_pairs(
         "recipe": {ADOPTED: marks},
         "versions": {"refinery": version(DISTRIBUTION)},
     }
-    sealed = seal(payload | {"fingerprint": hashlib.sha256(seal(payload)).hexdigest()})
-    manifest = parse_manifest(sealed, store.url(MANIFEST))
+    fingerprint = hashlib.sha256(seal(payload)).hexdigest()
+    made = make_manifest(payload | {"fingerprint": fingerprint}, store.url(MANIFEST))
     for name, content in files.items():
         store.create(name, content)
-    store.create(MANIFEST, sealed)
-    return manifest
+    made.publish(store)
+    return made.manifest
 
 
 def _mark(tokenizer: Tokenizer, key: str, name: str | None, own: int | None) -> int | None:

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IndexedWriter, dtype_for
-from refinery.loader.format.manifest import MANIFEST, Manifest, parse_manifest, shard_name, unseal
-from refinery.loader.format.parquet_file import parquet
+from refinery.loader.format.manifest import MANIFEST, Manifest, read_manifest, shard_name, unseal
 from refinery.loader.format.provenance import PARQUET
+from refinery.loader.parquet.parquet_file import parquet
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store, checksums
@@ -70,7 +70,7 @@ def export_megatron(
         data, what = store.read(MANIFEST), store.url(MANIFEST)
         payload = unseal(data, what)
         is_export = payload.get("kind") == KIND
-        known, made = _documents(store, payload) if is_export else _packed_rows(store, parse_manifest(data, what))
+        known, made = _documents(store, payload) if is_export else _packed_rows(store, read_manifest(store))
     pairs: list[Pair] = []
     extra: list[dict[str, Any]] = []
     for place, write in made:

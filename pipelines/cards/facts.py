@@ -28,7 +28,7 @@ from refinery.transforms.core.lane import AnyStage
 
 MAX_RUN = 1 << 28  # bytes of _run.json: 130 for each input file
 # Keys of a manifest that this version knows; cards show all others as they are.
-KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "writer"}
+KNOWN = {field.name for field in fields(Manifest)} | {"schema_version", "kind", "writer", "domains"}
 NOTHING = Total(documents=0, bytes=0, tokens=None)
 PUBLISHED = "published"  # the point of statistics.json behind the encoder
 

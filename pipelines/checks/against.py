@@ -11,10 +11,10 @@ from refinery.loader.format.manifest import SPLITS, Manifest, ShardEntry, load_m
 from refinery.loader.format.removals import column_ids
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import REMOVED_SCHEMA
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.takedown.past import GONE, Past
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.checks.takedowns import listed_rows
 
 

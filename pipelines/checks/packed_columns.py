@@ -11,8 +11,8 @@ import orjson
 
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.packed import STRUCTURE, UNKNOWN, PackedRows
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.transforms.tokenize.chunk_notes import CHUNKS
 from refinery.transforms.tokenize.token_columns import Lost, read_columns, token_columns
 from refinery.transforms.tokenize.tokenizer import Tokenizer

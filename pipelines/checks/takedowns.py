@@ -9,8 +9,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, unseal
 from refinery.loader.format.removals import column_ids
 from refinery.loader.format.takedown import ADDED_SCHEMA, PROOF_KIND, REMOVED_SCHEMA, Takedown
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.transforms.core.document import hash64
 
 COUNTS = ("documents", "tokens")

@@ -111,7 +111,7 @@ class _Inspector:
         run = self._look(RUN, self._read_run) or {}
         manifest = None
         if self.store.size(MANIFEST) is not None:
-            manifest = self._look(MANIFEST, lambda: read_manifest(self.store))
+            manifest = self._look(MANIFEST, lambda: read_manifest(self.store, whole=True))
             if manifest and run and manifest.fingerprint != run["fingerprint"]:
                 self.problems.append(f"{self.store.url(MANIFEST)} is of another run than {RUN}")
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
@@ -143,7 +143,7 @@ class _Inspector:
     def _adopted(self) -> Inspection | None:
         """A corpus that no run has made."""
         try:
-            found = read_manifest(self.store)
+            found = read_manifest(self.store, whole=True)
         except FormatError:
             return None
         if found.lane != ADOPTED:

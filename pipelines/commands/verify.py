@@ -122,6 +122,14 @@ def _check_corpus(
     except ValueError as error:  # FormatError, or an unsupported kind of address
         yield str(error)
         return
+    if broken := [failure for entry in manifest.listings for failure in collect(entry.path, check_file(store, entry))]:
+        yield from broken
+        return
+    try:
+        manifest.load()
+    except ValueError as error:
+        yield str(error)
+        return
     report.shards, report.packed = len(manifest.shards), packed_line(manifest)
     work.expect(sum(entry.size for entry in manifest.all_files))
     with ThreadPoolExecutor(THREADS) as pool:

@@ -10,17 +10,18 @@ from typing import Any
 import pyarrow as pa
 
 from refinery.loader.errors import FormatError
+from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, RUN, SPLITS, Manifest, unseal
 from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.takedown import FOLDER as TAKEDOWNS
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.inputs_read.published import INPUTS, compare_inputs, parse_inputs
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
 # Folders that may hold no file that the manifest does not list.
-FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", TAKEDOWNS)
+FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", TAKEDOWNS, LISTINGS)
 
 # Columns, repeated here because the module that defines them imports Beam; a test keeps them equal.
 RECORDS: Mapping[str, tuple[str, ...]] = {

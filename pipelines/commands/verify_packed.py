@@ -28,10 +28,10 @@ from refinery.loader.format.packed import (
     parse_rows,
 )
 from refinery.loader.format.removals import column_ids
+from refinery.loader.parquet.batches import check_pages
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.packed_columns import ColumnCheck
-from refinery.pipelines.checks.parquet_batches import check_pages
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 U64 = npt.NDArray[np.uint64]

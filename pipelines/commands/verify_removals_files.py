@@ -23,8 +23,8 @@ from refinery.loader.format.removals import (
     removals_file,
     removals_name,
 )
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.commands.verify_shard import Faults, ShardFacts
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS

@@ -21,10 +21,10 @@ from refinery.loader.format.manifest import (
     provenance_schema,
     read_index,
 )
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
-from refinery.pipelines.checks.parquet_batches import bounded_parquet
 from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.checks.texts import is_text_id, text_id
 from refinery.pipelines.commands.verify_packed import DocumentDigests

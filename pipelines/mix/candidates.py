@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
-from refinery.loader.format.parquet_file import parquet
 from refinery.loader.format.shard_files import load_index
 from refinery.loader.order.order import mix, round_keys
+from refinery.loader.parquet.parquet_file import parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.mix.recipe import MixDomainParams, UpsampleParams
 from refinery.pipelines.recipe.plain_yaml import RecipeError

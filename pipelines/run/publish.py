@@ -8,17 +8,14 @@ import apache_beam as beam
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.manifest import (
     KIND,
-    MANIFEST,
     RUN,
-    SCHEMA_VERSION,
     SPLITS,
     Manifest,
     check_funnel,
-    parse_manifest,
-    seal,
 )
 from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.packed import describe_format
+from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.store import Store, checksums
@@ -93,7 +90,6 @@ def publish_corpus(
     dtype = dtype_for(tokenizer.vocab_size)
     lane = recipe.LANE
     payload = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": recipe.name,
         "lane": lane.name,
@@ -122,10 +118,9 @@ def publish_corpus(
     }
     if layout := packed_rows(recipe, tokenizer):
         payload["packed"] = describe_format(layout)
-    data = seal(payload)
-    manifest = parse_manifest(data)  # what readers will accept, before it counts
-    store.create(MANIFEST, data)
-    return manifest
+    made = make_manifest(payload)  # what readers will accept, before it counts
+    made.publish(store)
+    return made.manifest
 
 
 def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]], last: str) -> list[str]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import FileEntry, Manifest
+from refinery.loader.format.publish_manifest import describe_file
 from refinery.loader.format.removals import (
     REMOVALS_SCHEMA,
     column_ids,
@@ -16,10 +17,10 @@ from refinery.loader.format.removals import (
     removals_name,
     write_removals,
 )
+from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.store import Store, checksums
-from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
@@ -30,13 +31,6 @@ from refinery.transforms.write.removals import count_files
 THREADS = 16  # of copies: requests to a bucket, or links
 IN_REJECTS = ("url", "source", "origin")
 REJECTS = RECORD_SCHEMAS["reject"][0]
-
-
-def plain(file: FileEntry) -> dict[str, Any]:
-    """A file as the manifest lists it."""
-    names = ("path", "size", "crc32c", "sha256", "rows", "documents", "tokens")
-    found = {name: getattr(file, name) for name in names if getattr(file, name) is not None}
-    return {**found, "block_crc32c": file.block_crc32c} if file.block_crc32c else found
 
 
 def copy_files(old: Store, new: Store, files: Sequence[FileEntry]) -> dict[str, int]:
@@ -77,7 +71,7 @@ def rewrite_removals(
         touched = set(removals_file(np.array(ids, np.uint8).reshape(-1, 16), count).tolist())
     same = [file for number, file in enumerate(manifest.removals) if number not in touched and number < count]
     copy_files(old, new, same)
-    files = [plain(file) for file in same]
+    files = [describe_file(file) for file in same]
     if touched:
         for number, table in _by_file(Removals(old, manifest), gone, more, count, touched):
             name = removals_name(number, count)
@@ -141,7 +135,7 @@ def rewrite_rejects(
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
         if all(keep):
             copy_files(old, new, [entry])
-            files.append(plain(entry))
+            files.append(describe_file(entry))
             continue
         lost += keep.count(False)
         with scratch_folder(REJECTS) as scratch:

@@ -19,9 +19,9 @@ from refinery.loader.format.manifest import Column, FileEntry, Manifest, ShardEn
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA
 from refinery.loader.format.shard_files import load_index, read_file
 from refinery.loader.format.takedown import KEPT, NOWHERE, REQUESTED
+from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Request, where_rule
 from refinery.transforms.core.counters import work_done

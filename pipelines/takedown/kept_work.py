@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, unseal
 from refinery.loader.format.removals import ID_BYTES, column_ids
+from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import stored_batches, stored_table
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.recipe.load_recipe import recorded_recipe
 from refinery.pipelines.recipe.recipe import Recipe

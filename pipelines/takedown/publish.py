@@ -7,16 +7,14 @@ from typing import Any
 
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import (
-    MANIFEST,
     SCHEMA_VERSION,
     Manifest,
     ShardEntry,
     check_funnel,
-    parse_manifest,
     parse_shard,
     seal,
-    unseal,
 )
+from refinery.loader.format.publish_manifest import describe_file, make_manifest, whole_payload
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.takedown import (
     PROOF_KIND,
@@ -39,7 +37,6 @@ from refinery.pipelines.takedown.files import (
     copied,
     copy_files,
     count_left,
-    plain,
     rewrite_rejects,
     rewrite_removals,
 )
@@ -77,7 +74,7 @@ def publish_version(
 ) -> Manifest:
     """Write all that the shards are not, the manifest last; returns it. Raises CountsDisagree."""
     old, new, manifest = corpus.store, place.store, corpus.manifest
-    payload = unseal(old.read(MANIFEST), old.url(MANIFEST))
+    payload = whole_payload(old)
     shards = with_new(payload["shards"], result.shards)
     written = {shard["files"]["bin"]["path"] for shard in result.shards}
     same = [entry for entry in manifest.shards if entry.bin.path not in written]
@@ -93,7 +90,7 @@ def publish_version(
     rest = [elsewhere(f.row, UNREPRESENTED, f.why) for f in result.of(Unrepresented)]
 
     number = len(manifest.takedowns) + 1
-    files = [*map(plain, others), *rejects, *removals]
+    files = [*map(describe_file, others), *rejects, *removals]
     files.append(
         publish_listing(new, number, "removed.parquet", removed_table(decision.gone, [*decision.deleted, *rest]))
     )
@@ -159,15 +156,14 @@ def publish_version(
         "stages": stages,
         "takedowns": [*(describe_takedown(each) for each in (*manifest.takedowns, takedown))],
     }
-    sealed = seal(payload)
-    made = parse_manifest(sealed)  # what readers will accept, before it counts
-    if problems := list(check_left(new, made, each_document=False)):
+    made = make_manifest(payload)  # what readers will accept, before it counts
+    if problems := list(check_left(new, made.manifest, each_document=False)):
         raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
-    new.create(MANIFEST, sealed)
+    made.publish(new)
     leave_report(new, None, (), say)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(ways.items()))
     say(f"{len(result.shards):,} shards rewritten, {len(same):,} taken over (files: {how or 'none'})")
-    return made
+    return made.manifest
 
 
 def new_funnel(

@@ -20,9 +20,9 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import ShardEntry, provenance_schema, shard_name
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.format.shard_files import load_index, read_file
+from refinery.loader.parquet.batches import bounded_table
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import bounded_table
 from refinery.pipelines.export.rows import CorpusFacts, parse_entry, plain_entry
 from refinery.pipelines.export.text_job import finish, finished, record_name
 from refinery.pipelines.run.errors import RefineError

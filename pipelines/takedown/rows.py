@@ -12,8 +12,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import Manifest, ShardEntry, provenance_schema
 from refinery.loader.format.removals import REFERENCE, REMOVALS_SCHEMA, URL_DUPLICATE, column_ids
 from refinery.loader.format.takedown import KEPT
+from refinery.loader.parquet.batches import stored_batches
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.parquet_batches import stored_batches
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.takedown.request import KEY
 

@@ -14,15 +14,11 @@ from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.format.manifest import (
     DTYPE_CODES,
     KIND,
-    MANIFEST,
-    SCHEMA_VERSION,
     IndexedWriter,
     dtype_for,
-    seal,
     shard_name,
 )
-from refinery.loader.storage.open_store import open_store
-from tests.corpus_factory import LANE, file_entry
+from tests.corpus_factory import LANE, file_entry, replace_manifest
 
 # domain -> shards -> lengths of documents
 Lengths = Mapping[str, Sequence[Sequence[int]]]
@@ -48,7 +44,6 @@ def build_numbered(root: Path, lengths: Lengths, vocab_size: int = 60_000, name:
             entry = {"split": "train", "domain": domain, "index": index, "count": len(contents), "files": files}
             shards.append(entry | {"documents": len(documents), "tokens": first - begin})
     manifest = {
-        "schema_version": SCHEMA_VERSION,
         "kind": KIND,
         "name": name,
         **LANE,
@@ -63,5 +58,5 @@ def build_numbered(root: Path, lengths: Lengths, vocab_size: int = 60_000, name:
         "recipe": {},
         "versions": {},
     }
-    open_store(root).replace(MANIFEST, seal(manifest))
+    replace_manifest(root, manifest)
     return root

@@ -1,15 +1,14 @@
 """A small corpus, streams over it, and their batches as plain rows: shared by the tests of the stream."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from refinery.loader import TokenStream
-from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.order.order import Order, OrderParams
 from tests.corpus_factory import EOS
+from tests.plain_manifest import manifest_of
 
 S = 16
 TEXTS = {
@@ -23,7 +22,7 @@ IGNORE = -100
 
 def tokens_of(corpus: Path, domain: str = "*") -> list[int]:
     """All tokens of a domain, or of all domains in manifest order, concatenated."""
-    payload = json.loads((corpus / MANIFEST).read_bytes())
+    payload = manifest_of(corpus)
     paths = [
         shard["files"]["bin"]["path"]
         for shard in payload["shards"]

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from refinery.loader.format.manifest import MANIFEST, RUN, seal, unseal
+from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, removals_name, write_removals
 from refinery.pipelines.run.phases import finish_phase
 from tests.corpus_factory import build_corpus, edit_manifest, file_entry
@@ -171,7 +171,3 @@ def add_work(root: Path, documents: Sequence[Row], removed: Sequence[bool]) -> N
 
 def document(row: Row) -> Row:
     return {name: row[name] for name in ("id", "url", "source", "origin")}
-
-
-def manifest_of(root: Path) -> dict[str, Any]:
-    return unseal((root / MANIFEST).read_bytes(), MANIFEST)

@@ -4,16 +4,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import MANIFEST, Manifest, check_funnel, parse_manifest, read_manifest
+from refinery.loader.format.shard_list import HeldListings
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.recipe.recipe import find_lane
 from refinery.pipelines.report.write import REPORT
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
+from tests.plain_manifest import read_plain
 
 WEB = find_lane("web")
 # The sections of the stages for single documents that are on unless a recipe says otherwise, switched off.
@@ -86,10 +87,11 @@ def check_corpus(files: Mapping[str, bytes]) -> Manifest:
 
     In this test's own words, not in those of verify.
     """
-    manifest = parse_manifest(files[MANIFEST])
-    plain: dict[str, Any] = json.loads(files[MANIFEST])
+    plain = read_plain(files.__getitem__)
+    head = json.loads(files[MANIFEST])
     shards = [file for shard in plain["shards"] for file in (*shard["files"].values(), *shard.get("packed", ()))]
-    listed = [*plain["files"], *shards]
+    listings = [listing for part in (head, *head["domains"]) for listing in part.get("listings", head["files"])]
+    listed = [*plain["files"], *shards, *listings]
     for file in listed:
         data = files[file["path"]]
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["size"], file["sha256"]), file["path"]
@@ -99,7 +101,7 @@ def check_corpus(files: Mapping[str, bytes]) -> Manifest:
     for row in plain["funnel"]:
         lost = [entry for outcome in ("dropped", "dead") for entry in row[outcome].values()]
         assert row["in"]["documents"] == row["kept"]["documents"] + sum(entry["documents"] for entry in lost), row
-    return manifest
+    return parse_manifest(files[MANIFEST], listings=HeldListings(files))
 
 
 def check_work(files: Mapping[str, bytes]) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from refinery.loader.errors import FormatError
+from refinery.loader.parquet.pages import footer_bytes, largest_page, read_footer
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.jsonl import clean, document_of, field_of, meta_bytes, named_fields, parse_json, scalar_of
-from refinery.transforms.read.parquet_pages import BadPages, footer_bytes, largest_page, read_footer
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote
@@ -85,7 +86,7 @@ def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Calla
     """
     try:
         groups = read_footer(file)
-    except BadPages:
+    except FormatError:
         return lambda group: None
 
     def largest(group: int) -> int | None:
@@ -94,7 +95,7 @@ def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Calla
             if isinstance(file, HeldRanges):
                 file.hold((column.start, column.size) for column in chosen)
             return largest_page(file, chosen)
-        except (BadPages, IndexError):
+        except (FormatError, IndexError):
             return None
 
     return largest

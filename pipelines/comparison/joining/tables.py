@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.parquet_file import parquet
+from refinery.loader.parquet.parquet_file import parquet
 from refinery.loader.storage.store import Store
 from refinery.pipelines.comparison.joining.ahead import ahead
 

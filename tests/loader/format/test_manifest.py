@@ -28,6 +28,7 @@ from refinery.loader.format.manifest import (
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from tests.corpus_factory import BOS, COLUMNS, FINGERPRINT, STAGES, build_corpus, counts, provenance_row
+from tests.plain_manifest import manifest_of
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 JSON = st.recursive(
@@ -191,7 +192,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
 
 
 def test_missing_block_checksums(tmp_path: Path) -> None:
-    payload = unseal((build_corpus(tmp_path) / MANIFEST).read_bytes(), "")
+    payload = manifest_of(build_corpus(tmp_path)) | {"schema_version": 1}
     del payload["shards"][1]["files"]["bin"]["block_crc32c"]
     name = r"train/web/shard-00001-of-00003\.bin"
     with pytest.raises(FormatError, match=rf"shards\[1\]: files: bin: {name}: block_crc32c is missing"):
@@ -219,7 +220,7 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (set_in("schema_version")(2), "schema version 2 found, this reader supports version 1"),
+        (set_in("schema_version")(3), "schema version 3 found, this reader supports version 1 and 2"),
         (set_in("schema_version")(True), "schema version True found"),
         (set_in("kind")("other"), "kind 'other' found, 'refinery-corpus' expected"),
         (set_in("name")(None), "name is None, a string expected"),
@@ -253,7 +254,7 @@ def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]
     ],
 )
 def test_wrong_manifest_is_named(tmp_path: Path, change: Callable[[dict[str, Any]], None], message: str) -> None:
-    payload = unseal((build_corpus(tmp_path) / MANIFEST).read_bytes(), "")
+    payload = manifest_of(build_corpus(tmp_path)) | {"schema_version": 1}
     change(payload)
     with pytest.raises(FormatError, match=f"{MANIFEST}: {message}"):
         parse_manifest(seal(payload))

@@ -17,10 +17,12 @@ from hypothesis import strategies as st
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import IDX_HEADER, IDX_MAGIC
+from refinery.loader.format.listing import FOLDER as LISTINGS
 from refinery.loader.format.manifest import MANIFEST, seal, unseal
 from refinery.loader.order.order import OrderParams
 from refinery.loader.stream.corpus import Corpus
 from tests.corpus_factory import build_corpus, edit_manifest
+from tests.plain_manifest import manifest_of
 from tests.sampling import examples
 
 TEXTS = {
@@ -34,8 +36,10 @@ EXAMPLES = examples(150)
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its manifest is one of version 1, which readers go on taking."""
     root = build_corpus(tmp_path_factory.mktemp("corpus"), TEXTS)
-    shutil.copy(root / MANIFEST, root / "sound.json")
+    (root / "sound.json").write_bytes(seal(manifest_of(root) | {"schema_version": 1}))
+    shutil.rmtree(root / LISTINGS)
     return root
 
 

@@ -187,7 +187,7 @@ def test_waiting_for_another_process_is_bounded(server: RangeServer, tmp_path: P
     """It may be suspended while it holds the lock of a group."""
     with source_of(server, tmp_path, peer_wait=0.01) as source:
         others = BlockCache(tmp_path, CHECKSUM_BLOCK, ReadCounters())
-        with others.fetching(source._files[0].id, 0) as mine:
+        with others.fetching(source._file(0).id, 0) as mine:
             assert mine
             check(source, 0, 0, 10)
             assert source.counters.requests == 1

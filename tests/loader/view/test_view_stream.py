@@ -17,7 +17,8 @@ from refinery.pipelines.mix.recipe import load_mix
 from refinery.pipelines.progress.work import Work
 from tests.loader.range_server import RangeServer, range_server
 from tests.loader.streams import ORDER, S
-from tests.mix_factory import documents_of, manifest_of, mix_corpus, write_out, write_recipe
+from tests.mix_factory import documents_of, mix_corpus, write_out, write_recipe
+from tests.plain_manifest import manifest_of
 from tests.shared import shared
 
 CHOSEN: list[dict[str, Any]] = [

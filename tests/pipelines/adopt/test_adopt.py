@@ -12,18 +12,19 @@ from hypothesis import strategies as st
 
 from refinery.loader import Corpus, RemoteParams, TokenStream
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
+from refinery.loader.format.manifest import MANIFEST, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.adopt import adopt as module
 from refinery.pipelines.adopt.adopt import AdoptOptions, _chunks, adopt
 from refinery.pipelines.adopt.megatron_index import read_megatron_index
 from refinery.pipelines.adopt.verify_adopted import is_adopted, verify_adopted
 from refinery.pipelines.commands.command_line import execute
-from tests.corpus_factory import BOS, EOS, VOCABULARY, build_corpus, tokenizer_json
+from tests.corpus_factory import BOS, EOS, VOCABULARY, build_corpus, replace_manifest, tokenizer_json
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server
 from tests.loader.remote_split import FETCH
 from tests.pipelines.adopt.megatron_files import write_pair
+from tests.plain_manifest import manifest_of
 
 DOCUMENTS = [[[BOS, 5, 6, EOS]], [[BOS, EOS]], [[BOS, *range(200), EOS]]]
 HELD_OUT = [[[BOS, 7, EOS]]]
@@ -64,7 +65,7 @@ def test_a_corpus(tmp_path: Path, tokenizer: Path, dtype: str) -> None:
     write_pair(tmp_path / "data/held", HELD_OUT, dtype)
     before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "data").iterdir()}
     adopted(tokenizer, f"web={web}", validation=(f"web={tmp_path / 'data/held.bin'}",))
-    assert {path.name for path in (tmp_path / "data").iterdir()} == {*before, MANIFEST, "tokenizer"}
+    assert {path.name for path in (tmp_path / "data").iterdir()} == {*before, MANIFEST, "manifests", "tokenizer"}
     assert (tokens_of(tmp_path / "data"), tokens_of(tmp_path / "data", "validation")) == (
         flat(DOCUMENTS),
         flat(HELD_OUT),
@@ -331,9 +332,9 @@ def test_verify_finds(tmp_path: Path, tokenizer: Path) -> None:
     pair.with_suffix(".bin").write_bytes(b"\x01" + good[1:])
     assert any("sha256" in line for line in verify_adopted(str(tmp_path / "data")).failures)
     pair.with_suffix(".bin").write_bytes(good)
-    payload = unseal((tmp_path / "data" / MANIFEST).read_bytes(), MANIFEST)
+    payload = manifest_of(tmp_path / "data")
     payload["totals"]["tokens"] += 1
-    (tmp_path / "data" / MANIFEST).write_bytes(seal(payload))
+    replace_manifest(tmp_path / "data", payload)
     assert verify_adopted(str(tmp_path / "data")).failures == [
         "manifest.json: totals.tokens is 209, 208 expected from the shards"
     ]

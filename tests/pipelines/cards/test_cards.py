@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.corpus_factory import build_corpus, edit_manifest
 from tests.pipelines.cards.hostile import NASTY, hostile_corpus
 from tests.pipelines.cards.test_markdown import ACTIVE, tokens
 from tests.pipelines.inputs import ROOT
+from tests.plain_manifest import manifest_of
 
 HEADINGS = 18  # of the data card of the small corpus, at least
 
@@ -74,12 +76,17 @@ def test_the_same_bytes_each_time(corpus: Path, name: str) -> None:
     assert card(corpus, name) == card(corpus, name)
 
 
-def test_no_shard_is_read(corpus: Path, tmp_path: Path) -> None:
-    """Three files are all that a card needs."""
-    alone = tmp_path / "alone"
-    alone.mkdir()
+def described(corpus: Path, place: Path) -> None:
+    """A copy of what describes a corpus, without its shards."""
+    shutil.copytree(corpus / "manifests", place / "manifests")
     for name in (MANIFEST, RUN, STATISTICS):
-        (alone / name).write_bytes((corpus / name).read_bytes())
+        (place / name).write_bytes((corpus / name).read_bytes())
+
+
+def test_no_shard_is_read(corpus: Path, tmp_path: Path) -> None:
+    """Three files, and listings, are all that a card needs."""
+    alone = tmp_path / "alone"
+    described(corpus, alone)
     for name in CARDS:
         assert card(alone, name) == card(corpus, name)
 
@@ -102,7 +109,7 @@ def test_the_bill_of_materials(corpus: Path) -> None:
 
 def test_croissant_lists_every_file(corpus: Path) -> None:
     described = json.loads(card(corpus, "croissant"))
-    manifest = json.loads((corpus / MANIFEST).read_bytes())
+    manifest = manifest_of(corpus)
     listed = {each["@id"]: each.get("sha256") for each in described["distribution"]}
     files = [file for shard in manifest["shards"] for file in shard["files"].values()] + manifest["files"]
     assert {file["path"]: file["sha256"] for file in files}.items() <= listed.items()
@@ -203,8 +210,7 @@ def test_a_corpus_of_another_tool_or_an_older_version(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [RUN, STATISTICS])
 def test_a_file_that_is_not_the_manifests(corpus: Path, tmp_path: Path, name: str) -> None:
-    for each in (MANIFEST, RUN, STATISTICS):
-        (tmp_path / each).write_bytes((corpus / each).read_bytes())
+    described(corpus, tmp_path)
     (tmp_path / name).write_bytes((corpus / name).read_bytes().replace(b"demo", b"dome").replace(b"crawl", b"brawl"))
     with pytest.raises((FormatError, CorruptShard), match="crc32c"):
         card(tmp_path, "markdown")
@@ -231,8 +237,7 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def test_stages_that_are_not_known_here(corpus: Path, tmp_path: Path) -> None:
-    for each in (MANIFEST, RUN, STATISTICS):
-        (tmp_path / each).write_bytes((corpus / each).read_bytes())
+    described(corpus, tmp_path)
     edit_manifest(tmp_path, lambda m: m["stages"].append({"name": "mine", "phase": "shards", "version": 1}))
     source = card(tmp_path, "markdown")
     assert "stages of the recipe's own do: mine" in source and "No stage of this run that is known here takes" in source
@@ -248,8 +253,7 @@ def test_what_the_page_says_about_a_corpus(tmp_path: Path) -> None:
 
 
 def test_a_sealed_file_of_another_shape(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for each in (MANIFEST, RUN, STATISTICS):
-        (tmp_path / each).write_bytes((corpus / each).read_bytes())
+    described(corpus, tmp_path)
     run = unseal((tmp_path / RUN).read_bytes(), RUN)
     run["inputs"] = [{"path": NASTY}]
     (tmp_path / RUN).write_bytes(seal(run))

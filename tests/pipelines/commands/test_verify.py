@@ -47,7 +47,7 @@ def test_good_corpus(corpus: Path) -> None:
     texts = [text for shards in TEXTS.values() for shard in shards for text in shard]
     assert report.documents == report.decoded == len(texts)
     assert report.tokens == sum(len(encode(text)) for text in texts)
-    assert (report.shards, report.files) == (5, 1 + 4 + 15)
+    assert (report.shards, report.files) == (5, 1 + 4 + 15 + 4)
     assert report.summary_lines()[-1] == "all checks passed"
     assert check(corpus, decode=False).decoded == check(corpus, samples=0).decoded == 0
 
@@ -139,7 +139,7 @@ def test_prefix_that_is_a_file(tmp_path: Path) -> None:
 
 def test_manifest_that_is_hostile(corpus: Path) -> None:
     payload = unseal((corpus / MANIFEST).read_bytes(), "")
-    for junk in (b"\xff" * 100, b"[" * 100_000, seal({}), seal(payload | {"shards": [[]]})):
+    for junk in (b"\xff" * 100, b"[" * 100_000, seal({}), seal(payload | {"domains": [[]]})):
         (corpus / MANIFEST).write_bytes(junk)
         assert len(check(corpus).failures) == 1
 

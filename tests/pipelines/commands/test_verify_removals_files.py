@@ -23,12 +23,12 @@ from tests.pipelines.removals_factory import (
     exact,
     kept_ids,
     made_id,
-    manifest_of,
     put_removals,
     removal,
     sort_rows,
     split_rows,
 )
+from tests.plain_manifest import manifest_of
 
 FILE = "removals/part-00000-of-00001.parquet"
 
@@ -50,7 +50,7 @@ def test_good_removals(tmp_path: Path, files: int) -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 def test_batches_of_any_size_give_the_same_answer(tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     root = build_removed(tmp_path / "corpus")
-    monkeypatch.setattr("refinery.pipelines.checks.parquet_batches.BATCH_ROWS", rows)
+    monkeypatch.setattr("refinery.loader.parquet.batches.BATCH_ROWS", rows)
     assert check(root).failures == []
     put_removals(root, [sort_rows(every_kind(root)).take([0, 1, 2, 4, 3, 5, 6, 7, 8, 9])])
     assert [f for f in check(root).failures if "1 rows out of order; the first: row 4 of all" in f]

@@ -11,8 +11,8 @@ import pytest
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SUFFIXES, provenance_schema
-from refinery.pipelines.checks import parquet_batches
-from refinery.pipelines.checks.parquet_batches import MAX_BATCH, bounded_parquet
+from refinery.loader.parquet import batches as parquet_batches
+from refinery.loader.parquet.batches import MAX_BATCH, bounded_parquet
 from refinery.pipelines.commands.verify import verify
 from refinery.transforms.core.document import TEXT_ID_SINCE, document_id
 from tests.corpus_factory import (

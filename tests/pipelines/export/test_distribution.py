@@ -11,7 +11,7 @@ import pytest
 
 from refinery.loader import NodeStream
 from refinery.loader.errors import CorruptShard, FormatError
-from refinery.loader.format.manifest import MANIFEST, FileEntry, unseal
+from refinery.loader.format.manifest import FileEntry
 from refinery.loader.remote.fetch_files import fetch_files
 from refinery.loader.storage.fetch import FetchParams
 from refinery.loader.storage.http_store import HttpStore
@@ -23,6 +23,7 @@ from tests.corpus_factory import build_corpus
 from tests.loader.range_server import RangeServer, range_server
 from tests.pipelines.export.exporting import export, files_of, read_pt
 from tests.pipelines.inputs import run
+from tests.plain_manifest import manifest_of
 from tests.test_docs import FENCE, ROOT, rows
 
 TEXTS = {("train", "web"): [[f"shard {k} page {i} " * 3 for i in range(6)] for k in range(12)]}
@@ -48,7 +49,7 @@ def serve(server: RangeServer, folder: Path) -> str:
 @pytest.mark.parametrize("kind", ["corpus", "tokens"])
 def test_the_command_lists_the_primary_and_the_next_nine(kind: str, corpus: Path, tokens: Path) -> None:
     place = corpus if kind == "corpus" else tokens
-    payload = unseal((place / MANIFEST).read_bytes(), "")
+    payload = manifest_of(place)
     files = [shard["files"]["bin"] if kind == "corpus" else shard["file"] for shard in payload["shards"]]
     wanted = node_shards([file["path"] for file in files], "anna")
     with range_server() as server:

@@ -18,7 +18,8 @@ from refinery.pipelines.mix.recipe import load_mix
 from refinery.pipelines.mix.verify_view import verify_view
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.recipe.plain_yaml import RecipeError
-from tests.mix_factory import documents_of, manifest_of, mix_corpus, write_recipe
+from tests.mix_factory import documents_of, mix_corpus, write_recipe
+from tests.plain_manifest import manifest_of
 from tests.shared import shared
 
 MASK = 2**64 - 1

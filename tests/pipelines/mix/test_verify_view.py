@@ -17,7 +17,8 @@ from refinery.pipelines.mix.verify_view import verify_view
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.shell.exit_codes import ExitCode
 from tests.corpus_factory import file_entry
-from tests.mix_factory import manifest_of, mix_corpus, write_recipe
+from tests.mix_factory import mix_corpus, write_recipe
+from tests.plain_manifest import manifest_of
 from tests.shared import shared
 
 DOMAINS = [

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
+from refinery.loader.format.manifest import read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.planner.formulas import product
 from refinery.pipelines.planner.from_run import forecast_lines, plan_from
 from refinery.pipelines.planner.measured import Measured, _end, measure
 from refinery.pipelines.planner.presets import STAGES
 from refinery.pipelines.run.api import refine
+from tests.corpus_factory import replace_manifest
 from tests.pipelines.small_runs import OFF, WORDS
+from tests.plain_manifest import manifest_of
 
 
 def text(number: int) -> str:
@@ -124,9 +126,9 @@ def test_three_files_give_no_interval(corpus: Path) -> None:
 def changed(prefix: Path, to: Path, change: Any) -> str:
     """A copy of the corpus with another manifest, sealed anew."""
     shutil.copytree(prefix, to, ignore=shutil.ignore_patterns("work"))
-    payload = unseal((to / MANIFEST).read_bytes(), MANIFEST)
+    payload = manifest_of(to)
     change(payload)
-    (to / MANIFEST).write_bytes(seal(payload))
+    replace_manifest(to, payload)
     return str(to)
 
 

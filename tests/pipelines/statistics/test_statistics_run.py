@@ -9,14 +9,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from refinery.loader.format.manifest import MANIFEST, seal
+from refinery.loader.format.manifest import seal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.statistics.published import STATISTICS, Point, Statistics, read_statistics
 from refinery.transforms.address.host import host_of
+from tests.corpus_factory import replace_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command
+from tests.plain_manifest import manifest_of
 
 
 def statistics_of(prefix: Path) -> Statistics:
@@ -39,8 +41,7 @@ def provenance(prefix: Path) -> list[dict[str, Any]]:
 
 
 def read_manifest(prefix: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((prefix / MANIFEST).read_bytes())
-    return found
+    return manifest_of(prefix)
 
 
 def test_the_published_point_is_what_provenance_says(corpus: Path) -> None:
@@ -138,8 +139,7 @@ def test_verify_sees_what_disagrees(small: Path, tmp_path: Path) -> None:
         for file in manifest["files"]:
             if file["path"] == STATISTICS:
                 file |= {"size": size, "crc32c": crc32c, "sha256": sha256}
-        del manifest["sha256"]
-        (prefix / MANIFEST).write_bytes(seal(manifest))
+        replace_manifest(prefix, manifest)
         return verify(str(prefix)).failures
 
     def count_more(statistics: Any, manifest: Any) -> None:

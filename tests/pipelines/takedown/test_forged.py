@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.errors import FormatError
+from refinery.loader.parquet import batches as parquet_batches
+from refinery.loader.parquet.batches import bounded_table, stored_batches, stored_table
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.checks import parquet_batches
-from refinery.pipelines.checks.parquet_batches import bounded_table, stored_batches, stored_table
 from refinery.pipelines.takedown import find
 from refinery.pipelines.takedown.find import FOUND_SCHEMA, read_found
 from tests.pipelines.inputs import run
@@ -96,6 +96,6 @@ def test_chosen_rows(wanted: list[int], tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_there_is_one_reader() -> None:
-    """Takedowns read Parquet by nothing but pipelines/checks/parquet_batches.py."""
+    """Takedowns read Parquet by nothing but loader/parquet/batches.py."""
     other = re.compile(r"\b(read_table|ParquetFile|read_row_group|iter_batches|ParquetDataset|read_pandas)\b")
     assert [path.name for path in PACKAGE.glob("*.py") if other.search(path.read_text())] == []

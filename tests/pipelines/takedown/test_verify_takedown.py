@@ -11,17 +11,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import MANIFEST, read_manifest, seal, unseal
+from refinery.loader.format.manifest import read_manifest, seal, unseal
 from refinery.loader.format.takedown import REMOVED_SCHEMA, write_rows
+from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.pipelines.checks import parquet_batches
 from refinery.pipelines.checks.against import check_against
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.takedowns import check_left, check_listing
 from refinery.pipelines.commands.verify import verify
+from tests.corpus_factory import replace_manifest
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import remove, rows, write_list
+from tests.plain_manifest import manifest_of
 from tests.shared import shared
 
 PROOF, REMOVED = "takedowns/00001/removal.json", "takedowns/00001/removed.parquet"
@@ -42,13 +44,12 @@ def copy(made: Path, tmp_path: Path) -> Path:
 
 def edit(prefix: Path, change: Callable[[dict[str, Any]], None]) -> None:
     """The manifest, sealed anew, with the checksums of the takedown's files as they are now."""
-    path = prefix / MANIFEST
-    payload = unseal(path.read_bytes(), MANIFEST)
+    payload = manifest_of(prefix)
     for file in payload["files"]:
         if file["path"].startswith("takedowns/"):
             file |= checksums(prefix / file["path"])._asdict()
     change(payload)
-    path.write_bytes(seal(payload))
+    replace_manifest(prefix, payload)
 
 
 def edit_proof(prefix: Path, change: Callable[[dict[str, Any]], None]) -> None:

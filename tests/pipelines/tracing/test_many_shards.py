@@ -43,6 +43,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
 def test_what_each_question_opens(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = Texts(str(corpus))
     assert len(texts.manifest.shards) == SHARDS
+    texts.manifest.load()
     shard = f"train/web/shard-{SHARD:05d}-of-{SHARDS:05d}"
     run, clean, provenance = "_run.json", "clean.json", f"{shard}.provenance.parquet"
     with opened(monkeypatch) as names:

@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
+from refinery.loader.errors import FormatError
+from refinery.loader.parquet.pages import read_header
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read import byte_source, jsonl, members
 from refinery.transforms.read.http_message import MAX_MEMBERS, NoPage, dechunk, decode_content
-from refinery.transforms.read.parquet_pages import BadPages, read_header
 from refinery.transforms.read.sources import LimitParams
 from tests.sampling import scaled
 from tests.transforms.read_fixtures import COMPRESSORS, lz4, page, read, summary
@@ -221,7 +222,7 @@ def test_prefixes_that_repeat_are_bounded_like_a_dictionary(tmp_path: Path) -> N
     "data", [b"", b"\x15", b"\x15\x00", b"\x2c" * 50, b"\xff" * 60, b"\x15\x00\x15\x01\x15\x00\x00"]
 )
 def test_headers_of_pages_that_are_none(data: bytes) -> None:
-    with pytest.raises(BadPages):
+    with pytest.raises(FormatError):
         read_header(data)
 
 

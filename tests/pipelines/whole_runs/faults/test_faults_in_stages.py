@@ -22,6 +22,7 @@ from refinery.pipelines.training.train_quality import TrainQualityParams, train_
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, command, digests, folder_files, is_accepted
+from tests.plain_manifest import read_plain
 from tests.sampling import sampled
 
 DOCUMENTS, COPIES = 400, 20
@@ -227,7 +228,7 @@ def test_a_stage_raises(
     alive = entered - len(dead)
     assert funnel[stage] == {"in": entered, "kept": alive, "dropped": {}, "dead": {"Poison": len(dead)}}
     assert {name for name, row in funnel.items() if row["dead"]} == {stage}
-    assert sum(row["documents"] for row in json.loads(files["manifest.json"])["shards"]) == funnel["encode"]["kept"]
+    assert sum(row["documents"] for row in read_plain(files.__getitem__)["shards"]) == funnel["encode"]["kept"]
     check_dead_letters(prefix, stage, dead, pages)
     if stage in BEFORE:
         found = {name: digest for name, digest in digests(files).items() if is_data(name)}

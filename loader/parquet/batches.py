@@ -1,7 +1,7 @@
 """Parquet files that anybody may have written, in batches of bounded size.
 
 A checksum says that a file is what its manifest lists, not that it is harmless: a page of a few bytes can stand for
-gigabytes, and every row can repeat its longest value. So the sizes of pages are looked at first (parquet_pages.py), and
+gigabytes, and every row can repeat its longest value. So the sizes of pages are looked at first (pages.py), and
 a batch has no more rows than would fit if each were as large as the largest page.
 """
 
@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.parquet_file import readable
+from refinery.loader.parquet.pages import largest_page, read_footer
+from refinery.loader.parquet.parquet_file import readable
 from refinery.loader.storage.store import Store
-from refinery.transforms.read.parquet_pages import BadPages, largest_page, read_footer
 
 MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
@@ -37,7 +37,7 @@ def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = Non
             largest_page(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
             for group in read_footer(stream)
         ]
-    except BadPages as error:
+    except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
     stream.seek(0)
     for number, page in enumerate(pages):

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from refinery.loader.errors import FormatError
+
 MAGIC = b"PAR1"
 HEADERS = 1 << 9, 1 << 16  # bytes read for a page's header; some hold long values, as statistics
 MAX_FOOTER = 1 << 27
@@ -31,10 +33,6 @@ class Seekable(Protocol):
 
     def seek(self, offset: int, whence: int = ..., /) -> int: ...
     def read(self, size: int = ..., /) -> bytes | None: ...
-
-
-class BadPages(ValueError):
-    """The footer or a page's header is damaged, or leads out of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +63,16 @@ def footer_bytes(tail: bytes) -> int:
 
 
 def read_footer(file: Seekable) -> list[list[Column]]:
-    """The columns of each row group. Raises BadPages, and what the storage raises. Cost: a pass over the footer."""
+    """The columns of each row group. Raises FormatError, and what the storage raises. Cost: a pass over the footer."""
     end = file.seek(0, io.SEEK_END)
     size = footer_bytes(_read(file, max(end - 8, 0), 8))
     if not 0 < size <= end:
-        raise BadPages("no footer of Parquet")
+        raise FormatError("no footer of Parquet")
     try:
         groups = _Thrift(_read(file, end - size, size - 8)).struct(FOOTER)[4]
         return [[_column(chunk[3]) for chunk in group[1]] for group in groups]
     except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
-        raise BadPages("a damaged footer") from error
+        raise FormatError("a damaged footer") from error
 
 
 def _column(fields: Mapping[int, Any]) -> Column:
@@ -83,7 +81,7 @@ def _column(fields: Mapping[int, Any]) -> Column:
 
 
 def largest_page(file: Seekable, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
-    """Bytes of the largest page of these columns, inflated. Raises BadPages, also for a column of more than
+    """Bytes of the largest page of these columns, inflated. Raises FormatError, also for a column of more than
     `most_values` values, and what the storage raises. Cost: a read of 512 bytes for each page."""
     largest = 0
     for column in columns:
@@ -95,24 +93,24 @@ def largest_page(file: Seekable, columns: Sequence[Column], most_values: int = 1
             largest = max(largest, page.size)
             values += page.values
             if values > most_values:
-                raise BadPages(f"more than {most_values:,} values in one column of a row group")
+                raise FormatError(f"more than {most_values:,} values in one column of a row group")
             at += page.header_bytes + page.compressed
         else:
-            raise BadPages(f"more than {MAX_PAGES} pages in one column of a row group")
+            raise FormatError(f"more than {MAX_PAGES} pages in one column of a row group")
     return largest
 
 
 def read_header(data: bytes) -> PageHeader:
-    """The header of a page that `data` begins with. Raises BadPages."""
+    """The header of a page that `data` begins with. Raises FormatError."""
     reader = _Thrift(data)
     try:
         fields = reader.struct(HEADER)
         size, compressed = int(fields[2]), int(fields[3])
         values = int((fields.get(5) or fields.get(8) or {}).get(1, 0))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise BadPages("not the header of a page") from error
+        raise FormatError("not the header of a page") from error
     if size < 0 or compressed < 0 or values < 0:
-        raise BadPages(f"a page of {size} bytes, {compressed} in the file, and {values} values")
+        raise FormatError(f"a page of {size} bytes, {compressed} in the file, and {values} values")
     return PageHeader(size, compressed, values, reader.at)
 
 
@@ -120,14 +118,14 @@ def _header_at(file: Seekable, at: int, most: int) -> PageHeader:
     for size in HEADERS[:-1]:
         try:
             return read_header(_read(file, at, min(size, most)))
-        except BadPages:
+        except FormatError:
             continue
     return read_header(_read(file, at, min(HEADERS[-1], most)))
 
 
 def _read(file: Seekable, at: int, size: int) -> bytes:
     if not 0 <= at < 1 << 62:
-        raise BadPages(f"an offset of {at}")
+        raise FormatError(f"an offset of {at}")
     file.seek(at)
     parts = []
     while size > 0 and (data := file.read(size)):

@@ -1,0 +1,78 @@
+"""Publishing a corpus' manifest: its listings first, manifest.json last, once readers accept both.
+
+Jobs report shards and files as version 1 listed them in manifest.json: {"split", "domain", "index", "count",
+"documents", "tokens", "files": {"bin": FILE, "idx": FILE, "provenance": FILE}, "packed": [FILE]}, FILE being {"path",
+"size", "crc32c", "sha256", "block_crc32c", "rows", "documents", "tokens"} with what a file has of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from refinery.loader.format.entries import FileEntry, ShardEntry
+from refinery.loader.format.listed import list_files
+from refinery.loader.format.manifest import LISTED, MANIFEST, Manifest, load_manifest, parse_manifest
+from refinery.loader.format.sealed import seal, unseal
+from refinery.loader.format.shard_list import HeldListings
+from refinery.loader.storage.store import Store
+
+
+@dataclass(frozen=True)
+class MadeManifest:
+    """A manifest that is not published yet: as readers will see it, its sealed bytes, and its listings by path."""
+
+    manifest: Manifest
+    sealed: bytes
+    listings: Mapping[str, bytes]
+
+    def publish(self, store: Store) -> None:
+        """Write all of it, manifest.json last. What is there already with the same bytes stays."""
+        for path, data in self.listings.items():
+            store.create(path, data)
+        store.create(MANIFEST, self.sealed)
+
+
+def make_manifest(payload: Mapping[str, Any], what: str = MANIFEST) -> MadeManifest:
+    """The manifest of a corpus. payload: its fields, with `shards` and `files` as jobs report them.
+
+    Raises FormatError or ValueError for what readers will not accept.
+    """
+    sealed, listings = seal_listed(payload)
+    manifest = parse_manifest(sealed, what, HeldListings(listings))
+    manifest.load()
+    return MadeManifest(manifest, sealed, listings)
+
+
+def seal_listed(payload: Mapping[str, Any]) -> tuple[bytes, Mapping[str, bytes]]:
+    """The sealed bytes of manifest.json and its listings, unchecked."""
+    listed = list_files(payload["shards"], payload["files"])
+    head = {name: value for name, value in payload.items() if name not in ("shards", "files")}
+    return seal({**head, "schema_version": LISTED, **listed.fields}), listed.listings
+
+
+def whole_payload(store: Store) -> dict[str, Any]:
+    """The fields of a published manifest, with `shards` and `files` as jobs report them. Memory: some 5 KB a shard."""
+    manifest, data = load_manifest(store)
+    payload = unseal(data, store.url(MANIFEST))
+    payload.pop("domains", None)
+    return payload | {
+        "shards": [describe_shard(shard) for shard in manifest.shards],
+        "files": [describe_file(file) for file in manifest.files],
+    }
+
+
+def describe_file(file: FileEntry, blocked: bool = False) -> dict[str, Any]:
+    """A file as jobs report it. blocked: of a kind that is read block by block."""
+    names = ("path", "size", "crc32c", "sha256", "rows", "documents", "tokens")
+    found = {name: getattr(file, name) for name in names if getattr(file, name) is not None}
+    return {**found, "block_crc32c": file.block_crc32c} if file.block_crc32c or blocked else found
+
+
+def describe_shard(shard: ShardEntry) -> dict[str, Any]:
+    """A shard as the job that wrote it reports it."""
+    files = {"bin": describe_file(shard.bin, blocked=True), "idx": describe_file(shard.idx)}
+    if shard.provenance_file is not None:
+        files["provenance"] = describe_file(shard.provenance_file)
+    found = {name: getattr(shard, name) for name in ("split", "domain", "index", "count", "documents", "tokens")}
+    found["files"] = files
+    return found | {"packed": [describe_file(file, blocked=True) for file in shard.packed]} if shard.packed else found
