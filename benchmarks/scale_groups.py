@@ -53,12 +53,13 @@ from refinery.transforms.dedup.record_batch import (
     NEIGHBOURS,
     Rows,
     cut,
+    form_batches,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.stars import DEGREE, large_star, pair, small_star
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
 from refinery.transforms.write.removals import publish_removals
-from refinery.transforms.write.shuffle import serialize_batch
+from refinery.transforms.write.table_batches import serialize_batch
 
 PART_COPIES = 250  # of a family or a text in one part: 10 million in 40,000 parts
 LOT = 10_000  # members that are made at once
@@ -178,7 +179,7 @@ def steps(members: int, exact_copies: int, folder: str) -> dict[str, tuple[Calla
 
 
 def drain(outputs: Iterable[Any]) -> int:
-    return sum(1 for _ in outputs)
+    return sum(1 for _ in form_batches(outputs))
 
 
 def measure(step: str, members: int, exact_copies: int) -> dict[str, float]:

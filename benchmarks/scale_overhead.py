@@ -162,7 +162,13 @@ def made_documents(count: int) -> list[EncodedDocument]:
     docs = []
     for number in range(count):
         tokens = np.minimum(generator.zipf(1.2, TOKENS), 50_000).astype(np.uint16)
-        meta = {"copies": 1, "copy_sources": "web", "language": "en", "language_score": 0.98, "quality_score": 0.5}
+        meta: dict[str, str | int | float] = {
+            "copies": 1,
+            "copy_sources": "web",
+            "language": "en",
+            "language_score": 0.98,
+            "quality_score": 0.5,
+        }
         url = f"https://host-{number % 977}.example/articles/{number}/a-title-of-some-words"
         docs.append(
             EncodedDocument(generator.bytes(16), tokens, "web", url, f"crawl-0001.warc.gz@{number}", TEXT_BYTES, meta)
@@ -198,12 +204,12 @@ def write(docs: Sequence[EncodedDocument], rows: int) -> float:
             batch.add(order_key(1, doc.id), doc, b"")
         batches.append(batch.pack(compressor))
     with TemporaryDirectory(prefix="shard-") as scratch:
-        start = time.process_time()
+        began = time.process_time()
         sum(
             1
             for _ in write_shard(shard_key("train/web", 0), read_batches(batches), scratch, {"train/web": 1}, "uint16")
         )
-        return (time.process_time() - start) / len(docs)
+        return (time.process_time() - began) / len(docs)
 
 
 def compare_shards(documents: int, shards: Sequence[int]) -> None:
