@@ -72,7 +72,7 @@ def by_kind(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def answer(dofn: Any) -> Any:
         kind = type(dofn)
-        if hasattr(dofn, "_inspect_process") and not is_plain(dofn._process_argspec_fn()):
+        if hasattr(dofn, "_inspect_process") and not (hasattr(dofn, "_fn") and is_plain(dofn._process_argspec_fn())):
             return ask(dofn)
         if kind not in known:
             known[kind] = ask(dofn)

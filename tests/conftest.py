@@ -22,6 +22,7 @@ MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 settings.register_profile("session", deadline=None, max_examples=sampling.examples(100), print_blob=True)
 
 found: dict[str, dict[str, Any]] = {}  # test process -> what it says at its end
+writes_no_bytecode = sys.dont_write_bytecode
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -29,6 +30,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """A shell that runs the tests in the background has them ignore Ctrl-C, and all that they start; some test it."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.addaudithook(stay_here)
+    # PYTHONDONTWRITEBYTECODE has every interpreter compile the sources anew, and pytest rewrite hundreds of test files.
+    # What is collected is kept; sources that tests make are theirs, and may change within a second.
+    sys.dont_write_bytecode = False
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
     keep_less_of_what_is_freed(config)
     settings.load_profile("session")
@@ -87,6 +91,7 @@ def pytest_collection_finish() -> None:
     """Imports stay for good. Left among what the garbage collector looks through, their million objects make its full
     passes rare, and exceptions that refer to themselves hold the data of all frames that they went through until then.
     """
+    sys.dont_write_bytecode = writes_no_bytecode
     gc.collect()
     gc.freeze()
 

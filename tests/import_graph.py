@@ -1,6 +1,7 @@
 """The import graph of the project, read from its sources: imports at the top of a file or inside a function."""
 
 import ast
+import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -32,6 +33,7 @@ def imported(path: Path) -> set[str]:
     return found
 
 
+@functools.cache
 def import_graph() -> dict[str, set[str]]:
     """Module -> modules of the project that it imports."""
     paths = {module_name(path): path for path in source_files()}

@@ -25,7 +25,7 @@ TEXTS = {
 }
 MORE = {("train", "web"): [["new page"] * 3, ["z" * 70]]}
 SIZE = 32
-KEEP = 4  # points of each kind, where not all run
+KEEP = 2  # points of each kind, where not all run
 
 ONE_FILE = ("--format", "jsonl", "--single-file")
 TOKENS = ("--format", "torch", "--shard-tokens", SIZE, "--append")

@@ -4,7 +4,6 @@ import pytest
 
 from refinery.transforms.filter.toxic.lexicon import find_hits, make_lexicon
 from refinery.transforms.filter.toxic.mention import find_mentions
-from tests.sampling import scaled
 
 LEXICON = make_lexicon([("darn", 1.0)])
 
@@ -40,14 +39,11 @@ def test_other_languages() -> None:
     assert mentions("they said darn", "fi") == [True]
 
 
-MANY = scaled(2_000, 500)
-
-
 @pytest.mark.parametrize("piece", ['" darn\n', "“darn", "„ darn ", "'darn ", "«»darn", "> darn", "said darn "])
 def test_hostile_text_is_linear(piece: str) -> None:
     """Growth in one run: ten times the text, at most forty times the time."""
     times = []
-    for count in (MANY, 10 * MANY):
+    for count in (2_000, 20_000):
         start = time.process_time()
         mentions(piece * count)
         times.append(time.process_time() - start)
