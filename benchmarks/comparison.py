@@ -66,7 +66,7 @@ def make(root: Path, side: str, documents: int, shards: int) -> Path:
         entries.append({**place, "documents": len(numbers), "tokens": 500 * len(numbers), "files": files})
     removals = made_removals(root, side, documents)
     total = {"documents": documents, "tokens": 500 * documents, "bytes": 2_000 * documents}
-    payload = {"kind": KIND, "name": side, "lane": "web", "writer": WRITER}
+    payload: dict[str, Any] = {"kind": KIND, "name": side, "lane": "web", "writer": WRITER}
     payload |= {"fingerprint": side, "stages": [], "columns": [], "funnel": [], "recipe": {}, "versions": {}}
     payload |= {"dtype": "uint16", "dtype_code": 8, "shards": entries, "files": removals, "totals": total}
     payload["tokenizer"] = {"path": "tokenizer/t.json", "vocab_size": 100, "bos_id": None, "eos_id": None}

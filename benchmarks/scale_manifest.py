@@ -44,7 +44,8 @@ print(*found, peak)
 def made_payload(shards: int, domains: int, mib: int) -> dict[str, Any]:
     """A manifest's fields: `shards` of about `mib` MiB of tokens each, and 5,000 files of removals."""
     chance = random.Random(1)
-    each, entries = shards // domains, []
+    each = shards // domains
+    entries: list[dict[str, Any]] = []
 
     def file(path: str, size: int) -> dict[str, Any]:
         return {"path": path, "size": size, "crc32c": chance.randbytes(4).hex(), "sha256": chance.randbytes(32).hex()}

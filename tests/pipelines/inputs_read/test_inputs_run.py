@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from refinery.loader.format.manifest import MANIFEST, seal, unseal
-from refinery.loader.storage.store import checksums
+from refinery.loader.format.manifest import unseal
 from refinery.pipelines.audit.recorded import Asked, AuditedRun
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.inputs_read.published import INPUTS, dump_inputs, parse_inputs
 from refinery.pipelines.run import refine
 from refinery.pipelines.shell.exit_codes import ExitCode
+from tests.corpus_factory import edit_manifest
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import command, make_small_inputs
 from tests.transforms.read.test_changed_inputs import crc32c, edit
@@ -45,12 +45,7 @@ def test_verify_sees_what_does_not_fit_and_prints_no_control_characters(tmp_path
 
     def failures(inputs: list[dict[str, Any]]) -> list[str]:
         (prefix / INPUTS).write_bytes(dump_inputs(inputs))
-        manifest = unseal((prefix / MANIFEST).read_bytes(), MANIFEST)
-        size, crc32c, sha256 = checksums(prefix / INPUTS)
-        for file in manifest["files"]:
-            if file["path"] == INPUTS:
-                file |= {"size": size, "crc32c": crc32c, "sha256": sha256}
-        (prefix / MANIFEST).write_bytes(seal(manifest))
+        edit_manifest(prefix)
         return verify(str(prefix)).failures
 
     assert failures(whole) == []
