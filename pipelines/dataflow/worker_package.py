@@ -36,7 +36,7 @@ LAUNCHER = (
     "refinery/pipelines/mix/",
 )
 SOURCES = ("*.py", "*.c", "*.h", "*.npy")
-HEADERS = "refinery/loader"  # of its kernels only what those of transforms/ share with them
+HEADERS = "refinery/loader"  # what its kernels and those of transforms/ share
 PROVIDED = "apache-beam"  # by every worker's image, with what it needs
 TAKEN = {"refinery", "setup"}  # at the top of the package: no module of a user can have these names
 NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -86,7 +86,7 @@ def worker_files(extra: Mapping[str, bytes] = NOTHING) -> dict[str, bytes]:
             needed = path.relative_to(ROOT).as_posix()
             if needed not in files:
                 files[needed] = path.read_bytes()
-                todo.append(needed)
+                todo += [needed] if needed.endswith(".py") else []
     return dict(sorted(files.items()))
 
 
@@ -107,8 +107,8 @@ def check_names(extra: Mapping[str, bytes]) -> None:
 
 
 def imported(name: str, source: bytes) -> Iterator[Path]:
-    """Files of loader/ that a file imports, anywhere in it. What a package of ours hands out on demand (the imports in
-    its own __init__.py) is for others."""
+    """Files of loader/ that a file imports, anywhere in it; of a kernel its C source. What a package of ours hands out
+    on demand (the imports in its own __init__.py) is for others."""
     if name.startswith("refinery/") and name.endswith("/__init__.py"):
         return
     for needed in names_in(source):
@@ -117,7 +117,8 @@ def imported(name: str, source: bytes) -> Iterator[Path]:
             continue
         for depth in range(1, len(parts) + 1):
             place = ROOT.joinpath(*parts[:depth])
-            yield from (file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file())
+            kinds = place / "__init__.py", place.with_suffix(".py"), place.with_suffix(".c")
+            yield from (file for file in kinds if file.is_file())
 
 
 def names_in(source: bytes) -> Iterator[str]:

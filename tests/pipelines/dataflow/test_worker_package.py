@@ -29,8 +29,9 @@ from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_cre
 from tests.pipelines.inputs import ROOT
 from tests.sampling import every_other_commit
 
-# Of loader/ only what writes and reads the format, and headers that all kernels share; the rest is for training.
-STORAGE = {"errors", "format", "native", "storage"}
+# Of loader/ only what writes and reads the format, rows packed by best fit with their kernel, and headers that all
+# kernels share; the rest is for training.
+STORAGE = {"errors", "format", "native", "order", "packing", "parquet", "storage"}
 
 # A user's own stage, in a module and in a package; it reads a published corpus, so the loader's stream comes along.
 OWN = {
@@ -65,7 +66,8 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
         assert name in entries
     headers = [path for folder in ("loader", "transforms") for path in (ROOT / folder).rglob("*.h")]
     assert {f"refinery/{path.relative_to(ROOT).as_posix()}" for path in headers} <= set(entries)
-    assert {Path(name).suffix for name in entries if name.startswith("refinery/loader/native")} == {".h"}
+    kernels = {name for name in entries if name.startswith("refinery/loader/native") and name.endswith(".c")}
+    assert kernels == {"refinery/loader/native/best_fit.c"}
     assert {(entry.mtime, entry.uid, entry.gid, entry.uname, entry.mode) for entry in entries.values()} == {
         (0, 0, 0, "", 0o644)
     }
