@@ -30,7 +30,8 @@ OTHERS = {
     "zstd": {"--long"},
     "pytest": {"--durations"},
     "mkdocs": {"--strict"},
-    "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project"},
+    "gcloud": {"--impersonate-service-account", "--service", "--recursive", "--project", "--add-missing"}
+    | {"--source-creds-file", "--include-prefixes"},
 }
 
 

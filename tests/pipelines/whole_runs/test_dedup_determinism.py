@@ -159,8 +159,8 @@ def test_same_bytes_with_replayed_bundles_many_partitions_and_small_parts(
 def test_same_shards_and_removals_with_sources_and_files_listed_backwards(
     corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """The manifest and the claim name the recipe, which is another."""
+    """The manifest with its listings and the claim name the recipe, which is another."""
     monkeypatch.setattr("refinery.pipelines.run.refine.DOCUMENTS_PER_PARTITION", 2000)
     refine_here(recipe(folder, backwards=True), tmp_path / "out")
-    other = ("work", "manifest.json", "_run.json")
+    other = ("work", "manifest.json", "manifests", "_run.json")
     assert corpus_bytes(tmp_path / "out", other) == corpus_bytes(corpus, other)

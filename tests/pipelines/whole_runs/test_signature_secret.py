@@ -18,7 +18,8 @@ def test_the_secret_decides_and_is_published_nowhere(small: Path, tmp_path: Path
     assert refused.returncode and f"signature.key_id: none given, the secret's is '{ID}'" in refused.stderr
     again = refine(small, tmp_path / "b", *other, *chosen[:2])
 
-    first, second = (corpus_bytes(tmp_path / name, ("work", "_run.json", "manifest.json")) for name in ("a", "b"))
+    other_recipe = ("work", "_run.json", "manifest.json", "manifests")
+    first, second = (corpus_bytes(tmp_path / name, other_recipe) for name in ("a", "b"))
     assert first == second and len(first) > 5
     for place in (tmp_path / "a", tmp_path / "b"):
         assert not [path for path in place.rglob("*") if path.is_file() and PHRASE.encode() in path.read_bytes()]
