@@ -44,12 +44,12 @@ from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
-from refinery.pipelines.commands.verify_files import check_others, check_work
-from refinery.pipelines.commands.verify_packed import check_packed
-from refinery.pipelines.commands.verify_removals_files import RemovalFacts, check_removals
-from refinery.pipelines.commands.verify_shard import ShardFacts, check_shard
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.run.packed_counts import packed_line
+from refinery.pipelines.verify.other_files import check_others, check_work
+from refinery.pipelines.verify.packed_rows import check_packed
+from refinery.pipelines.verify.removals import RemovalFacts, check_removals
+from refinery.pipelines.verify.shard import ShardFacts, check_shard
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer

@@ -12,7 +12,7 @@ import pytest
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.pipelines.commands.verify import Report, verify
-from refinery.pipelines.commands.verify_removals_files import Chains, RemovalFacts
+from refinery.pipelines.verify.removals import Chains, RemovalFacts
 from tests.corpus_factory import ByteTokenizer, edit_manifest
 from tests.pipelines.removals_factory import (
     OTHER,

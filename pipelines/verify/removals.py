@@ -25,7 +25,7 @@ from refinery.loader.format.removals import (
 )
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.parquet_batches import bounded_parquet
-from refinery.pipelines.commands.verify_shard import Faults, ShardFacts
+from refinery.pipelines.verify.shard import Faults, ShardFacts
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
