@@ -19,7 +19,7 @@ from refinery.pipelines.verify.keyed_rows import TABLES, Run
 from refinery.pipelines.verify.pieces import Finding, Piece, Question
 
 KIND, VERSION = "refinery verify partial", 1
-NAME = re.compile(r"partial-(\d{5,})-of-(\d{5,})\.json")
+NAME = re.compile(r"partial-([0-9]{5})-of-([0-9]{5})\.json")
 SHOWN = 5  # missing shares in a message
 
 
@@ -37,7 +37,7 @@ class Share:
     @classmethod
     def parse(cls, text: str) -> "Share":
         """Raises ValueError for anything but K/N with 0 <= K < N."""
-        found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+        found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
         share = cls(*map(int, found.groups())) if found else cls(0, 0)
         if not share.number < share.count:
             raise ValueError(
