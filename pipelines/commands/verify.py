@@ -24,7 +24,7 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 SCRATCH = "refinery-verify-"
-WORTH = 1 << 28  # bytes of a corpus from which on other processes are started: these take a second or two each
+WORTH = 1 << 30  # bytes of a corpus from which on other processes are started: these take a second or two each
 
 
 def verify(

@@ -105,9 +105,9 @@ def forge_much(root: Path) -> None:
 def test_processes_say_the_same(tmp_path: Path) -> None:
     root = build_removed(tmp_path / "corpus", 3)
     forge_much(root)
-    alone = verify(str(root), load=load_bytes)
+    alone = verify(str(root))
     assert len(alone.failures) > 7
-    assert compared(verify(str(root), load=load_bytes, workers=3, worth=0)) == compared(alone)
+    assert compared(verify(str(root), workers=3, worth=0)) == compared(alone)
 
 
 @pytest.fixture
