@@ -26,6 +26,7 @@ from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.mix import run_mix
 from refinery.pipelines.commands.remove import add_remove
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.commands.verify_command import add_verify, verify_command
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
@@ -41,7 +42,6 @@ from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
-from refinery.pipelines.verify.command import add_verify, verify_command
 
 FIRST_STEPS = """examples:
   refinery doctor                                              what is missing here

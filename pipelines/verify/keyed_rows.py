@@ -73,7 +73,7 @@ class Run:
 
 @dataclass
 class RunWriter:
-    """Collects rows and writes them as runs, `<stem>-<table>-<number>.rows` in `folder`. Memory: three times RUN_BYTES."""
+    """Writes rows as runs, `<stem>-<table>-<number>.rows` in `folder`. Memory: three times RUN_BYTES."""
 
     folder: Path
     stem: str
