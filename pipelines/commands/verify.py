@@ -17,7 +17,7 @@ from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.verify.keyed_rows import Tables, partitions_for
 from refinery.pipelines.verify.partials import Share, find_partial, identity, read_partials, write_partial
-from refinery.pipelines.verify.pieces import SAMPLES, Question, list_pieces
+from refinery.pipelines.verify.pieces import PART, SAMPLES, Question, list_pieces
 from refinery.pipelines.verify.processes import Processes
 from refinery.pipelines.verify.whole import Report, Whole
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -92,7 +92,7 @@ def verify_share(
     found = find_partial(place, share, asked)
     if found is None:
         own = share.of(pieces)
-        size = sum(piece.size for piece in own)
+        size = sum(piece.size for piece in own if piece.kind != PART)  # as is counted
         (work or Work()).expect(size)
         processes = Processes(question, workers if size >= worth else 1)
         with TemporaryDirectory(prefix=SCRATCH) as folder, processes:

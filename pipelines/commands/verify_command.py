@@ -74,7 +74,10 @@ def verify_command(args: argparse.Namespace, say: Callable[[str], None]) -> Exit
     for line in lines[begin:]:
         current().tell("error", line, sys.stdout)
     if report.failures:
-        current().error("next: put back the files that are named, from a copy, or refine again to another --output")
+        again = "; then check all shares again, with --partial to another folder" if args.merge else ""
+        current().error(
+            f"next: put back the files that are named, from a copy, or refine again to another --output{again}"
+        )
         return ExitCode.FAILED
     return ExitCode.DONE
 

@@ -3,7 +3,7 @@
 A partition has all rows of its keys, so it is judged alone; the counts add up, and of the examples the first is told.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,14 @@ def add_found(parts: Iterable[Found]) -> Found:
     return total
 
 
-def join_partition(tables: Tables, partition: int, folder: Path) -> tuple[Found, list[Run]]:
-    """Findings of a partition, and runs (in `folder`) of the removals whose kept document is removed, too.
+def join_partitions(tables: Tables, partitions: Sequence[int], folder: Path) -> tuple[Found, list[Run]]:
+    """Findings of partitions, one after the other, and runs (in `folder`) of the removals whose kept document is
+    removed, too.
 
     Memory: about 100 bytes for each of `tables.bound` rows, or of the rows of one key where these are more.
     """
-    writer = RunWriter(folder, f"first-{partition:05d}", tables.partitions)
-    found = add_found(_join(rows, writer) for rows in tables.parts(partition))
+    writer = RunWriter(folder, f"first-{partitions[0]:05d}", tables.partitions)
+    found = add_found(_join(rows, writer) for partition in partitions for rows in tables.parts(partition))
     return found, writer.flush()
 
 

@@ -118,22 +118,21 @@ class Tables:
 
     def parts(self, partition: int) -> Iterator[dict[str, Rows]]:
         """Rows by table, in several parts where they are more than `bound`; rows of a key are always in one part."""
-        count = sum(stop - start for run in self.runs for start, stop in [self._range(run, partition)])
-        parts = max(1, -(-count // self.bound))
+        places = [(run, *self._range(run, partition)) for run in self.runs]
+        places = [place for place in places if place[1] < place[2]]
+        parts = max(1, -(-sum(stop - start for _, start, stop in places) // self.bound))
         for part in range(parts):
-            yield {table: self._rows(table, partition, part, parts) for table in TABLES}
+            yield {table: self._rows(table, places, part, parts) for table in TABLES}
 
     def _range(self, run: Run, partition: int) -> tuple[int, int]:
         start, stop = np.frombuffer(self.store.read(run.name, 8 * partition, 16), "<u8").tolist()
         return start, stop
 
-    def _rows(self, table: str, partition: int, part: int, parts: int) -> Rows:
-        dtype = TABLES[table]
+    def _rows(self, table: str, places: Sequence[tuple[Run, int, int]], part: int, parts: int) -> Rows:
+        dtype, head = TABLES[table], 8 * (self.partitions + 1)
         found = [np.empty(0, dtype)]
-        for run in self.runs:
-            start, stop = self._range(run, partition) if run.table == table else (0, 0)
-            if start < stop:
-                head = 8 * (self.partitions + 1)
+        for run, start, stop in places:
+            if run.table == table:
                 data = self.store.read(run.name, head + start * dtype.itemsize, (stop - start) * dtype.itemsize)
                 rows = np.frombuffer(data, dtype)
                 if parts > 1:

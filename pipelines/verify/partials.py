@@ -175,16 +175,11 @@ def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Fi
 
 def _check_run(place: Store, run: Run) -> None:
     where, again = place.url(run.name), f"remove {run.name.partition('/')[0]}.json and run its share again"
-    found: tuple[int, str] | None
     try:
         with place.open(run.name) as stream:
             found = size_and_crc32c(stream)
     except FileNotFoundError:
-        raise FormatError(
-            f"{where}: missing; remove {run.name.partition('/')[0]}.json and run its share again"
-        ) from None
+        raise FormatError(f"{where}: missing; {again}") from None
     if found != (run.size, run.crc32c):
-        raise FormatError(
-            f"{where}: {found[0]} bytes, crc32c {found[1]} found; {run.size} bytes, crc32c {run.crc32c} expected; "
-            f"{again}"
-        )
+        have, want = (f"{size} bytes, crc32c {crc32c}" for size, crc32c in (found, (run.size, run.crc32c)))
+        raise FormatError(f"{where}: {have} found; {want} expected; {again}")

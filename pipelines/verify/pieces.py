@@ -84,8 +84,14 @@ def list_pieces(store: Store, manifest: Manifest) -> list[Piece]:
         pieces.append(Piece(SHARD, shard.bin.path, n, size=size, documents=shard.documents))
     for name, parts in phase_manifests(store):
         pieces.append(Piece(PHASE, name))
-        pieces += [Piece(PART, name, part=part) for part in parts]
+        pieces += [Piece(PART, name, part=part, size=_size(part)) for part in parts]
     return pieces
+
+
+def _size(part: Any) -> int:
+    """Bytes of a part by its phase manifest, which may say anything."""
+    size = part.get("size")
+    return size if isinstance(size, int) and 0 <= size < 1 << 62 else 0
 
 
 def records_folder(path: str) -> str:

@@ -4,12 +4,13 @@ import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.verify.joins import Found, add_found, find_cycles, join_partition
+from refinery.pipelines.verify.joins import Found, add_found, find_cycles, join_partitions
 from refinery.pipelines.verify.keyed_rows import TABLES, Run, RunWriter, Tables
 from refinery.pipelines.verify.pieces import Checker, Finding, Piece, Question
 from refinery.transforms.core.live import LIVE, WORK
@@ -26,9 +27,13 @@ def _start(question: Question) -> None:
 
 def _check(pieces: Sequence[Piece], stem: str, folder: Path) -> tuple[list[Finding], list[Run], int]:
     before = LIVE[WORK, "bytes"]
-    writer = RunWriter(folder, stem, _CHECKERS[0].question.partitions)
-    findings = [_CHECKERS[0].check(piece, writer) for piece in pieces]
-    return findings, writer.flush(), LIVE[WORK, "bytes"] - before
+    findings, runs = _check_with(_CHECKERS[0], pieces, stem, folder)
+    return findings, runs, LIVE[WORK, "bytes"] - before
+
+
+def _check_with(checker: Checker, pieces: Sequence[Piece], stem: str, folder: Path) -> tuple[list[Finding], list[Run]]:
+    writer = RunWriter(folder, stem, checker.question.partitions)
+    return [checker.check(piece, writer) for piece in pieces], writer.flush()
 
 
 class Processes:
@@ -42,15 +47,11 @@ class Processes:
         if self._workers > 1:
             context = multiprocessing.get_context("spawn")
             self._pool = ProcessPoolExecutor(self._workers, context, _start, (self._question,))
-        else:
-            _start(self._question)
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-        else:
-            _CHECKERS.pop().close()
 
     def check(self, pieces: Sequence[Piece], folder: Path) -> tuple[list[Finding], list[Run]]:
         """The finding of each piece, and the runs in `folder` of the rows that all left."""
@@ -58,18 +59,26 @@ class Processes:
             (part, f"task-{number:06d}", folder) for number, part in enumerate(_tasks(pieces, max(1, self._workers)))
         ]
         findings, runs = list[Finding](), list[Run]()
+        if self._pool is None:
+            with closing(Checker(self._question)) as checker:
+                for task in tasks:
+                    found, written = _check_with(checker, *task)
+                    findings += found
+                    runs += written
+            return findings, runs
         for found, written, done in self._each(_check, tasks):
             findings += found
             runs += written
-            if self._pool is not None:
-                LIVE[WORK, "bytes"] += done
+            LIVE[WORK, "bytes"] += done
         return findings, runs
 
     def join(self, tables: Tables, folder: Path) -> Found:
         """What all partitions say together. folder: for what is followed from partition to partition."""
-        tasks = [(tables, partition, folder) for partition in range(tables.partitions)]
+        step = -(-tables.partitions // (TASKS * max(1, self._workers)))
+        every = range(tables.partitions)
+        tasks = [(tables, every[first : first + step], folder) for first in every[::step]]
         found, runs = list[Found](), list[Run]()
-        for part, written in self._each(join_partition, tasks):
+        for part, written in self._each(join_partitions, tasks):
             found.append(part)
             runs += written
         size = TABLES["removed"].itemsize

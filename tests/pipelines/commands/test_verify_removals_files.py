@@ -13,7 +13,7 @@ import pytest
 from refinery.loader.format.removals import REMOVALS_SCHEMA
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.verify.joins import Found, add_found, find_cycles, join_partition
+from refinery.pipelines.verify.joins import Found, find_cycles, join_partitions
 from refinery.pipelines.verify.keyed_rows import RunWriter, Tables, table_rows
 from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import ByteTokenizer, edit_manifest
@@ -285,10 +285,8 @@ def joined(folder: Path, ids: Any, kept: Any, corpus: Any, partitions: int = 1) 
     writer.add("kept", table_rows("kept", key=kept, other=ids, order=np.arange(len(ids))))
     store = open_store(folder)
     tables = Tables(store, partitions, writer.flush())
-    parts = [join_partition(tables, partition, folder) for partition in range(partitions)]
-    runs = [run for _, written in parts for run in written]
-    cycles = find_cycles(store, runs, partitions, len(ids), folder)
-    return add_found(found for found, _ in parts) | {"cycles": cycles}
+    found, runs = join_partitions(tables, range(partitions), folder)
+    return found | {"cycles": find_cycles(store, runs, partitions, len(ids), folder)}
 
 
 def test_ids_that_end_in_zeros_are_distinguished(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.verify.joins import Found, add_found, find_cycles, hexed, join_partition
+from refinery.pipelines.verify.joins import Found, find_cycles, hexed, join_partitions
 from refinery.pipelines.verify.keyed_rows import PARTITIONS, RunWriter, Tables, partitions_for, table_rows
 
 Ids = list[int]
@@ -33,10 +33,8 @@ def found_in(corpus: Ids, removed: list[tuple[int, int]], partitions: int, bound
         writer.flush()
         writer.add("kept", table_rows("kept", key=other, other=one, order=order))
         tables = Tables(store, partitions, writer.flush(), bound)
-        parts = [join_partition(tables, partition, place) for partition in range(partitions)]
-        runs = [run for _, written in parts for run in written]
-        cycles = find_cycles(store, runs, partitions, len(removed), place)
-        return add_found(found for found, _ in parts) | {"cycles": cycles}
+        found, runs = join_partitions(tables, range(partitions), place)
+        return found | {"cycles": find_cycles(store, runs, partitions, len(removed), place)}
 
 
 def lowest(ids: set[int]) -> str | None:
