@@ -26,15 +26,14 @@ from refinery.pipelines.commands.export_commands import add_export_commands
 from refinery.pipelines.commands.mix import run_mix
 from refinery.pipelines.commands.remove import add_remove
 from refinery.pipelines.commands.training_commands import add_training_commands
+from refinery.pipelines.commands.verify_command import add_verify, verify_command
 from refinery.pipelines.comparison.command import add_compare, compare_command
 from refinery.pipelines.doctor.command import add_doctor, doctor
 from refinery.pipelines.looking.command import add_sample, add_show, sample_command, show_command
 from refinery.pipelines.mix.command import add_mix
 from refinery.pipelines.opt_outs.command import add_opt_outs, opt_outs
 from refinery.pipelines.planner.command import add_plan, plan_command
-from refinery.pipelines.progress.flags import add_output_arguments
-from refinery.pipelines.progress.output import Output, current
-from refinery.pipelines.progress.work import Work
+from refinery.pipelines.progress.output import Output
 from refinery.pipelines.report_command.command import add_report, report_command
 from refinery.pipelines.shell.completion import add_completion, completion
 from refinery.pipelines.shell.error_line import TRACEBACK, error_line
@@ -43,7 +42,6 @@ from refinery.pipelines.shell.help_text import CommandParser, finish_help, with_
 from refinery.pipelines.tracing.command import add_trace, origin_of, trace_command
 from refinery.pipelines.tuning.command import add_try, decisions_of, try_json
 from refinery.pipelines.tuning.decision_text import decision_lines
-from refinery.transforms.core.live import live_totals
 
 FIRST_STEPS = """examples:
   refinery doctor                                              what is missing here
@@ -60,13 +58,6 @@ REFINE_EXAMPLES = """examples:
   refinery refine recipes/web.yaml --output out/web --reuse out/old --dry-run    (says what would run)
 Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: it goes on where it stopped.
 On Dataflow the jobs go on without this command; the same command finds them again."""
-
-VERIFY_EXAMPLES = """examples:
-  refinery verify out/web
-  refinery verify gs://bucket/corpus
-  refinery verify out/web --full                 every text, not a sample
-  refinery verify out/web-jsonl                  an export, too
-  refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went"""
 
 INSPECT_EXAMPLES = """examples:
   refinery inspect out/web
@@ -106,16 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     refine.set_defaults(run=run_refine)
 
-    verify = commands.add_parser(
-        "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=VERIFY_EXAMPLES
-    )
-    verify.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
-    verify.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
-    verify.add_argument(
-        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
-    )
-    add_output_arguments(verify)
-    verify.set_defaults(run=run_verify)
+    add_verify(commands).set_defaults(run=run_verify)
 
     inspect = commands.add_parser(
         "inspect",
@@ -199,23 +181,8 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what was checked and every failure."""
-    from refinery.pipelines.commands.verify_kinds import check_for
-
     refuse_flags(flags)
-    check = check_for(args.prefix, full=args.full, against=args.against)
-    work = Work("verify")
-    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
-        report = check(args.prefix, work=work)
-    lines = report.summary_lines()
-    begin = len(lines) - 1 - len(report.failures) if report.failures else len(lines)  # of the failures and their number
-    for line in lines[:begin]:
-        result(line)
-    for line in lines[begin:]:
-        current().tell("error", line, sys.stdout)
-    if report.failures:
-        current().error("next: put back the files that are named, from a copy, or refine again to another --output")
-        return ExitCode.FAILED
-    return ExitCode.DONE
+    return verify_command(args, result)
 
 
 def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -1,6 +1,5 @@
 """Which check `refinery verify` makes of a location: of a corpus, an export, an adopted corpus or a view."""
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,10 +17,13 @@ KINDS: tuple[tuple[Callable[[str], bool], Callable[..., Any]], ...] = (
 )
 
 
-def check_for(prefix: str, full: bool = False, against: str = "") -> Callable[..., Any]:
-    """The check of what is at `prefix`; that of a corpus where it is nothing else.
+def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
+    """The check of what is at `prefix`; that of a corpus where it is nothing else. asked: options of `verify`, of a
+    corpus alone."""
+    return next((check for is_kind, check in KINDS if is_kind(prefix)), partial(verify, **asked))
 
-    full: of every text, not a sample; against: a corpus' version before, both of a corpus alone.
-    """
-    whole = partial(verify, against=against, **({"samples": sys.maxsize} if full else {}))  # type: ignore[arg-type]
-    return next((check for is_kind, check in KINDS if is_kind(prefix)), whole)
+
+def refuse_unless_corpus(prefix: str) -> None:
+    """Raises ValueError for an export, an adopted corpus or a view, which are not checked by shares."""
+    if any(is_kind(prefix) for is_kind, _ in KINDS):
+        raise ValueError(f"{prefix}: only a corpus is checked by shares; leave out --shards, --partial and --merge")

@@ -61,7 +61,11 @@ ANSWERS: Mapping[str, Mapping[ExitCode, str]] = {
         ExitCode.FAILED: "there was nothing",
         ExitCode.USAGE: "the command is wrong, or there is no corpus",
     },
-    "verify": {ExitCode.DONE: "all holds", ExitCode.FAILED: "something does not; every failure is a line"},
+    "verify": {
+        ExitCode.DONE: "all holds (with --shards: what the share found is written)",
+        ExitCode.FAILED: "something does not; every failure is a line",
+        ExitCode.USAGE: "the command is wrong, or partial results are missing, damaged or of another check",
+    },
 }
 
 

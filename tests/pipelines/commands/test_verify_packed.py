@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from refinery.loader.format.indexed import index_bytes, read_index
 from refinery.pipelines.commands.verify import verify
-from refinery.pipelines.commands.verify_packed import DocumentDigests, token_digests
+from refinery.pipelines.verify.packed_rows import DocumentDigests, token_digests
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.packed_factory import add_packed_rows, rewrite_packed
 

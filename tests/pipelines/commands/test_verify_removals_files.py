@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 import pytest
 
 from refinery.loader.format.removals import REMOVALS_SCHEMA
-from refinery.pipelines.commands.verify import Report, verify
-from refinery.pipelines.commands.verify_removals_files import Chains, RemovalFacts
+from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.verify.joins import Found, find_cycles, join_partitions
+from refinery.pipelines.verify.keyed_rows import RunWriter, Tables, table_rows
+from refinery.pipelines.verify.whole import Report
 from tests.corpus_factory import ByteTokenizer, edit_manifest
 from tests.pipelines.removals_factory import (
     OTHER,
@@ -273,28 +276,43 @@ def test_corpora_without_removals_have_no_such_line(tmp_path: Path) -> None:
     assert report.removals == 0 and not any("removed" in line for line in report.summary_lines())
 
 
-def test_ids_that_end_in_zeros_are_distinguished() -> None:
+def joined(folder: Path, ids: Any, kept: Any, corpus: Any, partitions: int = 1) -> Found:
+    """What rows of removals in favour of others say, beside a shard with the ids `corpus`."""
+    folder.mkdir()
+    writer = RunWriter(folder, "made", partitions)
+    writer.add("ids", table_rows("ids", key=corpus, row=np.arange(len(corpus))))
+    writer.add("removed", table_rows("removed", key=ids, other=kept, order=np.arange(len(ids))))
+    writer.add("kept", table_rows("kept", key=kept, other=ids, order=np.arange(len(ids))))
+    store = open_store(folder)
+    tables = Tables(store, partitions, writer.flush())
+    found, runs = join_partitions(tables, range(partitions), folder)
+    return found | {"cycles": find_cycles(store, runs, partitions, len(ids), folder)}
+
+
+def test_ids_that_end_in_zeros_are_distinguished(tmp_path: Path) -> None:
     ids = np.array([b"\0" * 16, b"\0" * 15 + b"\1", b"\1" + b"\0" * 15], "S16")
-    facts = RemovalFacts()
-    chains = Chains(ids[:2], ids[[2, 2]], *np.zeros((2, 2), bool), [ids[2:]])
-    assert list(chains.check(True, 0, facts)) == [] and facts.unknown == 0
-    chains = Chains(ids[1:2], ids[:1], *np.zeros((2, 1), bool), [ids[2:]])
-    (failure,) = chains.check(True, 0, facts)
-    assert failure.endswith("00" * 16)
+    found = joined(tmp_path / "a", ids[:2], ids[[2, 2]], ids[2:])
+    assert {count for count, _ in found.values()} == {0}
+    found = joined(tmp_path / "b", ids[1:2], ids[:1], ids[2:])
+    assert found["unknown"] == (1, "00" * 16) and found["cycles"] == (0, None)
 
 
-def test_long_chains_end() -> None:
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_long_chains_end(tmp_path: Path, partitions: int) -> None:
     """A thousand removals one after another, the last in favour of a document of the corpus; then tied to a ring."""
     ids = np.array(sorted(made_id(str(i)) for i in range(1000)), "S16")
     order = np.random.default_rng(1).permutation(1000)
     towards = np.empty(1000, "S16")
     towards[order[:-1]] = ids[order[1:]]
     towards[order[-1]] = made_id("kept")
-    corpus = [np.array([made_id("kept")], "S16")]
-    assert list(Chains(ids, towards, *np.zeros((2, 1000), bool), corpus).check(True, 0, RemovalFacts())) == []
+    corpus = np.array([made_id("kept")], "S16")
+    found = joined(tmp_path / "chain", ids, towards, corpus, partitions)
+    assert {count for count, _ in found.values()} == {0}
     towards[order[-1]] = ids[order[0]]
-    (failure,) = Chains(ids, towards, *np.zeros((2, 1000), bool), corpus).check(True, 0, RemovalFacts())
-    assert "following kept_id from 1000 ids leads into a cycle" in failure
+    assert joined(tmp_path / "ring", ids, towards, corpus, partitions)["cycles"] == (
+        1000,
+        ids[0].ljust(16, b"\0").hex(),
+    )
 
 
 def test_sorting_is_that_of_the_writer() -> None:

@@ -2,8 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,8 @@ from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.inputs_read.published import INPUTS, compare_inputs, parse_inputs
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
 
+WORK = "work"  # of phase manifests and parts that a run kept
+
 # Folders that may hold no file that the manifest does not list.
 FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", TAKEDOWNS, LISTINGS)
 
@@ -32,9 +33,8 @@ LATER = {"rejects": ("found",)}  # columns that older corpora do not have
 
 
 def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterator[str]:
-    """All that is beside the shards. damaged: files that have a failure already, and are not parsed."""
-    for folder in RECORDS:
-        yield from collect(f"{folder}/", check_records(store, manifest, folder, damaged))
+    """All that is beside the shards, in small files and names. damaged: files that have a failure already, and are not
+    parsed."""
     for folder in FOLDERS:
         yield from collect(f"{folder}/", check_unlisted(store, manifest, folder))
     yield from collect("links", check_links(store, manifest))
@@ -88,27 +88,42 @@ def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:
             yield f"{STATISTICS}: {point.name}: {tokens} tokens found, {manifest.totals['tokens']} in the shards"
 
 
-def check_records(store: Store, manifest: Manifest, folder: str, damaged: set[str]) -> Iterator[str]:
-    """dead_letters/ has a row for every dead record in the funnel; rejects/ has rows only for records that it
-    dropped.
-    """
-    outcome, reason = ("dead", "error") if folder == "dead_letters" else ("dropped", "reason")
-    keys = ["stage", "source", reason]
+def check_records_file(store: Store, path: str, folder: str, facts: dict[str, Any]) -> Iterator[str]:
+    """Failures of a file of `folder`, whose checksum is right. facts: gets the number of its rows by stage, source and
+    reason; complete only where "ends" is false."""
+    facts["ends"], keys = True, _keys(folder)
     found: Counter[tuple[Any, ...]] = Counter()
-    paths = [entry.path for entry in manifest.files if entry.path.startswith(f"{folder}/")]
-    for path in paths:
-        if path in damaged:
-            return  # has a failure already
-        with store.open(path) as stream, bounded_parquet(stream, path) as (schema, batches):
-            columns = tuple(schema.names)
-            older = tuple(name for name in RECORDS[folder] if name not in LATER.get(folder, ()))
-            if columns not in (RECORDS[folder], older):
-                yield f"{path}: columns {schema.names} found, {list(RECORDS[folder])} expected"
-                return
-            for batch in batches:
-                groups = pa.Table.from_batches([batch]).group_by(keys).aggregate([([], "count_all")])
-                for row in groups.to_pylist():
-                    found[tuple(row[key] for key in keys)] += row["count_all"]
+    with store.open(path) as stream, bounded_parquet(stream, path) as (schema, batches):
+        columns = tuple(schema.names)
+        older = tuple(name for name in RECORDS[folder] if name not in LATER.get(folder, ()))
+        if columns not in (RECORDS[folder], older):
+            yield f"{path}: columns {schema.names} found, {list(RECORDS[folder])} expected"
+            return
+        for batch in batches:
+            groups = pa.Table.from_batches([batch]).group_by(keys).aggregate([([], "count_all")])
+            for row in groups.to_pylist():
+                found[tuple(row[key] for key in keys)] += row["count_all"]
+    facts |= {"ends": False, "counts": [[*key, count] for key, count in found.items()]}
+
+
+def _keys(folder: str) -> list[str]:
+    return ["stage", "source", "error" if folder == "dead_letters" else "reason"]
+
+
+def check_records(
+    manifest: Manifest, folder: str, files: Sequence[tuple[Sequence[str], Mapping[str, Any]]]
+) -> Iterator[str]:
+    """dead_letters/ has a row for every dead record in the funnel; rejects/ has rows only for records that it dropped.
+    files: (failures, facts) of each, the failures of a damaged one left out.
+    """
+    outcome, keys = "dead" if folder == "dead_letters" else "dropped", _keys(folder)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for failures, facts in files:
+        yield from failures
+        if facts.get("ends", True):
+            return
+        for *key, count in facts["counts"]:
+            found[tuple(key)] += count
     funnel = {
         (entry["stage"], entry["source"], name): count["documents"]
         for entry in manifest.funnel
@@ -144,23 +159,32 @@ def check_links(store: Store, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: a link to the folder {target}, a folder expected"
 
 
-def check_work(store: Store, pool: ThreadPoolExecutor) -> Iterator[str]:
-    """Phase manifests that were kept under work/ are undamaged, and so are the parts that they list (paths below
-    work/).
-    """
-
-    def check(part: tuple[str, Any]) -> list[str]:
-        return collect(part[0], _check_part(store, *part))
-
-    for name in store.list("work"):
-        if name.endswith(".json") and name.count("/") == 1:
+def phase_manifests(store: Store) -> Iterator[tuple[str, list[Any]]]:
+    """Phase manifests that were kept under work/, each with the parts that it lists (paths below work/); none where it
+    cannot be read, which `check_phase` reports."""
+    try:
+        names = store.list(WORK)
+    except OSError:
+        names = [f"{WORK}/"]
+    for name in names:
+        if name == f"{WORK}/":
+            yield name, []
+        elif name.endswith(".json") and name.count("/") == 1:
             try:
-                parts = [(name, part) for part in _parts(unseal(store.read(name), name))]
-            except (FormatError, OSError) as error:
-                yield f"{name}: {error}" if isinstance(error, OSError) else str(error)
-                continue
-            for failures in pool.map(check, parts):
-                yield from failures
+                yield name, list(_parts(unseal(store.read(name), name)))
+            except Exception:  # noqa: BLE001 - any damage
+                yield name, []
+
+
+def check_phase(store: Store, name: str) -> Iterator[str]:
+    """A phase manifest can be read; `work/` stands for the list of them."""
+    if name == f"{WORK}/":
+        store.list(WORK)
+        return
+    try:
+        unseal(store.read(name), name)
+    except (FormatError, OSError) as error:
+        yield f"{name}: {error}" if isinstance(error, OSError) else str(error)
 
 
 def _parts(payload: Any) -> Iterator[Any]:
@@ -180,7 +204,8 @@ def _parts(payload: Any) -> Iterator[Any]:
             todo += [(inner, inside) for inner in value]
 
 
-def _check_part(store: Store, listed_in: str, part: dict[str, Any]) -> Iterator[str]:
+def check_part(store: Store, listed_in: str, part: dict[str, Any]) -> Iterator[str]:
+    """A part has the size and checksum that its phase manifest says."""
     name = check_name(f"work/{part['path']}")
     try:
         with store.open(name) as stream:

@@ -27,7 +27,7 @@ from refinery.pipelines.checks.addresses import Addresses, row_addresses
 from refinery.pipelines.checks.file_checks import check_file, compare
 from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.checks.texts import is_text_id, text_id
-from refinery.pipelines.commands.verify_packed import DocumentDigests
+from refinery.pipelines.verify.packed_rows import DocumentDigests
 from refinery.transforms.core.document import TEXT_ID
 
 Ids = npt.NDArray[np.uint64]

@@ -1,0 +1,99 @@
+"""The command `verify`: of all that a location holds, or of a corpus by shares on many machines."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.progress.output import current
+from refinery.pipelines.progress.work import Work
+from refinery.pipelines.shell.exit_codes import ExitCode
+from refinery.transforms.core.live import live_totals
+
+EXAMPLES = """examples:
+  refinery verify out/web
+  refinery verify gs://bucket/corpus
+  refinery verify out/web --full                 every text, not a sample
+  refinery verify out/web-jsonl                  an export, too
+  refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went
+  refinery verify gs://bucket/corpus --shards 0/16 --partial gs://bucket/checks    one of 16 machines
+  refinery verify gs://bucket/corpus --merge gs://bucket/checks                    and the verdict of all"""
+
+
+def add_verify(commands: Any) -> argparse.ArgumentParser:
+    """The command's arguments."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=EXAMPLES
+    )
+    parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
+    parser.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
+    parser.add_argument(
+        "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, metavar="N",
+        help="processes that check a corpus (cores); the report is the same with any number",
+    )  # fmt: skip
+    parser.add_argument("--shards", default="", metavar="K/N", help="check share K of N alone, from 0/N to N-1/N")
+    parser.add_argument("--partial", default="", metavar="DIR", help="where --shards writes what it found: also gs://…")
+    parser.add_argument("--merge", default="", metavar="DIR", help="the verdict from the partial results of all shares")
+    add_output_arguments(parser)
+    return parser
+
+
+def verify_command(args: argparse.Namespace, say: Callable[[str], None]) -> ExitCode:
+    """Say what was checked and every failure; of a share how many failures it found. Raises ValueError for options
+    that do not belong together, and for partial results that cannot be merged."""
+    from refinery.pipelines.commands.verify import verify_merged
+    from refinery.pipelines.commands.verify_kinds import check_for, refuse_unless_corpus
+    from refinery.pipelines.verify.pieces import samples_of
+
+    if args.workers < 0:
+        raise ValueError(f"--workers: {args.workers} given, 0 or more is allowed")
+    if bool(args.shards) != bool(args.partial):
+        raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
+    if args.shards and (args.merge or args.against):
+        raise ValueError("--merge and --against look at the whole: leave them out of the command of a share")
+    work = Work("verify")
+    if args.shards or args.merge:
+        refuse_unless_corpus(args.prefix)
+    if args.shards:
+        return _share(args, work, say)
+    asked = {"samples": samples_of(args.full), "against": args.against, "workers": args.workers}
+    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
+        if args.merge:
+            report = verify_merged(args.prefix, args.merge, **asked)
+        else:
+            report = check_for(args.prefix, **asked)(args.prefix, work=work)
+    lines = report.summary_lines()
+    begin = len(lines) - 1 - len(report.failures) if report.failures else len(lines)  # of the failures and their number
+    for line in lines[:begin]:
+        say(line)
+    for line in lines[begin:]:
+        current().tell("error", line, sys.stdout)
+    if report.failures:
+        again = "; then check all shares again, with --partial to another folder" if args.merge else ""
+        current().error(
+            f"next: put back the files that are named, from a copy, or refine again to another --output{again}"
+        )
+        return ExitCode.FAILED
+    return ExitCode.DONE
+
+
+def _share(args: argparse.Namespace, work: Work, say: Callable[[str], None]) -> ExitCode:
+    """Done when the partial result is there, whatever it says: the verdict is that of --merge."""
+    from refinery.pipelines.commands.verify import verify_share
+    from refinery.pipelines.verify.partials import Share
+    from refinery.pipelines.verify.pieces import samples_of
+
+    share = Share.parse(args.shards)
+    with current().watch("verify", live_totals, work, is_told=False):
+        failures = verify_share(
+            args.prefix, share, args.partial, samples=samples_of(args.full), work=work, workers=args.workers
+        )
+    many = f"{failures} failure{'s' if failures != 1 else ''}"
+    say(f"share {share.number} of {share.count}: {many} in its files, written to {args.partial}")
+    say(f"when all are there:   refinery verify {args.prefix} --merge {args.partial}{' --full' * args.full}")
+    return ExitCode.DONE

@@ -1,0 +1,185 @@
+"""Partial results of a check: share k of n of a corpus' pieces, written by any machine, joined later by one.
+
+A partial is a sealed JSON file, `partial-00003-of-00016.json`, written last, with what was asked and found, and beside
+it the runs of rows that it lists with their checksums. Files that no partial lists, of attempts that were killed, are
+ignored.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from refinery.loader.errors import FormatError
+from refinery.loader.format.manifest import seal, unseal
+from refinery.loader.storage.store import StorageConflict, Store, size_and_crc32c
+from refinery.pipelines.verify.keyed_rows import TABLES, Run
+from refinery.pipelines.verify.pieces import Finding, Piece, Question
+
+KIND, VERSION = "refinery verify partial", 1
+NAME = re.compile(r"partial-([0-9]{5})-of-([0-9]{5})\.json")
+SHOWN = 5  # missing shares in a message
+
+
+@dataclass(frozen=True)
+class Share:
+    """Share `number`, from 0, of `count`.
+
+    >>> Share.parse("3/16")
+    Share(number=3, count=16)
+    """
+
+    number: int
+    count: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Share":
+        """Raises ValueError for anything but K/N with 0 <= K < N."""
+        found = re.fullmatch(r"([0-9]{1,5})/([0-9]{1,5})", text)
+        share = cls(*map(int, found.groups())) if found else cls(0, 0)
+        if not share.number < share.count:
+            raise ValueError(
+                f"--shards: {text!r} given, K/N is expected, with K from 0 to N - 1, such as 0/16 or 15/16"
+            )
+        return share
+
+    @property
+    def name(self) -> str:
+        return f"partial-{self.number:05d}-of-{self.count:05d}"
+
+    def of(self, pieces: Sequence[Piece]) -> Sequence[Piece]:
+        """Its pieces: every `count`-th, so that shares are of about one size."""
+        return pieces[self.number :: self.count]
+
+
+def identity(question: Question, manifest: bytes, pieces: Sequence[Piece]) -> dict[str, Any]:
+    """What all partials of one check agree on: the manifest's bytes, what is asked, and the pieces."""
+    names = hashlib.sha256()
+    for piece in pieces:
+        names.update(repr((piece.kind, piece.path, piece.number, piece.part)).encode("utf-8", "backslashreplace"))
+    return {
+        "manifest": hashlib.sha256(manifest).hexdigest(),
+        "samples": question.samples,
+        "partitions": question.partitions,
+        "pieces": names.hexdigest(),
+    }
+
+
+def find_partial(place: Store, share: Share, asked: Mapping[str, Any]) -> list[Finding] | None:
+    """What the partial of this share found, None if it is not there. Raises ValueError (FormatError) if it is damaged
+    or of another check."""
+    if place.size(f"{share.name}.json") is None:
+        return None
+    return _read(place, share, asked)[0]
+
+
+def write_partial(
+    place: Store, share: Share, asked: Mapping[str, Any], findings: Sequence[Finding], runs: Sequence[Run], folder: Path
+) -> None:
+    """Write a partial to `place`, from runs in `folder`. One that another process has written meanwhile is as good."""
+    listed = []
+    for run in runs:
+        stem = run.name.removesuffix(".rows")
+        name = f"{share.name}/{stem}-{run.crc32c}-{run.size}.rows"  # another attempt may have grouped pieces otherwise
+        place.create(name, folder / run.name)
+        listed.append({**asdict(run), "name": name})
+    payload = {
+        "schema_version": VERSION,
+        "kind": KIND,
+        "asked": dict(asked),
+        "share": share.number,
+        "shares": share.count,
+        "findings": [_sealable(asdict(finding)) for finding in findings],
+        "runs": listed,
+    }
+    try:
+        place.create(f"{share.name}.json", seal(payload))
+    except StorageConflict:
+        _read(place, share, asked)
+
+
+def _sealable(value: Any) -> Any:
+    """Plain data without lone surrogates, which no JSON has; a terminal shows them escaped, too."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_sealable(key): _sealable(each) for key, each in value.items()}
+    return [_sealable(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def read_partials(
+    place: Store, asked: Mapping[str, Any], pieces: Sequence[Piece], again: str
+) -> tuple[list[Finding], list[Run]]:
+    """The findings of all pieces in order, and all runs, whose bytes are checked. again: the command of a share, in
+    backquotes, without its number.
+
+    Raises ValueError (FormatError) where a share is missing, damaged or of another check. Cost: one read of all.
+    """
+    found = [match for name in place.list() if (match := NAME.fullmatch(name))]
+    counts = sorted({int(match[2]) for match in found})
+    if len(counts) != 1:
+        there = (
+            f"partial results of {' and of '.join(map(str, counts))} shares are there" if counts else "none is there"
+        )
+        command = f"{again[:-1]}K/N`"
+        raise ValueError(f"{place.root}: {there}; all of one check are expected: {command} with K from 0 to N - 1")
+    count = counts[0]
+    missing = sorted(set(range(count)) - {int(match[1]) for match in found})
+    if missing:
+        named = ", ".join(map(str, missing[:SHOWN])) + (", …" if len(missing) > SHOWN else "")
+        command = f"{again[:-1]}{missing[0]}/{count}`"
+        raise ValueError(f"{place.root}: {len(missing)} of {count} shares are missing: {named}; run {command}")
+    findings, runs = [Finding() for _ in pieces], list[Run]()
+    for number in range(count):
+        share = Share(number, count)
+        own, written = _read(place, share, asked)
+        if len(own) != len(share.of(pieces)):
+            raise FormatError(f"{share.name}.json: {len(own)} findings, {len(share.of(pieces))} expected")
+        findings[number::count] = own
+        runs += written
+    for run in runs:
+        _check_run(place, run)
+    return findings, runs
+
+
+def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Finding], list[Run]]:
+    name, where = f"{share.name}.json", place.url(f"{share.name}.json")
+    payload = unseal(place.read(name), where)
+    if payload.get("kind") != KIND:
+        raise FormatError(f"{where}: no partial result of `refinery verify`; remove it")
+    if payload.get("schema_version") != VERSION:
+        version = payload.get("schema_version")
+        raise FormatError(f"{where}: schema version {version!r:.80} found, {VERSION} expected; make it again")
+    theirs = payload.get("asked")
+    if theirs != asked:
+        theirs = theirs if isinstance(theirs, dict) else {}
+        other = ", ".join(key for key, value in asked.items() if theirs.get(key) != value)
+        raise ValueError(
+            f"{where}: the partial result of another check ({other} differ): of another corpus or version of it, with "
+            "or without --full, or from before its work/ changed; use a folder for each check"
+        )
+    if (payload.get("share"), payload.get("shares")) != (share.number, share.count):
+        held = f"{payload.get('share')}/{payload.get('shares')}"
+        raise FormatError(f"{where}: it is share {held!r:.40} under the name of another; remove it and run this share")
+    try:
+        findings = [Finding(**each) for each in payload["findings"]]
+        runs = [Run(**each) for each in payload["runs"]]
+        if any(run.table not in TABLES or not run.name.startswith(f"{share.name}/") for run in runs):
+            raise ValueError("runs")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise FormatError(f"{where}: a field is missing or wrong ({type(error).__name__}: {error})") from error
+    return findings, runs
+
+
+def _check_run(place: Store, run: Run) -> None:
+    where, again = place.url(run.name), f"remove {run.name.partition('/')[0]}.json and run its share again"
+    try:
+        with place.open(run.name) as stream:
+            found = size_and_crc32c(stream)
+    except FileNotFoundError:
+        raise FormatError(f"{where}: missing; {again}") from None
+    if found != (run.size, run.crc32c):
+        have, want = (f"{size} bytes, crc32c {crc32c}" for size, crc32c in (found, (run.size, run.crc32c)))
+        raise FormatError(f"{where}: {have} found; {want} expected; {again}")

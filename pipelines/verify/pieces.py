@@ -1,0 +1,216 @@
+"""The pieces of a corpus, each checked alone, by any process, for a small plain result and rows to be joined."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
+from refinery.loader.storage.open_store import open_store
+from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.placement import Plan, read_plan
+from refinery.pipelines.checks.texts import check_text, notes_text_ids
+from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
+from refinery.pipelines.verify.other_files import (
+    RECORDS,
+    check_part,
+    check_phase,
+    check_records_file,
+    phase_manifests,
+)
+from refinery.pipelines.verify.packed_rows import check_packed
+from refinery.pipelines.verify.removals import check_removals_file, names_fault
+from refinery.pipelines.verify.shard import ShardFacts, check_shard
+from refinery.transforms.core.document import hash64
+from refinery.transforms.tokenize.tokenizer import Tokenizer
+
+FILE, TOKENIZER, SHARD, PHASE, PART = "file", "tokenizer", "shard", "phase", "part"
+SAMPLES = 8  # documents decoded per shard
+
+
+def samples_of(full: bool) -> int:
+    """Documents decoded per shard."""
+    return sys.maxsize if full else SAMPLES
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What is checked alone. number: among the manifest's files or shards. part: an entry of a phase manifest. size:
+    bytes to read; documents: rows that are left."""
+
+    kind: str
+    path: str
+    number: int = 0
+    part: Any = None
+    size: int = 0
+    documents: int = 0
+
+
+@dataclass
+class Finding:
+    """The result of a piece, plain data. failures: of the file's bytes; content: of what a file of records or removals
+    holds; facts: what checks of the whole need, by kind."""
+
+    failures: list[str] = field(default_factory=list)
+    content: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of a corpus. samples: documents decoded per shard. load: loads a tokenizer from its file's path.
+    partitions: of the rows that pieces leave."""
+
+    prefix: str
+    samples: int
+    load: Callable[[str], Tokenizer]
+    partitions: int = 1
+
+
+def list_pieces(store: Store, manifest: Manifest) -> list[Piece]:
+    """All pieces in the order in which their failures are told: the same for everybody who looks at this corpus."""
+    pieces = [Piece(FILE, entry.path, n, size=entry.size) for n, entry in enumerate(manifest.files)]
+    pieces.append(Piece(TOKENIZER, manifest.tokenizer.path))
+    for n, shard in enumerate(manifest.shards):
+        size = sum(entry.size for entry in (*shard.files, *shard.packed))
+        pieces.append(Piece(SHARD, shard.bin.path, n, size=size, documents=shard.documents))
+    for name, parts in phase_manifests(store):
+        pieces.append(Piece(PHASE, name))
+        pieces += [Piece(PART, name, part=part, size=_size(part)) for part in parts]
+    return pieces
+
+
+def _size(part: Any) -> int:
+    """Bytes of a part by its phase manifest, which may say anything."""
+    size = part.get("size")
+    return size if isinstance(size, int) and 0 <= size < 1 << 62 else 0
+
+
+def records_folder(path: str) -> str:
+    """The folder of records that a listed file is in, "" if none."""
+    folder = path.partition("/")[0]
+    return folder if folder in RECORDS else ""
+
+
+def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> list[int]:
+    """Up to `samples` rows of a shard, in order and deterministic."""
+    if documents <= samples:
+        return list(range(documents))
+    return sorted({hash64("verify", fingerprint, path, k) % documents for k in range(samples)})
+
+
+class Checker:
+    """Checks pieces of one corpus in this process. Closing it removes its copy of the tokenizer."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        self.store = open_store(question.prefix)
+        self.manifest = read_manifest(self.store)
+        self.plan = read_plan(self.manifest.recipe)
+        self.has_text_ids = notes_text_ids(self.manifest)
+        self._lock = threading.Lock()
+        self._open = ExitStack()
+
+    def close(self) -> None:
+        self._open.close()
+
+    def check(self, piece: Piece, writer: RunWriter) -> Finding:
+        """The finding of a piece; `writer` gets the rows that it leaves."""
+        finding = Finding()
+        if piece.kind == FILE:
+            self._check_file(piece, finding, writer)
+        elif piece.kind == TOKENIZER:
+            finding.failures += self._tokenizer[1]
+        elif piece.kind == SHARD:
+            self._check_shard(piece, finding, writer)
+        elif piece.kind == PHASE:
+            finding.failures += collect("work/", check_phase(self.store, piece.path))
+        else:
+            finding.failures += collect(piece.path, check_part(self.store, piece.path, piece.part))
+        return finding
+
+    def _check_file(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
+        """A listed file; damaged Parquet is not parsed: its reader is not safe for arbitrary bytes."""
+        entry = self.manifest.files[piece.number]
+        finding.failures += collect(entry.path, check_file(self.store, entry))
+        if finding.failures:
+            return
+        if entry.path in self._removals:
+            place = self._removals[entry.path], len(self._removals)
+            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer)
+            finding.content += collect("removals/", check)
+        elif folder := records_folder(entry.path):
+            check = check_records_file(self.store, entry.path, folder, finding.facts)
+            finding.content += collect(f"{folder}/", check)
+
+    def _check_shard(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
+        shard, (tokenizer, _) = self.manifest.shards[piece.number], self._tokenizer
+        read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
+        facts = ShardFacts(shard)
+        rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
+        found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
+        finding.failures += collect(shard.bin.path, found)
+        sources = domain_sources(self.plan, shard)
+        kept = facts.ids, facts.digests, sources, facts.sizes
+        packed = check_packed(self.store, self.manifest, shard, *kept, rows, tokenizer, self._lock)
+        finding.failures += collect(f"packed rows of {shard.bin.path}", packed)
+        if facts.ids is not None:
+            place = {"shard": piece.number, "row": np.arange(len(facts.ids))}
+            writer.add("ids", table_rows("ids", key=facts.ids.view("S16").reshape(-1), **place))
+        if facts.addresses is not None:
+            keys, records = np.ascontiguousarray(facts.addresses[:, :2]).view("S16").reshape(-1), facts.addresses[:, 2]
+            place = {"shard": piece.number, "row": np.arange(len(keys))}
+            writer.add("addresses", table_rows("addresses", key=keys, record=records, **place))
+        finding.facts = {
+            "has_ids": facts.ids is not None,
+            **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes")},
+            "sources": dict(facts.sources) if facts.sources is not None else None,
+        }
+
+    @cached_property
+    def _removals(self) -> dict[str, int]:
+        """The number of each removals file; none where the set of them is wrong."""
+        wrong = names_fault(self.manifest)
+        return {} if wrong else {entry.path: number for number, entry in enumerate(self.manifest.removals)}
+
+    @cached_property
+    def _tokenizer(self) -> tuple[Tokenizer | None, list[str]]:
+        """The corpus' own tokenizer, or None and why. Damaged files, which have failures of their own, are not
+        loaded."""
+        path, manifest = self.manifest.tokenizer.path, self.manifest
+        folder = path.rpartition("/")[0]
+        entries = [entry for entry in manifest.files if entry.path == path or entry.path.startswith(f"{folder}/")]
+        if self.question.samples < 1 or all(entry.path != path for entry in entries):
+            return None, []
+        if any(collect(entry.path, check_file(self.store, entry)) for entry in entries):
+            return None, []
+        scratch = self._open.enter_context(TemporaryDirectory(prefix="refinery-verify-"))
+        loaded: list[Tokenizer] = []
+
+        def check() -> Iterator[str]:
+            for entry in entries:
+                copy = Path(scratch, entry.path)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(self.store.read(entry.path))
+            loaded.append(self.question.load(str(Path(scratch, path))))
+            if loaded[0].vocab_size != manifest.tokenizer.vocab_size:
+                yield (
+                    f"{path}: a vocabulary of {loaded[0].vocab_size} found, "
+                    f"{manifest.tokenizer.vocab_size} expected from {MANIFEST}"
+                )
+
+        failures = collect(path, check())
+        return (loaded[0] if loaded else None), failures
+
+
+def domain_sources(plan: Plan | None, shard: ShardEntry) -> set[str] | None:
+    """Sources whose documents a shard may have."""
+    return {name for name, domain in plan.domains.items() if domain == shard.domain} if plan else None

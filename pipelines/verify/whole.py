@@ -1,0 +1,161 @@
+"""The verdict on a corpus from the findings of its pieces, what was joined, and what only the whole can tell."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
+from refinery.loader.storage.store import Store
+from refinery.pipelines.checks.against import check_against
+from refinery.pipelines.checks.file_checks import collect, verdict_lines
+from refinery.pipelines.checks.placement import read_plan
+from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
+from refinery.pipelines.run.packed_counts import packed_line
+from refinery.pipelines.verify.joins import Found
+from refinery.pipelines.verify.manifest_checks import (
+    check_manifest,
+    check_manifest_funnel,
+    check_run,
+    check_targets,
+    check_totals,
+)
+from refinery.pipelines.verify.other_files import RECORDS, check_others, check_records
+from refinery.pipelines.verify.pieces import FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
+from refinery.pipelines.verify.removals import check_chains, check_rows, names_fault
+
+
+@dataclass
+class Report:
+    """The result of verify. failures: each names the file, what was found and what was expected."""
+
+    prefix: str
+    failures: list[str] = field(default_factory=list)
+    shards: int = 0
+    files: int = 0
+    bytes: int = 0
+    documents: int = 0
+    tokens: int = 0
+    decoded: int = 0
+    packed: str = ""  # what its packed rows are, in a line
+    removals: int = 0
+    dropped_later: int = 0
+    takedowns: list[str] = field(default_factory=list)  # what was taken out, a line each
+    seconds: float = 0.0
+
+    def summary_lines(self) -> list[str]:
+        """For the terminal: what was read, one line per failure, and the verdict."""
+        rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
+        lines = [
+            f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
+            f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s ({rate:,.0f} MB/s), "
+            f"decoded {self.decoded:,} documents",
+        ]
+        lines += [self.packed] if self.packed else []
+        if self.removals:
+            lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
+            lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
+        return [*lines, *self.takedowns, *verdict_lines(self.failures)]
+
+
+@dataclass
+class Whole:
+    """All that is known of a corpus when every piece is checked."""
+
+    store: Store
+    manifest: Manifest
+    pieces: Sequence[Piece]
+    findings: Sequence[Finding]
+    joined: Found
+    against: str
+
+    def __post_init__(self) -> None:
+        known = list(zip(self.pieces, self.findings, strict=True))
+        self._known = known
+        self._files = {piece.path: finding for piece, finding in known if piece.kind == FILE}
+        self._shards = [finding.facts for piece, finding in known if piece.kind == SHARD]
+        self._damaged = {piece.path for piece, finding in known if piece.kind == FILE and finding.failures}
+
+    def judge(self, report: Report) -> Iterator[str]:
+        """All failures, in an order that only the corpus decides; fills `report`."""
+        store, manifest, damaged = self.store, self.manifest, self._damaged
+        report.shards, report.packed = len(manifest.shards), packed_line(manifest)
+        yield from collect(MANIFEST, check_manifest(manifest))
+        yield from collect(RUN, check_run(store, manifest))
+        plan = read_plan(manifest.recipe)
+        if plan is None:
+            yield (
+                f"{MANIFEST}: recipe: shards.seed, shards.validation and sources with names expected; without them "
+                "order, place and sources of documents cannot be checked"
+            )
+        yield from self._told(FILE, TOKENIZER, SHARD)
+        if manifest.recipe.get("exact_dup", True):  # a recipe may keep copies on purpose
+            yield from self._same_ids()
+        yield from self._same_addresses()
+        yield from collect("totals", check_totals(manifest, self._shards))
+        yield from collect("targets", check_targets(manifest, self._shards) if plan else ())
+        yield from collect("funnel", check_manifest_funnel(manifest, plan))
+        yield from collect("removals/", self._removals(report))
+        for folder in RECORDS:
+            files = [entry.path for entry in manifest.files if records_folder(entry.path) == folder]
+            found = [(self._files[path].content, self._files[path].facts) for path in files]
+            yield from collect(f"{folder}/", check_records(manifest, folder, found))
+        yield from check_others(store, manifest, damaged)
+        yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
+        if self.against:
+            yield from collect(self.against, check_against(store, manifest, self.against))
+        report.takedowns = takedown_lines(manifest, self.against)
+        yield from self._told(PHASE, PART)
+        report.files = 1 + sum(1 for _ in manifest.all_files)
+        report.bytes = sum(entry.size for entry in manifest.all_files)
+        report.documents, report.tokens, report.decoded = (
+            sum(facts[name] for facts in self._shards) for name in ("documents", "tokens", "decoded")
+        )
+
+    def _told(self, *kinds: str) -> Iterator[str]:
+        for piece, finding in self._known:
+            if piece.kind in kinds:
+                yield from finding.failures
+
+    def _where(self, shard: int, row: int) -> str:
+        return f"{self.manifest.shards[shard].provenance.path} row {row}"
+
+    def _same_ids(self) -> Iterator[str]:
+        again, first = self.joined["ids"]
+        if again:
+            shard, row, other, other_row, id_ = first
+            places = f"{self._where(other, other_row)} and in {self._where(shard, row)}"
+            yield f"ids: {again} documents have the id of another; {id_} is in {places}"
+
+    def _same_addresses(self) -> Iterator[str]:
+        same, first = self.joined["addresses"]
+        if same:
+            both = f"{self._where(*first[2:4])} and {self._where(*first[4:6])}"
+            yield f"addresses: {same} documents have the address of another, url_dup keeps one; {both}"
+
+    def _removals(self, report: Report) -> Iterator[str]:
+        """Files with wrong checksums, which are reported already, end the check."""
+        manifest = self.manifest
+        names = [entry.path for entry in manifest.removals]
+        if wrong := names_fault(manifest):
+            yield wrong
+            return
+        if self._damaged.intersection(names):
+            return
+        found: list[tuple[list[str], dict[str, Any]]] = [
+            (self._files[name].content, self._files[name].facts) for name in names
+        ]
+        yield from check_rows(manifest, found)
+        if any(facts["ends"] for _, facts in found):
+            return
+        report.removals = sum(facts["rows"] for _, facts in found)
+        if not all(facts["has_ids"] for facts in self._shards):  # reported already
+            return
+        report.dropped_later = self.joined["unknown"][0]
+        later = [stage.name for stage in manifest.stages if stage.phase == "shards"]
+        lost = sum(
+            count["documents"]
+            for row in manifest.funnel
+            if row["stage"] in later
+            for count in (*row["dropped"].values(), *row["dead"].values())
+        )
+        yield from check_chains(manifest, self.joined, lost)
