@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import seal, unseal
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify, verify_merged, verify_share
@@ -49,7 +51,6 @@ def merged(root: Path, partials: Path) -> Report:
 FORGERIES: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
     "none": (build_removed, lambda root: None),
     "id twice": (build_corpus, faults.FAULTS["id twice"][0]),
-    "shard twice": (build_corpus, faults.FAULTS["shard twice"][0]),
     "target": (build_corpus, lies.LIES["target"][0]),
     "dead twice": (build_corpus, lies.LIES["dead twice"][0]),
     "part damaged": (build_corpus, faults.FAULTS["part damaged"][0]),
@@ -78,6 +79,17 @@ def test_shares_merge_to_the_same_report(tmp_path: Path, forgery: str) -> None:
     assert bool(whole.failures) == (forgery != "none")
     write_shares(root, tmp_path / "partials")
     assert compared(merged(root, tmp_path / "partials")) == compared(whole)
+
+
+def test_shares_need_listings(tmp_path: Path) -> None:
+    """What the pieces are is not known without them: an error at once, with the words of the whole check."""
+    root = build_corpus(tmp_path / "corpus")
+    faults.FAULTS["shard twice"][0](root)
+    (failure,) = verify(str(root), load=load_bytes).failures
+    with pytest.raises(FormatError, match=re.escape(failure)):
+        write_shares(root, tmp_path / "partials")
+    with pytest.raises(FormatError, match=re.escape(failure)):
+        merged(root, tmp_path / "partials")
 
 
 def test_order_of_removals_from_file_to_file(tmp_path: Path) -> None:
