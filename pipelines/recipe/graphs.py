@@ -16,6 +16,7 @@ from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
 from refinery.transforms.input_sums.file_read import KIND as READS
 from refinery.transforms.input_sums.file_read import MergeReads
+from refinery.transforms.lookup.write_lookup import WriteLookup
 from refinery.transforms.read.sources import ReadSources
 from refinery.transforms.statistics.measure import KIND as STATISTICS
 from refinery.transforms.statistics.measure import MeasureTexts, MergeStatistics
@@ -118,13 +119,15 @@ def shards(
 def records(
     pipeline: beam.Pipeline,
     folders: Mapping[str, tuple[TaskList, int]],
+    lookup: tuple[TaskList, int],
     prefix: str,
     work: str,
     report: str,
     facts: Any,
 ) -> None:
-    """The rejects and dead letters that the phases left in parts -> their files under the prefix. folders: parts and
-    number of files of each."""
+    """The rejects and dead letters that the phases left in parts -> their files under the prefix, and the index of all
+    rows. folders: parts and number of files of each; lookup: the same of the index."""
     for folder, (parts, files) in sorted(folders.items()):
         pipeline | WriteRecords(folder, parts, files, prefix)
+    pipeline | WriteLookup(*lookup, prefix)
     pipeline | WriteReport(work, report, facts, {RECORDS: PublishedFiles})

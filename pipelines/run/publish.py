@@ -28,10 +28,14 @@ from refinery.pipelines.run.phases import RECORDS, Phase
 from refinery.pipelines.statistics.build import build_statistics
 from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
 from refinery.transforms.core.resources import read_resource
+from refinery.transforms.lookup.entries import FOLDER as LOOKUP
+from refinery.transforms.lookup.tasks import LookupTask, files_for, folder_tasks, shard_tasks
+from refinery.transforms.lookup.write_lookup import write_lookup_tasks, write_whole_lookup
 from refinery.transforms.spill.sorted_tables import sort_rows
 from refinery.transforms.tokenize.encode import TokenizerInfo
 from refinery.transforms.tokenize.published import published_files
 from refinery.transforms.write.records import (
+    DEAD,
     FOLDERS,
     REJECTS,
     count_record_files,
@@ -154,28 +158,41 @@ def publish_tokenizer(store: Store, recipe: Recipe, tokenizer: TokenizerInfo) ->
 
 
 def publish_records(recipe: Recipe, phases: Sequence[Phase], jobs: PhaseJobs) -> list[dict[str, Any]]:
-    """Write rejects/ and dead_letters/ of the rows that the phases left in parts; returns the files for the manifest.
+    """Write rejects/ and dead_letters/ of the rows that the phases left in parts, and lookup/ of all rows; returns the
+    files for the manifest.
 
     The same files whoever writes them: the launcher what is one file of few parts, a job of its own the rest.
     """
     many: dict[str, tuple[list[tuple[str, str]], int]] = {}
     files: list[dict[str, Any]] = []
+    rows: dict[str, int] = {}
     for folder, schema in FOLDERS.items():
         parts = [(phase.root_of(part), part) for phase in phases for part in phase.parts(folder)]
-        rows = sum(part["rows"] for _, part in parts)
-        count = count_record_files(rows, recipe.rejects.excerpt_chars if folder == REJECTS else 0)
+        rows[folder] = sum(part["rows"] for _, part in parts)
+        count = count_record_files(rows[folder], recipe.rejects.excerpt_chars if folder == REJECTS else 0)
         places = [(root, part["path"]) for root, part in parts]
         if count > 1 or len(parts) > FEW_PARTS:
             many[folder] = places, count
         elif parts:
             table = sort_rows(read_records(*place, schema) for place in places)
             files.append(publish_file(folder, 0, [table], jobs.prefix))
-    if many:
+    report = phases[-1].report
+    tasks = [
+        *shard_tasks(jobs.prefix, report["shards"]),
+        *folder_tasks(jobs.prefix, [*report["removals"], *files]),
+        *(LookupTask(*place, folder, -1, count) for folder, (places, count) in many.items() for place in places),
+    ]
+    counted = sum(shard["documents"] for shard in report["shards"]), sum(file["rows"] for file in report["removals"])
+    lookups = files_for(*counted, rows[REJECTS], rows[DEAD])
+    if lookups > 1 or len(tasks) > FEW_PARTS or many:
         name = f"{RECORDS}/report.json"
 
         def build(pipeline: beam.Pipeline) -> None:
             folders = {folder: (write_record_tasks(jobs.work, places), n) for folder, (places, n) in many.items()}
-            graphs.records(pipeline, folders, jobs.prefix, jobs.work, name, jobs.facts(RECORDS))
+            lookup = write_lookup_tasks(jobs.work, tasks), lookups
+            graphs.records(pipeline, folders, lookup, jobs.prefix, jobs.work, name, jobs.facts(RECORDS))
 
-        files += jobs.run(RECORDS, name, ", ".join(sorted(many)), build)[PUBLISHED]
+        files += jobs.run(RECORDS, name, ", ".join([*sorted(many), LOOKUP]), build)[PUBLISHED]
+    else:
+        files.append(write_whole_lookup(tasks, jobs.prefix))
     return files

@@ -1,9 +1,9 @@
 """Find rows in the Parquet files of a corpus by url, id or origin, reading as little of them as possible."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,16 @@ class Wanted:
     def columns(self, names: Iterable[str]) -> dict[str, frozenset[Any]]:
         """Column -> wanted values, for the wanted columns that a file has."""
         return {name: getattr(self, name) for name in ("url", "id", "origin") if name in names and getattr(self, name)}
+
+
+# Files, and what is wanted -> those that may have some of its addresses or origins, each with these.
+Narrow = Callable[[Iterable[str], Wanted], Mapping[str, Wanted]]
+
+
+def everywhere(paths: Iterable[str], wanted: Wanted) -> Mapping[str, Wanted]:
+    """Any file may have any address or origin."""
+    chosen = Wanted(wanted.url, origin=wanted.origin)
+    return dict.fromkeys(paths, chosen) if chosen else {}
 
 
 def find_rows(store: Store, path: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
@@ -126,40 +136,45 @@ def ids_by_shard(manifest: Manifest, ids: Iterable[bytes]) -> dict[str, set[byte
 
 
 def find_kept(
-    store: Store, manifest: Manifest, wanted: Wanted, say: Say = silent
+    store: Store, manifest: Manifest, wanted: Wanted, narrow: Narrow = everywhere, say: Say = silent
 ) -> Iterator[tuple[ShardEntry, int, Row]]:
     """(shard, document, provenance row) of every match. An id is searched only in the shards that may hold it."""
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     if not wanted:
         return
-    here = ids_by_shard(manifest, wanted.id)
-    tasks = [
-        (shard, chosen)
-        for shard in manifest.shards
-        if (chosen := Wanted(wanted.url, frozenset(here.get(shard.provenance.path, ())), wanted.origin))
-    ]
+    shards = {shard.provenance.path: shard for shard in manifest.shards}
+    chosen = both(narrow(shards, wanted), ids_by_shard(manifest, wanted.id))
+    tasks = [(path, chosen[path]) for path in shards if path in chosen]
 
-    def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
-        return list(find_rows(store, task[0].provenance.path, task[1], columns))
+    def look(task: tuple[str, Wanted]) -> list[tuple[int, Row]]:
+        return list(find_rows(store, *task, columns))
 
-    for (shard, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
-        yield from ((shard, number, row) for number, row in rows)
+    for (path, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
+        yield from ((shards[path], number, row) for number, row in rows)
 
 
-def find_removed(store: Store, manifest: Manifest, wanted: Wanted, say: Say = silent) -> Iterator[Row]:
+def both(places: Mapping[str, Wanted], ids: Mapping[str, set[bytes]]) -> dict[str, Wanted]:
+    """What to look for in each file: addresses and origins as `places` has them, and these ids."""
+    nothing = Wanted()
+    return {
+        path: replace(places.get(path, nothing), id=frozenset(ids.get(path, ())))
+        for path in dict.fromkeys([*places, *ids])
+    }
+
+
+def find_removed(
+    store: Store, manifest: Manifest, wanted: Wanted, narrow: Narrow = everywhere, say: Say = silent
+) -> Iterator[Row]:
     """Matching removals. An id is searched only in the file that may hold it."""
-    files = manifest.removals
-    by_file: dict[int, set[bytes]] = {}
+    files = [file.path for file in manifest.removals]
+    by_file: dict[str, set[bytes]] = {}
     if files and wanted.id:
         ids = sorted(wanted.id)
         raw = np.frombuffer(b"".join(ids), np.uint8).reshape(-1, ID_BYTES)
         for id_, index in zip(ids, removals_file(raw, len(files)).tolist(), strict=True):
-            by_file.setdefault(index, set()).add(id_)
-    tasks = [
-        (file.path, chosen)
-        for index, file in enumerate(files)
-        if (chosen := Wanted(wanted.url, frozenset(by_file.get(index, ())), wanted.origin))
-    ]
+            by_file.setdefault(files[index], set()).add(id_)
+    chosen = both(narrow(files, wanted), by_file)
+    tasks = [(path, chosen[path]) for path in files if path in chosen]
 
     def look(task: tuple[str, Wanted]) -> list[Row]:
         return [row for _, row in find_rows(store, *task, REMOVALS_SCHEMA.names)]
@@ -169,15 +184,21 @@ def find_removed(store: Store, manifest: Manifest, wanted: Wanted, say: Say = si
 
 
 def find_records(
-    store: Store, manifest: Manifest, folder: str, wanted: Wanted, columns: Sequence[str], say: Say = silent
+    store: Store,
+    manifest: Manifest,
+    folder: str,
+    wanted: Wanted,
+    columns: Sequence[str],
+    narrow: Narrow = everywhere,
+    say: Say = silent,
 ) -> Iterator[Row]:
     """Matching rows of rejects/ or dead_letters/."""
-    paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")] if wanted else []
+    paths = [file.path for file in manifest.files if file.path.startswith(f"{folder}/")]
 
-    def look(path: str) -> list[Row]:
-        return [row for _, row in find_rows(store, path, wanted, columns)]
+    def look(task: tuple[str, Wanted]) -> list[Row]:
+        return [row for _, row in find_rows(store, *task, columns)]
 
-    for rows in scan(look, paths, f"files of {folder}/", say):
+    for rows in scan(look, list(narrow(paths, wanted).items()), f"files of {folder}/", say):
         yield from rows
 
 

@@ -42,6 +42,7 @@ from refinery.pipelines.tracing.lookup import (
     find_removed,
     input_files,
 )
+from refinery.pipelines.tracing.lookup_index import LookupIndex
 from refinery.pipelines.tracing.scan import Say, silent
 from refinery.pipelines.tracing.takedowns import doc_of, find_taken_down, with_returns
 from refinery.transforms.address.redact import redact_address
@@ -61,8 +62,10 @@ def trace(
     that cannot be read, ValueError without a query.
 
     Cost: an id, a text or a token takes the one shard of a domain and split, and the one file of removals, that its
-    hash or name says, and work/ only where it is not there. A URL or an origin takes a pass over that column of every
-    file. Memory: one row group of the searched columns for each thread, and the rows found.
+    hash or name says, and work/ only where it is not there. A URL or an origin takes 0.2 MB of the lookup index and the
+    files that it names, and where none has it a pass over that column of work/documents/; in a corpus without an index
+    a pass over that column of every file. Memory: one row group of the searched columns for each thread, and the rows
+    found.
     """
     if not queries:
         raise ValueError("nothing to trace: give --url, --id, --origin, --token, --text or --urls")
@@ -77,6 +80,7 @@ class _Tracer:
         if self.manifest.lane == ADOPTED:
             raise FormatError(f"{prefix} was adopted from files without provenance: nothing of it can be traced")
         self.run: dict[str, Any] = unseal(self.store.read(RUN), self.store.url(RUN))
+        self.index = LookupIndex(self.store, self.manifest, say)
         self.notes: list[str] = []
         self.phases = self._open_work(work)
         rejects = self.manifest.recipe.get("rejects")
@@ -108,7 +112,7 @@ class _Tracer:
             frozenset(value for field, value in keys if field == "origin"),
         )
         kept = self._find_kept(wanted)
-        removed = list(find_removed(self.store, self.manifest, wanted, self.say))
+        removed = list(find_removed(self.store, self.manifest, wanted, self.index, self.say))
         self._follow({row["kept_id"] for row in removed if not row["scope"].startswith(REFERENCE)})
         ends = {bytes.fromhex(id_) for row in removed if (id_ := self._last(row)) is not None}
 
@@ -118,16 +122,14 @@ class _Tracer:
         shown = wanted.url | {redact_address(url) for url in wanted.url}  # older corpora have them as they were
         gone = replace(wanted, url=shown, id=wanted.id | ends)
         taken_down = list(find_taken_down(self.store, self.manifest, gone))
-        unfinished = self._find_documents(replace(wanted, id=left | ends), {each.doc for each in taken_down})
-        origins = wanted.origin | {doc.origin for doc in unfinished}
-        records: list[Record] = [
-            Rejected(doc_of(row), row["stage"], row["reason"], row.get("found") or "")
-            for row in self._records("rejects", Wanted(shown, origin=origins), REJECTS)
-        ]
-        records += [
-            Dead(doc_of(row), row["stage"], row["error"], row["sha256"], row["size"])
-            for row in self._records("dead_letters", Wanted(origin=origins), DEAD)
-        ]
+        listed = Wanted(shown, origin=wanted.origin)
+        records = self._records(listed) if self.index.files else []
+        answered = [*(each.doc for each in (*kept, *taken_down, *records)), *map(doc_of, removed)]
+        rest = self._unanswered(wanted, answered)
+        unfinished = self._find_documents(replace(rest, id=left | ends), {each.doc for each in taken_down})
+        more = frozenset(doc.origin for doc in unfinished)
+        again = Wanted(origin=more) if self.index.files else replace(listed, origin=listed.origin | more)
+        records = list(dict.fromkeys([*records, *self._records(again)]))
         records = _name_documents(records, unfinished)
         seen = {(r.doc.source, r.doc.origin) for r in records}
         records += [self._passed(doc) for doc in unfinished if (doc.source, doc.origin) not in seen]
@@ -145,11 +147,35 @@ class _Tracer:
         around = text_around(self.store, self.manifest, shard, row, offset)
         return replace(kept_answer(self.manifest, shard, number, row), around=around)
 
-    def _records(self, folder: str, wanted: Wanted, columns: Sequence[str]) -> Iterator[Row]:
-        return find_records(self.store, self.manifest, folder, wanted, columns, self.say)
+    def _records(self, wanted: Wanted) -> list[Record]:
+        """What rejects/ and dead_letters/ list of these addresses and origins."""
+
+        def find(folder: str, columns: Sequence[str]) -> Iterator[Row]:
+            chosen = wanted if "url" in columns else replace(wanted, url=frozenset())
+            return find_records(self.store, self.manifest, folder, chosen, columns, self.index, self.say)
+
+        rejected = (
+            Rejected(doc_of(row), row["stage"], row["reason"], row.get("found") or "")
+            for row in find("rejects", REJECTS)
+        )
+        dead = (
+            Dead(doc_of(row), row["stage"], row["error"], row["sha256"], row["size"])
+            for row in find("dead_letters", DEAD)
+        )
+        return [*rejected, *dead]
+
+    def _unanswered(self, wanted: Wanted, docs: Sequence[Doc]) -> Wanted:
+        """Addresses and origins that are to be looked for in work/, where a pass over all parts is the only way: those
+        of none of these documents. All of them in a corpus without an index, where everything was read already."""
+        if not self.index.files:
+            return wanted
+        urls, origins = {doc.url for doc in docs}, {doc.origin for doc in docs}
+        left = frozenset(url for url in wanted.url if not {url, redact_address(url)} & urls)
+        return replace(wanted, url=left, origin=wanted.origin - origins)
 
     def _find_kept(self, wanted: Wanted) -> list[Kept]:
-        found = [kept_answer(self.manifest, *each) for each in find_kept(self.store, self.manifest, wanted, self.say)]
+        rows = find_kept(self.store, self.manifest, wanted, self.index, self.say)
+        found = [kept_answer(self.manifest, *each) for each in rows]
         found = with_returns(self.store, self.manifest, found)
         for one in found:
             self.kept.setdefault(one.doc.id, []).append(one)
@@ -163,7 +189,7 @@ class _Tracer:
             self._find_kept(Wanted(id=frozenset(ids)))
             rest = frozenset(id_ for id_ in ids if id_.hex() not in self.kept)
             ids = set()
-            for row in find_removed(self.store, self.manifest, Wanted(id=rest), self.say):
+            for row in find_removed(self.store, self.manifest, Wanted(id=rest), self.index, self.say):
                 if row["reason"] == URL_DUPLICATE:  # another document of this id: captures are compared first of all
                     continue
                 elsewhere = row["scope"].startswith(REFERENCE)

@@ -33,7 +33,7 @@ ROW_GROUP = 1 << 20  # rows: pyarrow's default
 MOST_ROWS = 1_000_000  # in one file
 FILE_BYTES = 256_000_000  # of the rows of one file, so that a worker sorts it within about three times that
 ROW_BYTES = 256  # of a row without its excerpt: names, an address, an origin
-REJECTS = RECORD_SCHEMAS["reject"][0]
+REJECTS, DEAD = (RECORD_SCHEMAS[kind][0] for kind in ("reject", "dead"))
 FOLDERS: dict[str, pa.Schema] = dict(RECORD_SCHEMAS.values())
 
 
@@ -129,7 +129,7 @@ class WriteRecords(beam.PTransform):
 
 
 class PublishedFiles:
-    """Gathers the files that `WriteRecords` wrote: a Merger of the report."""
+    """Gathers the files that a job wrote for the manifest: a Merger of the report."""
 
     def __init__(self) -> None:
         self.files: list[dict[str, Any]] = []
