@@ -6,14 +6,12 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import Manifest
-from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.storage.store import Store
 from refinery.pipelines.tracing.lookup import Wanted, damage_named, everywhere
 from refinery.pipelines.tracing.scan import Say, scan, silent
-from refinery.transforms.lookup.entries import FOLDER, SCHEMA, key_hash, lookup_files
+from refinery.transforms.lookup.entries import FOLDER, SCHEMA, Entry, entry_files, key_hash, lookup_files
 
 Key = tuple[str, str]  # "url" or "origin", and its value
-Entry = tuple[str, int]  # place and number of a file, as entries have them
 
 
 class LookupIndex:
@@ -26,7 +24,7 @@ class LookupIndex:
         self.store = store
         self.say = say
         self.files = sorted(file.path for file in manifest.files if file.path.startswith(f"{FOLDER}/"))
-        self._paths = dict(_paths(manifest)) if self.files else {}
+        self._paths = entry_files(manifest) if self.files else {}
         self._known: dict[Key, set[str]] = {}
         self._has_said = False
 
@@ -70,18 +68,6 @@ class LookupIndex:
             for key, entry in found:
                 if entry in self._paths:  # else the corpus has no such file: damaged, as verify says
                     self._known[key].add(self._paths[entry])
-
-
-def _paths(manifest: Manifest) -> Iterator[tuple[Entry, str]]:
-    """What entries may name -> its path."""
-    for shard in manifest.shards:
-        yield (f"{shard.split}/{shard.domain}", shard.index), shard.provenance.path
-    folders: Mapping[str, list[str]] = {REMOVALS: [], "rejects": [], "dead_letters": []}
-    for file in manifest.files:
-        if (folder := file.path.partition("/")[0]) in folders:
-            folders[folder].append(file.path)
-    for folder, paths in folders.items():
-        yield from (((folder, number), path) for number, path in enumerate(sorted(paths)))
 
 
 def _entries(store: Store, path: str, wanted: list[tuple[int, Key]]) -> Iterator[tuple[Key, Entry]]:

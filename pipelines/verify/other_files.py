@@ -18,11 +18,13 @@ from refinery.loader.storage.store import Store, check_name, size_and_crc32c
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.inputs_read.published import INPUTS, compare_inputs, parse_inputs
 from refinery.pipelines.statistics.published import STATISTICS, read_statistics
+from refinery.transforms.lookup.entries import FOLDER as LOOKUP
+from refinery.transforms.lookup.entries import Hashes, hash_rows
 
 WORK = "work"  # of phase manifests and parts that a run kept
 
 # Folders that may hold no file that the manifest does not list.
-FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", TAKEDOWNS, LISTINGS)
+FOLDERS = (*SPLITS, PACKED, "tokenizer", "removals", "rejects", "dead_letters", LOOKUP, TAKEDOWNS, LISTINGS)
 
 # Columns, repeated here because the module that defines them imports Beam; a test keeps them equal.
 RECORDS: Mapping[str, tuple[str, ...]] = {
@@ -88,9 +90,11 @@ def check_statistics(store: Store, manifest: Manifest) -> Iterator[str]:
             yield f"{STATISTICS}: {point.name}: {tokens} tokens found, {manifest.totals['tokens']} in the shards"
 
 
-def check_records_file(store: Store, path: str, folder: str, facts: dict[str, Any]) -> Iterator[str]:
+def check_records_file(
+    store: Store, path: str, folder: str, facts: dict[str, Any], hashes: list[Hashes] | None = None
+) -> Iterator[str]:
     """Failures of a file of `folder`, whose checksum is right. facts: gets the number of its rows by stage, source and
-    reason; complete only where "ends" is false."""
+    reason; complete only where "ends" is false. hashes: gets those of addresses and origins."""
     facts["ends"], keys = True, _keys(folder)
     found: Counter[tuple[Any, ...]] = Counter()
     with store.open(path) as stream, bounded_parquet(stream, path) as (schema, batches):
@@ -103,6 +107,8 @@ def check_records_file(store: Store, path: str, folder: str, facts: dict[str, An
             groups = pa.Table.from_batches([batch]).group_by(keys).aggregate([([], "count_all")])
             for row in groups.to_pylist():
                 found[tuple(row[key] for key in keys)] += row["count_all"]
+            if hashes is not None:
+                hashes.append(hash_rows(batch))
     facts |= {"ends": False, "counts": [[*key, count] for key, count in found.items()]}
 
 

@@ -19,6 +19,8 @@ from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
+from refinery.pipelines.verify.lookup import FACT as LOOKUP
+from refinery.pipelines.verify.lookup import LookupFiles, check_lookup_file, sum_rows
 from refinery.pipelines.verify.other_files import (
     RECORDS,
     check_part,
@@ -30,6 +32,7 @@ from refinery.pipelines.verify.packed_rows import check_packed
 from refinery.pipelines.verify.removals import check_removals_file, names_fault
 from refinery.pipelines.verify.shard import ShardFacts, check_shard
 from refinery.transforms.core.document import hash64
+from refinery.transforms.lookup.entries import Hashes
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 FILE, TOKENIZER, SHARD, PHASE, PART = "file", "tokenizer", "shard", "phase", "part"
@@ -116,6 +119,7 @@ class Checker:
         self.manifest = read_manifest(self.store)
         self.plan = read_plan(self.manifest.recipe)
         self.has_text_ids = notes_text_ids(self.manifest)
+        self._lookup = LookupFiles(self.manifest)
         self._lock = threading.Lock()
         self._open = ExitStack()
 
@@ -143,18 +147,28 @@ class Checker:
         finding.failures += collect(entry.path, check_file(self.store, entry))
         if finding.failures:
             return
+        hashes = self._hashes(entry.path)
         if entry.path in self._removals:
             place = self._removals[entry.path], len(self._removals)
-            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer)
+            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer, hashes)
             finding.content += collect("removals/", check)
         elif folder := records_folder(entry.path):
-            check = check_records_file(self.store, entry.path, folder, finding.facts)
+            check = check_records_file(self.store, entry.path, folder, finding.facts, hashes)
             finding.content += collect(f"{folder}/", check)
+        elif entry.path in self._lookup.names and not self._lookup.fault():
+            check = check_lookup_file(self.store, entry, self._lookup, finding.facts)
+            finding.content += collect("lookup/", check)
+        if hashes is not None and not finding.facts.get("ends", True):
+            finding.facts[LOOKUP] = sum_rows(self._lookup.rows[entry.path], hashes)
+
+    def _hashes(self, path: str) -> list[Hashes] | None:
+        """Where those of the file's addresses and origins go; None where the index has none of it."""
+        return [] if path in self._lookup.rows else None
 
     def _check_shard(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
         shard, (tokenizer, _) = self.manifest.shards[piece.number], self._tokenizer
         read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
-        facts = ShardFacts(shard)
+        facts = ShardFacts(shard, hashes=self._hashes(shard.provenance.path))
         rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
         found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
         finding.failures += collect(shard.bin.path, found)
@@ -174,6 +188,8 @@ class Checker:
             **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes")},
             "sources": dict(facts.sources) if facts.sources is not None else None,
         }
+        if facts.hashes is not None and facts.ids is not None:
+            finding.facts[LOOKUP] = sum_rows(self._lookup.rows[shard.provenance.path], facts.hashes)
 
     @cached_property
     def _removals(self) -> dict[str, int]:

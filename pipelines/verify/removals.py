@@ -27,6 +27,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.verify import keyed_rows
 from refinery.pipelines.verify.joins import Found, Ids
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
+from refinery.transforms.lookup.entries import Hashes, hash_rows
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
@@ -36,10 +37,17 @@ Facts = dict[str, Any]
 
 
 def check_removals_file(
-    store: Store, recipe: Mapping[str, Any], file: FileEntry, place: tuple[int, int], facts: Facts, writer: RunWriter
+    store: Store,
+    recipe: Mapping[str, Any],
+    file: FileEntry,
+    place: tuple[int, int],
+    facts: Facts,
+    writer: RunWriter,
+    hashes: list[Hashes] | None = None,
 ) -> Iterator[str]:
     """Failures of the rows of one file, whose checksum is right. place: its number, of how many. facts: gets what
-    `check_rows` needs; complete only where "ends" is false. writer: gets (id, kept_id) of every row. Memory: a batch.
+    `check_rows` needs; complete only where "ends" is false. writer: gets (id, kept_id) of every row. hashes: gets those
+    of addresses and origins. Memory: a batch.
     """
     rows = Rows(recipe, *place, writer)
     facts["ends"] = True
@@ -53,6 +61,8 @@ def check_removals_file(
                 yield f"{file.path}: nulls in {', '.join(nulls)}, none expected"
                 return
             rows.watch(batch)
+            if hashes is not None:
+                hashes.append(hash_rows(batch))
     facts |= rows.facts()
     if rows.seen != file.rows:
         yield f"{file.path}: {rows.seen} rows found, {file.rows} expected from the manifest"

@@ -29,6 +29,7 @@ from refinery.pipelines.checks.placement import Plan
 from refinery.pipelines.checks.texts import is_text_id, text_id
 from refinery.pipelines.verify.packed_rows import DocumentDigests
 from refinery.transforms.core.document import TEXT_ID
+from refinery.transforms.lookup.entries import Hashes, hash_rows
 
 Ids = npt.NDArray[np.uint64]
 ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
@@ -42,7 +43,8 @@ class ShardFacts:
 
     ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
     counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
-    the recipe keeps one document of each. digests: of the documents, where there are packed rows to compare them with.
+    the recipe keeps one document of each. hashes: of addresses and origins, where there is an index of them. digests:
+    of the documents, where there are packed rows to compare them with.
     """
 
     shard: ShardEntry
@@ -54,6 +56,7 @@ class ShardFacts:
     decoded: int = 0
     sources: Mapping[str, int] | None = None
     addresses: Addresses | None = None
+    hashes: list[Hashes] | None = None
     digests: DocumentDigests | None = None
 
 
@@ -231,7 +234,8 @@ def _check_provenance(
     """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
     `text_id`, of those that have one, is put into `changed`."""
     shard, path = facts.shard, facts.shard.provenance.path
-    check = RowCheck(shard, plan, [column.name for column in stage_columns if column.type == "float"], changed)
+    scores = [column.name for column in stage_columns if column.type == "float"]
+    check = RowCheck(shard, plan, scores, changed, hashed=facts.hashes is not None)
     schema = provenance_schema(stage_columns)
     with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
         if not found_schema.equals(schema):
@@ -254,6 +258,7 @@ def _check_provenance(
     facts.ids = raw["id"].view(np.uint64).reshape(-1, 2)
     facts.text_bytes, facts.sizes = int(text_bytes.sum()), text_bytes
     facts.sources = check.tokens
+    facts.hashes = check.hashes if facts.hashes is not None else None
     facts.addresses = np.concatenate(check.addresses) if check.addresses else None
     if facts.documents != shard.documents:
         yield f"{path}: {facts.documents} rows found, {shard.documents} expected, one per document"
@@ -279,8 +284,12 @@ class RowCheck:
     Cost: about 3 microseconds a row, most of it the two hashes of the id.
     """
 
-    def __init__(self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str], changed: dict[int, bytes]) -> None:
+    def __init__(
+        self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str], changed: dict[int, bytes], hashed: bool
+    ) -> None:
         self.shard = shard
+        self.hashed = hashed
+        self.hashes: list[Hashes] = []
         self.scores = scores
         self.changed = changed
         self.plan = plan
@@ -295,6 +304,8 @@ class RowCheck:
             return
         self._content(batch)
         self._count(batch)
+        if self.hashed:
+            self.hashes.append(hash_rows(batch))
         if self.plan:
             self._sources(batch, self.plan)
             self._place(batch, self.plan)

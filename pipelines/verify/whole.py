@@ -12,6 +12,8 @@ from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.verify.joins import Found
+from refinery.pipelines.verify.lookup import FACT as LOOKUP
+from refinery.pipelines.verify.lookup import LookupFiles, add_sums, compare_sums
 from refinery.pipelines.verify.manifest_checks import (
     check_manifest,
     check_manifest_funnel,
@@ -99,6 +101,7 @@ class Whole:
             files = [entry.path for entry in manifest.files if records_folder(entry.path) == folder]
             found = [(self._files[path].content, self._files[path].facts) for path in files]
             yield from collect(f"{folder}/", check_records(manifest, folder, found))
+        yield from collect("lookup/", self._lookup())
         yield from check_others(store, manifest, damaged)
         yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
         if self.against:
@@ -131,6 +134,21 @@ class Whole:
         if same:
             both = f"{self._where(*first[2:4])} and {self._where(*first[4:6])}"
             yield f"addresses: {same} documents have the address of another, url_dup keeps one; {both}"
+
+    def _lookup(self) -> Iterator[str]:
+        """Files that could not be read, which are reported already, end the check."""
+        index = LookupFiles(self.manifest)
+        if wrong := index.fault():
+            yield wrong
+            return
+        there = [self._files[name] for name in index.names]
+        yield from (failure for finding in there for failure in finding.content)
+        paths = [shard.provenance.path for shard in self.manifest.shards] if index.names else []
+        named = dict(zip(paths, self._shards, strict=False))
+        rows = [named[path] if path in named else self._files[path].facts for path in index.rows]
+        both = [finding.facts for finding in there], rows
+        if all(LOOKUP in facts for known in both for facts in known):
+            yield from compare_sums(*(add_sums([facts[LOOKUP] for facts in known]) for known in both))
 
     def _removals(self, report: Report) -> Iterator[str]:
         """Files with wrong checksums, which are reported already, end the check."""

@@ -15,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.row_groups import write_row_groups
 
 FOLDER = "lookup"
 KEYS = ("url", "origin")  # columns whose values are hashed
+LISTED = (REMOVALS, "rejects", "dead_letters")  # folders beside the shards whose files have such columns
 ROWS_PER_FILE = 1 << 22  # about 30 MB; some 110 MB while they are sorted
 ROW_GROUP = 1 << 15  # what a lookup reads of a file is then about as large as its footer
 
@@ -35,6 +38,7 @@ SCHEMA = pa.schema(
 ENCODINGS: Mapping[str, Any] = {"hash": "DELTA_BINARY_PACKED", "file": "DELTA_BINARY_PACKED"}
 
 Hashes = npt.NDArray[np.uint64]
+Entry = tuple[str, int]  # place and file, as entries name it
 
 
 def key_hash(key: str, value: str) -> int:
@@ -85,6 +89,21 @@ def lookup_name(index: int, count: int) -> str:
 def lookup_files(hashes: Hashes, count: int) -> npt.NDArray[np.int64]:
     """Which of `count` files has the entries of each hash: equal ranges of its upper half. Shape as `hashes`."""
     return ((hashes >> np.uint64(32)) * np.uint64(count) >> np.uint64(32)).astype(np.int64)
+
+
+def listed_files(paths: Iterable[str]) -> Iterator[tuple[Entry, str]]:
+    """What entries call the files of LISTED among these, and their paths."""
+    known = sorted(paths)
+    for folder in LISTED:
+        here = (path for path in known if path.startswith(f"{folder}/"))
+        yield from (((folder, number), path) for number, path in enumerate(here))
+
+
+def entry_files(manifest: Manifest) -> dict[Entry, str]:
+    """What entries may name in a corpus -> the path of that file."""
+    shards = ((f"{shard.split}/{shard.domain}", shard.index, shard.provenance.path) for shard in manifest.shards)
+    found = {(place, index): path for place, index, path in shards}
+    return found | dict(listed_files(file.path for file in manifest.files))
 
 
 def write_entries(path: Path, tables: Iterable[pa.Table]) -> None:

@@ -9,10 +9,9 @@ import orjson
 import pyarrow as pa
 
 from refinery.loader.format.provenance import provenance_schema
-from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.parquet.batches import bounded_parquet
 from refinery.loader.storage.open_store import open_store
-from refinery.transforms.lookup.entries import KEYS, SCHEMA, count_lookup_files, hash_rows
+from refinery.transforms.lookup.entries import KEYS, SCHEMA, count_lookup_files, hash_rows, listed_files
 from refinery.transforms.write.records import FOLDERS, record_files
 
 PROVENANCE = provenance_schema(())
@@ -49,9 +48,7 @@ def shard_tasks(root: str, shards: Iterable[Mapping[str, Any]]) -> Iterator[Look
 
 def folder_tasks(root: str, files: Iterable[Mapping[str, Any]]) -> Iterator[LookupTask]:
     """Those of a corpus' other files that have such rows: of removals/ and of records."""
-    for folder in (REMOVALS, *FOLDERS):
-        paths = sorted(file["path"] for file in files if file["path"].startswith(f"{folder}/"))
-        yield from (LookupTask(root, path, folder, number) for number, path in enumerate(paths))
+    yield from (LookupTask(root, path, *entry) for entry, path in listed_files(file["path"] for file in files))
 
 
 def files_for(documents: int, removed: int, rejected: int, dead: int) -> int:
