@@ -121,18 +121,20 @@ def _without(table: pa.Table, ids: Any, gone: set[Key]) -> pa.Table:
 
 def rewrite_rejects(
     old: Store, new: Store, manifest: Manifest, request: Request, origins: set[tuple[str, str]]
-) -> tuple[list[dict[str, Any]], int]:
-    """Publish rejects/ without the rows that are asked for; the files for the manifest, and how many rows went.
+) -> tuple[list[dict[str, Any]], int, int]:
+    """Publish rejects/ without the rows that are asked for; the files for the manifest, how many rows went, and how
+    many are left.
 
     origins: (source, origin) of documents that went. Memory: the rows of a file.
     """
-    files, lost = [], 0
+    files, lost, left = [], 0, 0
     for entry in (file for file in manifest.files if file.path.startswith(f"{REJECTS}/")):
         table = stored_table(old, entry.path, schema=REJECT_SCHEMA)
         columns = {name: table[name].to_pylist() for name in IN_REJECTS}
         asked = request.match(columns)
         read = zip(columns["source"], columns["origin"], strict=True)
         keep = [not found and pair not in origins for found, pair in zip(asked, read, strict=True)]
+        left += sum(keep)
         if all(keep):
             copy_files(old, new, [entry])
             files.append(describe_file(entry))
@@ -143,7 +145,7 @@ def rewrite_rejects(
             pq.write_table(table.filter(pa.array(keep)), local, compression="zstd")
             new.create(entry.path, local)
         files.append(describe(new, entry.path))
-    return files, lost
+    return files, lost, left
 
 
 def count_left(store: Store, files: Iterable[Mapping[str, Any]], request: Request, columns: Sequence[str]) -> int:

@@ -42,11 +42,13 @@ from refinery.pipelines.takedown.files import (
 )
 from refinery.pipelines.takedown.funnel import Funnel
 from refinery.pipelines.takedown.listings import added_table, elsewhere, publish_listing, removed_table
+from refinery.pipelines.takedown.lookup import publish_lookup
 from refinery.pipelines.takedown.place import Place
 from refinery.pipelines.takedown.reinstate import Fate, Lost, Moved, Reinstated, Unrepresented
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Row, key_of, rows_of
 from refinery.pipelines.takedown.shards import with_new
+from refinery.transforms.lookup.entries import FOLDER as LOOKUP
 
 LEFT_OUT = (STATISTICS, REPORT, "work/")  # measured or made of what went, and not measured again
 
@@ -79,11 +81,11 @@ def publish_version(
     written = {shard["files"]["bin"]["path"] for shard in result.shards}
     same = [entry for entry in manifest.shards if entry.bin.path not in written]
     ways = copy_files(old, new, [file for entry in same for file in (*entry.files, *entry.packed)])
-    others = list(copied(manifest.files, (STATISTICS, f"{REJECTS}/", f"{REMOVALS}/")))
+    others = list(copied(manifest.files, (STATISTICS, f"{REJECTS}/", f"{REMOVALS}/", f"{LOOKUP}/")))
     copy_files(old, new, others)
     decision, fates = result.decision, result.fates
     origins = {(row["source"], row["origin"]) for row in (*decision.gone, *decision.deleted)}
-    rejects, rejects_gone = rewrite_rejects(old, new, manifest, request, origins)
+    rejects, rejects_gone, rejected = rewrite_rejects(old, new, manifest, request, origins)
     went = [*decision.deleted, *(fate.row for fate in fates)]
     moved = [fate.row for fate in result.of(Moved)]
     removals = rewrite_removals(old, new, manifest, map(key_of, went), moved)
@@ -91,6 +93,7 @@ def publish_version(
 
     number = len(manifest.takedowns) + 1
     files = [*map(describe_file, others), *rejects, *removals]
+    files += publish_lookup(place, shards, files, rejected, manifest.funnel)
     files.append(
         publish_listing(new, number, "removed.parquet", removed_table(decision.gone, [*decision.deleted, *rest]))
     )

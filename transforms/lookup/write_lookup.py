@@ -11,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.side_outputs import side_output_record
 from refinery.transforms.core.task_list import TaskList, write_task_list
 from refinery.transforms.lookup.entries import SCHEMA, lookup_files, lookup_name, write_entries
@@ -48,6 +49,7 @@ class _BatchEntries(BatchByFile):
     def process(self, line: bytes) -> Iterator[tuple[int, bytes]]:
         for table in read_task(load_task(line)):
             yield from self.hold(table, lookup_files(table["hash"].to_numpy(), self.files))
+        work_done("files", 1)
 
 
 def _publish(file: int, batches: Iterable[bytes], files: int, location: str) -> bytes:
