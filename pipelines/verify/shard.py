@@ -235,7 +235,7 @@ def _check_provenance(
     `text_id`, of those that have one, is put into `changed`."""
     shard, path = facts.shard, facts.shard.provenance.path
     scores = [column.name for column in stage_columns if column.type == "float"]
-    check = RowCheck(shard, plan, scores, changed, hashed=facts.hashes is not None)
+    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None)
     schema = provenance_schema(stage_columns)
     with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
         if not found_schema.equals(schema):
@@ -285,7 +285,12 @@ class RowCheck:
     """
 
     def __init__(
-        self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str], changed: dict[int, bytes], hashed: bool
+        self,
+        shard: ShardEntry,
+        plan: Plan | None,
+        scores: Sequence[str],
+        changed: dict[int, bytes],
+        hashed: bool = False,
     ) -> None:
         self.shard = shard
         self.hashed = hashed
