@@ -14,6 +14,7 @@ from refinery.pipelines.recipe.recipe import RunParams
 from refinery.pipelines.run.refine import DOCUMENTS_PER_PARTITION
 from refinery.pipelines.run.waves import cut_waves, wave_limits
 from refinery.pipelines.runners.capacity import BYTES_PER_VCPU_HOUR, DATAFLOW, vcpus_asked_for
+from refinery.transforms.lookup.tasks import files_for
 from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.write.removals import count_files
 from refinery.transforms.write.shuffle import ShardParams, shard_counts
@@ -34,6 +35,7 @@ BIN, PROVENANCE = 0.47, 80  # bytes of .bin for a byte of text, at 16 bits; of p
 LISTING = 380  # bytes of a shard in the listings of the manifest: benchmarks.scale_manifest
 OPEN_SECONDS, OPEN_BYTES = 15.6e-6, 1.9e3  # CPU and memory of a shard whose domain is opened: benchmarks.scale_manifest
 VERIFY_SECONDS = 11.6e-9  # CPU of a byte: `refinery verify` of 344 MB in 96,000 documents took 4.0 s, start included
+ENTRY = 6.54  # bytes of an entry of the lookup index: benchmarks/scale_trace.py
 MEMBER = 512  # bytes of a member of a component in its group, streamed through disk beyond 256 MB
 BLOCK = 16 << 20  # bytes that a reader asks for at once
 
@@ -46,7 +48,7 @@ def crawl_tasks(terabytes: int) -> list[ReadTask]:
 
 
 def jobs(terabytes: int, vcpus: int) -> int:
-    """Waves of phase 1, dedup, shards, and the job of rejects and dead letters."""
+    """Waves of phase 1, dedup, shards, and the job of rejects, dead letters and the lookup index."""
     return len(cut_waves(crawl_tasks(terabytes), *wave_limits(RunParams(), vcpus))) + 3
 
 
@@ -65,7 +67,13 @@ def partitions(terabytes: int) -> int:
 
 
 def files_of_corpus(terabytes: int) -> int:
-    return 3 * shards(terabytes) + count_files((CLEANED - KEPT) * terabytes)
+    return 3 * shards(terabytes) + count_files((CLEANED - KEPT) * terabytes) + files_for(*lookup_rows(terabytes))
+
+
+def lookup_rows(terabytes: int) -> tuple[int, int, int, int]:
+    """Documents, removed ones, rejects and dead letters, at the default rate of rejects; all that phase 3 loses counts
+    as removed."""
+    return KEPT * terabytes, (CLEANED - KEPT) * terabytes, (PAGES - CLEANED) * terabytes // 100, 0
 
 
 def parts(terabytes: int) -> int:
@@ -104,6 +112,7 @@ def rows(vcpus: int) -> list[tuple[str, Callable[[int], str]]]:
         ("listings of the manifest", lambda tb: f"{LISTING * shards(tb) / 1e6:,.1f} MB"),
         ("opening all of it, a rank, CPU", lambda tb: f"{OPEN_SECONDS * shards(tb):,.2f} s"),
         ("opening all of it, a rank, memory", lambda tb: f"{OPEN_BYTES * shards(tb) / 1e6:,.0f} MB and 76"),
+        ("lookup index", lambda tb: f"{ENTRY * 2 * sum(lookup_rows(tb)) / 1e9:,.1f} GB"),
         ("verify, CPU", lambda tb: f"{VERIFY_SECONDS * corpus_bytes(tb) / 3600:,.1f} h"),
     ]
 

@@ -9,6 +9,7 @@ every way, and prints for each question the files opened, the bytes read and the
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,22 +31,33 @@ DOCUMENTS = 5  # for each shard; a quarter of them would be of the validation sp
 
 
 class Counted:
-    """Files that a store opened, and bytes that were read of them."""
+    """Files that a store opened, bytes that were read of each, and in how many reads of all."""
 
     def __init__(self) -> None:
-        self.files: set[str] = set()
-        self.bytes = 0
+        self.sizes: Counter[str] = Counter()
+        self.requests = 0
+
+    @property
+    def files(self) -> set[str]:
+        """Names of those that were opened."""
+        return set(self.sizes)
+
+    @property
+    def bytes(self) -> int:
+        """Of all of them."""
+        return self.sizes.total()
 
 
 class CountedStream:
     """A stream whose reads are counted."""
 
-    def __init__(self, stream: BinaryIO, counted: Counted) -> None:
-        self.stream, self.counted = stream, counted
+    def __init__(self, stream: BinaryIO, counted: Counted, name: str) -> None:
+        self.stream, self.counted, self.name = stream, counted, name
 
     def read(self, size: int = -1) -> bytes:
         data = self.stream.read(size)
-        self.counted.bytes += len(data)
+        self.counted.sizes[self.name] += len(data)
+        self.counted.requests += 1
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -64,8 +76,8 @@ def counting() -> Any:
     counted, real = Counted(), LocalStore.open
 
     def spy(store: LocalStore, name: str) -> Any:
-        counted.files.add(name)
-        return CountedStream(real(store, name), counted)
+        counted.sizes[name] += 0
+        return CountedStream(real(store, name), counted, name)
 
     LocalStore.open = spy  # type: ignore[assignment, method-assign]
     try:

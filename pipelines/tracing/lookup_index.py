@@ -82,7 +82,8 @@ def _entries(store: Store, path: str, wanted: list[tuple[int, Key]]) -> Iterator
             raise LookupError(f"columns {file.schema_arrow.names} found")
         for group in range(file.metadata.num_row_groups):
             facts = file.metadata.row_group(group).column(0).statistics
-            here = [each for each in wanted if facts is None or facts.min <= each[0] <= facts.max]
+            known = facts is not None and facts.has_min_max
+            here = [each for each in wanted if not known or facts.min <= each[0] <= facts.max]
             if not here:
                 continue
             hashes = file.read_row_group(group, columns=["hash"], use_threads=False)["hash"].to_numpy()

@@ -178,3 +178,15 @@ def test_hashes_that_collide_cost_a_look_and_no_wrong_answer(corpus: Path, tmp_p
     opened.clear()
     assert isinstance(trace(str(copy), [Query("url", NOWHERE)]).answers[0][1], Missing)
     assert sum(name.endswith(".provenance.parquet") for name in opened) == 1
+
+
+def test_an_index_that_is_empty_or_damaged(corpus: Path, tmp_path: Path) -> None:
+    copy = copytree(corpus, tmp_path / "copy")
+    for path in index_of(copy):
+        path.unlink()
+        write_entries(path, [SCHEMA.empty_table()])
+    assert isinstance(trace(str(copy), [Query("url", rows_of(copy, "train/s")[0]["url"])]).answers[0][1], Missing)
+    for path in index_of(copy):
+        path.write_bytes(b"PAR1" * 9)
+    with pytest.raises(OSError, match=r"lookup/part-0000\d-of-0000\d.parquet: cannot be read"):
+        trace(str(copy), [Query("url", NOWHERE)])
