@@ -372,4 +372,4 @@ class Refinement:
         self.work_store.sweep()
         remove_stale_leases(self.work_store)
         if self.discard_work:
-            remove_work(self.work_store)
+            remove_work(self.work_store, self.say)
