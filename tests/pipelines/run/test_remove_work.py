@@ -9,7 +9,7 @@ from refinery.loader.storage.gcs_delete import BATCH
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageError
 from refinery.pipelines.run.phases import CLAIMS, remove_work
-from tests.fake_gcs import Call, Fault, FakeGcs, fake_gcs
+from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 
 PARTS = [f"{folder}/part-{i:032x}.parquet" for folder in ("documents", "signatures", "verdicts") for i in range(150)]
 CLAIMING = ["clean/wave-00000.json", "clean/wave-00001.json", "dedup/report.json", "shards/report.json"]
