@@ -1,16 +1,13 @@
 """Very many objects of a bucket removed: a hundred in a request, several requests at once."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from refinery.loader.storage import gcs_client
-from refinery.loader.storage.fetch import Transient
-
-if TYPE_CHECKING:
-    from refinery.loader.storage.gcs_store import GcsStore
+from refinery.loader.storage.fetch import FetchParams, Transient
 
 BATCH = 100  # calls in a request: the service takes no more
 THREADS = 16  # requests at once
@@ -18,7 +15,18 @@ HELD = 2 * THREADS  # requests whose names are in memory
 SECONDS = 90.0  # without an answer; the service works through the calls of a batch before it gives one
 
 
-def delete_objects(store: "GcsStore", names: Iterable[str]) -> list[str]:
+class Bucket(Protocol):
+    """What is needed of the store: see refinery.loader.storage.gcs_store.GcsStore."""
+
+    params: FetchParams
+
+    def blob(self, name: str) -> Any: ...
+    def url(self, name: str) -> str: ...
+    def delete(self, name: str) -> None: ...
+    def retried(self, doing: str, url: str, once: Callable[[], None]) -> None: ...
+
+
+def delete_objects(store: Bucket, names: Iterable[str]) -> list[str]:
     """Remove objects, in no particular order; those that are gone already, too. Returns those that may not be (403).
 
     Memory: the names of HELD requests. Raises StorageError as the store's `delete` does, when requests that are under
@@ -42,7 +50,7 @@ def _batches(names: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _delete_batch(store: "GcsStore", names: list[str]) -> list[str]:
+def _delete_batch(store: Bucket, names: list[str]) -> list[str]:
     """Those of one request that may not be removed. What the service is too busy for is asked for again."""
     refused: list[str] = []
     failed: list[str] = []
@@ -69,7 +77,7 @@ def _delete_batch(store: "GcsStore", names: list[str]) -> list[str]:
     return refused
 
 
-def _send(store: "GcsStore", names: list[str]) -> list[int]:
+def _send(store: Bucket, names: list[str]) -> list[int]:
     """The status of each call."""
     batch: Any = gcs_client.client().batch(raise_exception=False)
     timeout = (store.params.connect_timeout, SECONDS)
