@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import ceil, log
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -333,7 +334,8 @@ class FindContraction(beam.PTransform):
         super().__init__(METHOD)
 
     def expand(self, batches: beam.PCollection) -> beam.PCollection:
-        stage, spread = self.stage, {"partitions": self.partitions}
+        stage = self.stage
+        spread: dict[str, Any] = {"partitions": self.partitions}
         came = []  # what each round needs on the way back
         for number in range(self.rounds):
             join = partial(contract, scope=self.scope, number=number, **spread)
