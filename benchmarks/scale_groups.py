@@ -29,6 +29,8 @@ import pyarrow as pa
 from benchmarks.made_signatures import COPY_SIMILARITY, PERMUTATIONS
 from benchmarks.signatures import describe_run
 from refinery.loader.format.removals import REMOVALS_SCHEMA
+from refinery.transforms.dedup.components.contraction import CHILD, contract, expand, relink
+from refinery.transforms.dedup.components.links import NEIGHBOUR, pair
 from refinery.transforms.dedup.exact_duplicates import first_copies, keep_first
 from refinery.transforms.dedup.near_duplicates import (
     NearParams,
@@ -41,13 +43,15 @@ from refinery.transforms.dedup.near_duplicates import (
 from refinery.transforms.dedup.propose_chunks import propose_batches
 from refinery.transforms.dedup.record_batch import (
     BANDS,
+    CHILDREN,
     CORPUS,
-    DEGREES,
     HASH,
     HASHES,
     IDENTITIES,
     IDENTITY,
-    LEAVES,
+    JOINED,
+    LABEL,
+    LABELS,
     MEMBERS,
     NEAR,
     NEIGHBOURS,
@@ -56,7 +60,6 @@ from refinery.transforms.dedup.record_batch import (
     form_batches,
 )
 from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.stars import DEGREE, large_star, pair, small_star
 from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
 from refinery.transforms.write.removals import publish_removals
 from refinery.transforms.write.table_batches import serialize_batch
@@ -110,14 +113,31 @@ def nothing(rows: Rows, numbers: Any) -> None:
     """The columns that `facts` sets are all."""
 
 
-def neighbours(members: int, greater: bool) -> Made:
-    """The star of a family: its least document's neighbours, or its leaves and how many they should be."""
+HUB = np.uint64(0)  # a vertex, and what its family joins
+JOINING = np.uint64(1)
+
+
+def neighbours(members: int) -> Made:
+    """The links of a family's hub."""
     for numbers in lots(members - 1):
         others = facts(np.zeros(len(numbers), HASH), numbers + np.uint64(1))["locator"]
-        rows = pair(np.zeros(len(others), np.uint64), others)
-        yield from (batch for _, batch in cut(0, NEIGHBOURS if greater else LEAVES, rows))
-    if not greater:
-        yield from (batch for _, batch in cut(0, DEGREES, np.array([(0, members - 1)], DEGREE)))
+        rows = pair(np.full(len(others), HUB), others)
+        yield from (batch for _, batch in cut(0, NEIGHBOURS, rows))
+
+
+def told(members: int) -> Made:
+    """What the neighbours of a hub join: another vertex each, as many as there can be; and what it joins itself."""
+    yield from neighbours(members)
+    yield from (batch for _, batch in cut(0, JOINED, np.array([(HUB, JOINING)], NEIGHBOUR)))
+
+
+def children(members: int) -> Made:
+    """All documents of a family on their way back, and the label of what they joined."""
+    for numbers in lots(members):
+        rows = np.zeros(len(numbers), CHILD)
+        rows["parent"], rows["node"] = HUB, facts(np.zeros(len(numbers), HASH), numbers)["locator"]
+        yield from (batch for _, batch in cut(0, CHILDREN, rows))
+    yield from (batch for _, batch in cut(0, LABELS, np.array([(HUB, 0)], LABEL)))
 
 
 def copies(members: int) -> Made:
@@ -163,14 +183,12 @@ def steps(members: int, exact_copies: int, folder: str) -> dict[str, tuple[Calla
             partial(batches_of, BANDS, band_dtype(PERMUTATIONS), members, sketched),
             lambda given: drain(link_batches(0, given, estimate, NUMBERED, PERMUTATIONS)),
         ),
-        "large star": (
-            partial(neighbours, members, True),
-            lambda given: drain(large_star(0, given, 1024, "corpus", 1)),
+        "contract": (
+            partial(neighbours, members),
+            lambda given: drain(contract(0, given, 1024, "corpus", 0)),
         ),
-        "settled star": (
-            partial(neighbours, members, False),
-            lambda given: drain(small_star(0, given, 1024, "corpus")),
-        ),
+        "relink": (partial(told, members), lambda given: drain(relink(0, given, 1024, 0))),
+        "expand": (partial(children, members), lambda given: drain(expand(0, given, 1024, 1))),
         "verify": (made_members, lambda given: drain(verify_batches(0, given, estimate, **common))),
         "propose": (made_members, lambda given: drain(propose_batches(0, given, exact, **common))),
         "exact copies": (partial(copies, exact_copies), lambda given: drain(keep_first(0, list(given), NUMBERED))),

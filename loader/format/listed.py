@@ -3,28 +3,35 @@
 In version 1 the manifest itself had an entry for every shard and file.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.entries import SPLITS, FileEntry, check_domain, file_entry
 from refinery.loader.format.fields import MOST, Fields
 from refinery.loader.format.listing import (
     FOLDER,
+    KINDS,
     MAX_ROWS,
     OTHER_FILES,
+    SCHEMA,
     Listing,
-    cut_rows,
+    cut_groups,
     dump_listing,
     file_row,
+    rows_table,
     shard_rows,
 )
 from refinery.loader.format.provenance import ADOPTED
-from refinery.loader.format.shard_list import ListedFiles, ListedRun, Listings, Shards
+from refinery.loader.format.shard_list import I64, ListedFiles, ListedRun, Listings, Shards
 from refinery.loader.storage.store import checksums
 
-Rows = Sequence[Mapping[str, Any]]
+SHARD_SCHEMA = pa.schema([("split", pa.string()), ("domain", pa.string()), ("count", pa.int32()), *SCHEMA])
 
 
 def parse_listings(top: Fields, lane: str, source: Listings) -> tuple[Shards, ListedFiles, tuple[FileEntry, ...]]:
@@ -79,41 +86,68 @@ class Listed:
     listings: Mapping[str, bytes]
 
 
-def list_files(shards: Sequence[Mapping[str, Any]], files: Sequence[Mapping[str, Any]]) -> Listed:
-    """The listings of shards and files as jobs report them. Domains come in the order of their first shard.
+def shard_table(shards: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Shards as jobs report them, as columns: a row for each file, those of a shard one after the other, its .bin
+    first. Memory: some 600 bytes a shard, and 4 for each MiB of its tokens. Raises ValueError for what does not fit."""
+    rows = (
+        {"split": shard["split"], "domain": check_domain(shard["domain"]), "count": shard["count"], **row}
+        for shard in shards
+        for row in shard_rows(shard)
+    )
+    return rows_table(rows, SHARD_SCHEMA)
 
-    The bytes depend on what is given alone. Memory: the rows, some 2 KB a shard.
+
+def list_files(shards: pa.Table, files: Sequence[Mapping[str, Any]]) -> Listed:
+    """The listings of shards, of `shard_table`, and of files as jobs report them. Domains come in the order of their
+    first shard.
+
+    The bytes depend on what is given alone. Memory: the listings' bytes, and the rows of one domain.
     """
-    domains: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for shard in shards:
-        domains.setdefault((shard["split"], check_domain(shard["domain"])), []).append(shard)
     made: dict[str, bytes] = {}
     entries = []
-    for (split, domain), mine in domains.items():
-        rows = (list(shard_rows(shard)) for shard in mine)
+    for (split, domain), mine in by_domain(shards):
+        starts = first_of_shards(mine)
+        heads = mine.take(starts)
         entries.append(
             {
                 "split": split,
                 "domain": domain,
-                "count": mine[0]["count"],
-                "shards": len(mine),
-                **{name: sum(shard[name] for shard in mine) for name in ("documents", "tokens")},
-                "listings": list(_listings(f"{FOLDER}/{split}/{domain}", rows, made)),
+                "count": heads["count"][0].as_py(),
+                "shards": len(heads),
+                **{name: pc.sum(heads[name]).as_py() for name in ("documents", "tokens")},
+                "listings": list(_listings(f"{FOLDER}/{split}/{domain}", mine.select(SCHEMA.names), starts, made)),
             }
         )
-    others = list(_listings(OTHER_FILES, ([file_row(file)] for file in files), made))
-    return Listed({"domains": entries, "files": others}, made)
+    others = rows_table(file_row(file) for file in files)
+    found = list(_listings(OTHER_FILES, others, np.arange(len(others), dtype=np.int64), made))
+    return Listed({"domains": entries, "files": found}, made)
 
 
-def _listings(folder: str, groups: Iterator[Rows], made: dict[str, bytes]) -> Iterator[dict[str, Any]]:
-    """Make the listings of a folder; their entries for the manifest."""
-    parts = list(cut_rows(groups))
-    for i, part in enumerate(parts):
-        rows = [row for group in part for row in group]
+def by_domain(shards: pa.Table) -> Iterator[tuple[tuple[str, str], pa.Table]]:
+    """((split, domain), its rows), in the order of their first rows."""
+    keys = pc.binary_join_element_wise(shards["split"], shards["domain"], "/").combine_chunks().dictionary_encode()
+    codes = keys.indices.to_numpy(zero_copy_only=False)
+    for code, key in enumerate(keys.dictionary.to_pylist()):
+        split, _, domain = key.partition("/")
+        yield (split, domain), shards.take(np.flatnonzero(codes == code))
+
+
+def first_of_shards(rows: pa.Table) -> I64:
+    """int64 [shards]: the first row of each shard, which is its .bin."""
+    return np.flatnonzero(pc.equal(rows["kind"], KINDS[0]).to_numpy()).astype(np.int64)
+
+
+def _listings(folder: str, rows: pa.Table, starts: I64, made: dict[str, bytes]) -> Iterator[dict[str, Any]]:
+    """Make the listings of a folder; their entries for the manifest. starts: the first row of each group."""
+    bounds = np.append(starts, len(rows))
+    sizes = np.append(0, np.cumsum(pc.fill_null(pc.binary_length(rows["block_crc32c"]), 0).to_numpy()))
+    parts = list(cut_groups(np.diff(bounds).tolist(), np.diff(sizes[bounds]).tolist()))
+    for i, (first, stop) in enumerate(parts):
+        table = rows.slice(bounds[first], bounds[stop] - bounds[first]).combine_chunks()
         name = f"{folder}/part-{i:05d}-of-{len(parts):05d}.parquet"
-        data = made[name] = dump_listing(rows)
-        entry = {"path": name, **checksums(data)._asdict(), "rows": len(rows)}
-        heads = [row for row in rows if row["kind"] == "bin"]
+        data = made[name] = dump_listing(table)
+        entry = {"path": name, **checksums(data)._asdict(), "rows": len(table)}
         if folder != OTHER_FILES:
-            entry |= {"shards": len(heads), **{n: sum(row[n] for row in heads) for n in ("documents", "tokens")}}
+            heads = table.take(first_of_shards(table))
+            entry |= {"shards": len(heads), **{n: pc.sum(heads[n]).as_py() for n in ("documents", "tokens")}}
         yield entry

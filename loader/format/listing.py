@@ -8,6 +8,7 @@ import io
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ PACKED = KINDS.index("packed")
 BLOCKED = ("bin", "packed")  # kinds that are read block by block
 SHARDS_EACH, ROWS_EACH, BLOCKS_EACH = 4096, 65_536, 16 << 20  # shards, rows and bytes of block_crc32c of a listing
 MAX_ROWS, MAX_BYTES = 1 << 20, 1 << 28  # that a reader takes
+CHUNK_ROWS = 4096  # that are Python objects at once while rows become columns
 
 SCHEMA = pa.schema(
     [
@@ -91,29 +93,34 @@ def _row(file: Mapping[str, Any], kind: str, shard: int | None) -> dict[str, Any
     }
 
 
-def cut_rows(groups: Iterable[Sequence[Mapping[str, Any]]]) -> Iterator[list[Sequence[Mapping[str, Any]]]]:
-    """Groups of rows that stay together (those of a shard), as many as make a listing: it ends before the group with
-    which it would have more than SHARDS_EACH groups, ROWS_EACH rows or BLOCKS_EACH bytes of block checksums."""
-    found: list[Sequence[Mapping[str, Any]]] = []
-    rows = blocks = 0
-    for group in groups:
-        size = sum(len(row["block_crc32c"] or b"") for row in group)
-        if found and (len(found) == SHARDS_EACH or rows + len(group) > ROWS_EACH or blocks + size > BLOCKS_EACH):
-            yield found
-            found, rows, blocks = [], 0, 0
-        found.append(group)
-        rows, blocks = rows + len(group), blocks + size
-    if found:
-        yield found
+def cut_groups(rows: Sequence[int], block_bytes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """(first, stop) of the groups of each listing, groups being rows that stay together (those of a shard): it ends
+    before the group with which it would have more than SHARDS_EACH groups, ROWS_EACH rows or BLOCKS_EACH bytes of block
+    checksums. rows, block_bytes: of each group."""
+    first = held = blocks = 0
+    for i, (count, size) in enumerate(zip(rows, block_bytes, strict=True)):
+        if i > first and (i - first == SHARDS_EACH or held + count > ROWS_EACH or blocks + size > BLOCKS_EACH):
+            yield first, i
+            first, held, blocks = i, 0, 0
+        held, blocks = held + count, blocks + size
+    if len(rows):
+        yield first, len(rows)
 
 
-def dump_listing(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """Rows as Parquet: the same rows make the same bytes. Raises ValueError for a value that does not fit a column."""
-    out = io.BytesIO()
+def rows_table(rows: Iterable[Mapping[str, Any]], schema: pa.Schema = SCHEMA) -> pa.Table:
+    """Rows as columns. Memory: CHUNK_ROWS rows as they are given. Raises ValueError for a value that does not fit."""
+    found, left = [], iter(rows)
     try:
-        table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
+        while some := list(islice(left, CHUNK_ROWS)):
+            found.append(pa.RecordBatch.from_pylist(some, schema=schema))
     except (pa.ArrowException, OverflowError, TypeError) as error:
         raise ValueError(f"manifest: {error}") from None
+    return pa.Table.from_batches(found, schema).combine_chunks()
+
+
+def dump_listing(table: pa.Table) -> bytes:
+    """Rows as Parquet: the same rows make the same bytes."""
+    out = io.BytesIO()
     pq.write_table(table, out, row_group_size=MAX_ROWS, use_dictionary=["kind"], **PARQUET)
     return out.getvalue()
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from refinery.loader.format.entries import FileEntry, ShardEntry
-from refinery.loader.format.listed import list_files
+from refinery.loader.format.listed import list_files, shard_table
 from refinery.loader.format.manifest import LISTED, MANIFEST, Manifest, load_manifest, parse_manifest
 from refinery.loader.format.sealed import seal, unseal
 from refinery.loader.format.shard_list import HeldListings
@@ -33,7 +35,8 @@ class MadeManifest:
 
 
 def make_manifest(payload: Mapping[str, Any], what: str = MANIFEST) -> MadeManifest:
-    """The manifest of a corpus. payload: its fields, with `shards` and `files` as jobs report them.
+    """The manifest of a corpus. payload: its fields, with `shards` and `files` as jobs report them; many shards as the
+    columns of `shard_table`.
 
     Raises FormatError or ValueError for what readers will not accept.
     """
@@ -45,7 +48,8 @@ def make_manifest(payload: Mapping[str, Any], what: str = MANIFEST) -> MadeManif
 
 def seal_listed(payload: Mapping[str, Any]) -> tuple[bytes, Mapping[str, bytes]]:
     """The sealed bytes of manifest.json and its listings, unchecked."""
-    listed = list_files(payload["shards"], payload["files"])
+    shards = payload["shards"]
+    listed = list_files(shards if isinstance(shards, pa.Table) else shard_table(shards), payload["files"])
     head = {name: value for name, value in payload.items() if name not in ("shards", "files")}
     return seal({**head, "schema_version": LISTED, **listed.fields}), listed.listings
 

@@ -14,7 +14,7 @@ from refinery.loader.storage.fetch import Permanent, Transient, without_secrets
 
 CONNECTIONS = 64  # kept open per process: at most this many of its threads read at once
 LOGIN = "run `gcloud auth application-default login`, or give this machine a service account"
-_TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))
+TRANSIENT = frozenset((408, 429, 500, 502, 503, 504))  # statuses after which another try may succeed
 _MISSING_BUCKET = re.compile(r"(?i)\bbucket does not exist")
 
 _clients: dict[tuple[int, str], Any] = {}
@@ -87,7 +87,7 @@ def classified() -> Iterator[None]:
             raise
         text = _message(error)
         cause = f"status {code}" + (f": {text}" if text else "")
-        if code in _TRANSIENT or code > 504:
+        if code in TRANSIENT or code > 504:
             raise Transient(cause, _retry_after(error), code in (429, 503)) from error
         if code == 400 and re.search(r"(?i)crc32c|checksum", text):
             raise Transient(f"the bytes were corrupted in transit: {cause}") from error

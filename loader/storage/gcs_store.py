@@ -5,7 +5,7 @@ import contextlib
 import errno
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
@@ -23,6 +23,7 @@ from refinery.loader.storage.fetch import (
     Transient,
     retrying,
 )
+from refinery.loader.storage.gcs_delete import delete_objects
 from refinery.loader.storage.gcs_upload import (
     UPLOAD_CHUNK,
     SessionLost,
@@ -65,10 +66,11 @@ class GcsStore(RemoteStore):
         self._prefix = f"{prefix}/" if prefix else ""
         self.root = f"gs://{bucket}/{prefix}".rstrip("/")
 
-    def _blob(self, name: str) -> Any:
+    def blob(self, name: str) -> Any:
+        """The library's object of that name; nothing is asked."""
         return gcs_client.client().bucket(self._bucket).blob(self._prefix + check_name(name))
 
-    def _retried(self, doing: str, url: str, once: Callable[[], T], params: FetchParams | None = None) -> T:
+    def retried(self, doing: str, url: str, once: Callable[[], T], params: FetchParams | None = None) -> T:
         """Call `once()`, with retries. Raises StorageError; 404 of objects and 412 are passed on."""
 
         def attempt(until: float) -> T:
@@ -98,7 +100,7 @@ class GcsStore(RemoteStore):
         timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
         try:
             with gcs_client.classified():
-                blob = self._blob(name)  # the first call loads credentials
+                blob = self.blob(name)  # the first call loads credentials
                 # raw: the stored bytes, also of objects with Content-Encoding: gzip
                 blob.download_to_file(
                     sink, start=start, end=stop - 1, raw_download=True, retry=None, checksum=None, timeout=timeout,
@@ -127,12 +129,12 @@ class GcsStore(RemoteStore):
         url = self.url(name)
 
         def once() -> ObjectInfo:
-            blob = self._blob(name)
+            blob = self.blob(name)
             blob.reload(retry=None, timeout=self._timeout)
             return ObjectInfo(*size_and_sum(lambda: (blob.size, blob.crc32c)), str(blob.generation))
 
         try:
-            return self._retried("be looked up", url, once)
+            return self.retried("be looked up", url, once)
         except exceptions.NotFound:
             return None
 
@@ -140,34 +142,37 @@ class GcsStore(RemoteStore):
         info = self._info(name)
         return None if info is None else info.size
 
-    def list(self, folder: str = "") -> Names:
-        names = self._listed(self._prefix + (f"{check_name(folder)}/" if folder else ""))
-        # The console creates empty objects "folder/" as folder placeholders; such names are not valid here.
-        return sorted(
-            name[len(self._prefix) :]
-            for name in names
-            if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name[len(self._prefix) :]}"
-        )
+    def pages(self, folder: str = "") -> Iterator[Names]:
+        for page in self._pages(self._prefix + (f"{check_name(folder)}/" if folder else "")):
+            # The console creates empty objects "folder/" as folder placeholders; such names are not valid here.
+            yield [
+                name[len(self._prefix) :]
+                for name in page
+                if not name.endswith("/") and f"/{TEMPORARY}" not in f"/{name[len(self._prefix) :]}"
+            ]
 
     def is_empty(self) -> bool:
         page, token = self._page(self._prefix, None, limit=10)
         return token is None and all(name.endswith("/") for name in page)
 
-    def listed_crc32c(self, beginning: str) -> dict[str, str]:
-        """Name -> CRC-32C (8 hexadecimal digits) of every object whose name starts so. Cost: one request per 1,000."""
-        begun = self._listed(self._prefix + beginning)
-        return {name[len(self._prefix) :]: base64.b64decode(crc32c).hex() for name, crc32c in begun.items()}
-
-    def _listed(self, prefix: str) -> dict[str, str]:
-        """Full name -> checksum in base64, as listed."""
+    def listed_crc32c(self, beginning: str, wanted: Collection[str]) -> dict[str, str]:
+        """Name -> CRC-32C (8 hexadecimal digits) of those `wanted` objects whose names start so. Cost: one request per
+        1,000 objects whose names do."""
         found: dict[str, str] = {}
+        for page in self._pages(self._prefix + beginning):
+            names = ((name[len(self._prefix) :], crc32c) for name, crc32c in page.items())
+            found |= {name: base64.b64decode(crc32c).hex() for name, crc32c in names if name in wanted}
+        return found
+
+    def _pages(self, prefix: str) -> Iterator[dict[str, str]]:
+        """Full name -> checksum in base64, as listed, in the order of names."""
         token: str | None = None
         tokens: set[str] = set()
         while True:
             page, token = self._page(prefix, token)
-            found |= page
+            yield page
             if token is None:
-                return found
+                return
             if token in tokens:
                 raise StorageError(f"{self.root}: cannot be listed: the service repeats a page")
             tokens.add(token)
@@ -175,7 +180,7 @@ class GcsStore(RemoteStore):
     def _page(
         self, prefix: str, token: str | None, params: FetchParams | None = None, limit: int | None = None
     ) -> tuple[dict[str, str], str | None]:
-        """One page of `_listed`, and the next page's token."""
+        """One page of `_pages`, and the next page's token."""
 
         def once() -> tuple[dict[str, str], str | None]:
             found = gcs_client.client().list_blobs(
@@ -185,7 +190,7 @@ class GcsStore(RemoteStore):
             page = {blob.name: blob.crc32c or "" for blob in next(found.pages, ())}
             return page, found.next_page_token
 
-        return self._retried("be listed", self.root, once, params)
+        return self.retried("be listed", self.root, once, params)
 
     def check(self) -> None:
         self._page(self._prefix, None, FetchParams(deadline=min(CHECK_SECONDS, self.params.deadline)), 1)
@@ -230,14 +235,14 @@ class GcsStore(RemoteStore):
         def once() -> str | None:
             conditions = {"if_generation_match": 0, "if_source_generation_match": int(info.generation)}
             timeout = (self.params.read_timeout,) * 2
-            blob = self._blob(name)
-            found, _, _ = blob.rewrite(source._blob(name), token=token, retry=None, timeout=timeout, **conditions)
+            blob = self.blob(name)
+            found, _, _ = blob.rewrite(source.blob(name), token=token, retry=None, timeout=timeout, **conditions)
             return None if found is None else str(found)
 
         try:
-            token = self._retried("be copied", url, once)
+            token = self.retried("be copied", url, once)
             while token is not None:  # large objects between places of storage are copied in several calls
-                token = self._retried("be copied", url, once)
+                token = self.retried("be copied", url, once)
         except exceptions.PreconditionFailed:  # it exists, perhaps from an attempt of ours whose response was lost
             pass
         found = self._info(name)
@@ -254,7 +259,10 @@ class GcsStore(RemoteStore):
 
         url = self.url(name)
         with contextlib.suppress(exceptions.NotFound):
-            self._retried("be deleted", url, lambda: self._blob(name).delete(retry=None, timeout=self._timeout))
+            self.retried("be deleted", url, lambda: self.blob(name).delete(retry=None, timeout=self._timeout))
+
+    def delete_many(self, names: Iterable[str]) -> Names:
+        return delete_objects(self, names)
 
     def _upload(self, name: str, source: bytes | Path, given: tuple[int, str], **conditions: int) -> None:
         """Write an object; the service gets its checksum and rejects other bytes. Memory: one chunk."""
@@ -262,7 +270,7 @@ class GcsStore(RemoteStore):
         options = {"content_type": CONTENT_TYPE, "checksum": None, "retry": None, **conditions}
 
         def new_blob() -> Any:
-            blob = self._blob(name)
+            blob = self.blob(name)
             blob.crc32c = base64.b64encode(bytes.fromhex(crc32c)).decode()
             return blob
 
@@ -279,7 +287,7 @@ class GcsStore(RemoteStore):
             return session
 
         def retried(once: Callable[[], T]) -> T:
-            return self._retried("be written", url, once)
+            return self.retried("be written", url, once)
 
         with open_bytes(source) as stream:
             made = retried(at_once) if size <= UPLOAD_CHUNK else self._send(url, begin, stream, size, retried)

@@ -101,7 +101,7 @@ class HttpStore(RemoteStore):
         except FileNotFoundError:
             return None
 
-    def list(self, folder: str = "") -> Names:
+    def pages(self, folder: str = "") -> Iterator[Names]:
         raise io.UnsupportedOperation(f"{self.root}: web servers cannot be listed; read what the manifest names")
 
     def create(self, name: str, source: bytes | Path) -> None:

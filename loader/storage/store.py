@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -154,8 +154,13 @@ class Store(ABC):
         """Size in bytes, None if there is no such object."""
 
     @abstractmethod
+    def pages(self, folder: str = "") -> Iterator[Names]:
+        """The names of `list`, some at a time, in no particular order: of more objects than can be held. What was
+        yielded may be deleted meanwhile."""
+
     def list(self, folder: str = "") -> Names:
         """Sorted names of all objects below `folder` ("" is the root), recursively, without temporary files."""
+        return sorted(name for page in self.pages(folder) for name in page)
 
     def is_empty(self) -> bool:
         """Whether there are no objects. Cost: that of `list`, or less."""
@@ -172,6 +177,18 @@ class Store(ABC):
     @abstractmethod
     def delete(self, name: str) -> None:
         """Remove the object if it exists."""
+
+    def delete_many(self, names: Iterable[str]) -> Names:
+        """Remove objects, in no particular order. Returns those that may not be removed (403). Raises as `delete`."""
+        refused = []
+        for name in names:
+            try:
+                self.delete(name)
+            except StorageError as error:
+                if error.status != 403:
+                    raise
+                refused.append(name)
+        return refused
 
     def check(self) -> None:
         """Raise StorageError within seconds if a remote location cannot be reached or listed. Costs one request."""
@@ -233,14 +250,13 @@ class LocalStore(Store):
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
 
-    def list(self, folder: str = "") -> Names:
+    def pages(self, folder: str = "") -> Iterator[Names]:
+        """A page for each folder."""
         top = self.local_path(folder) if folder else self._folder
-        names = []
         for base, folders, files in os.walk(top, onerror=_raise_unless_missing):
             folders[:] = [name for name in folders if not name.startswith(TEMPORARY)]
             inside = Path(base).relative_to(self._folder)
-            names += [(inside / name).as_posix() for name in files if not name.startswith(TEMPORARY)]
-        return sorted(names)
+            yield [(inside / name).as_posix() for name in files if not name.startswith(TEMPORARY)]
 
     def create(self, name: str, source: bytes | Path) -> None:
         final = self.local_path(name)

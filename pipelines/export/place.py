@@ -126,12 +126,11 @@ class Place(WorkPlace):
         After the manifest, and by every later command. Raises RefineError for a file of somebody else, which stays: an
         export that is uploaded or synchronised as a folder must hold nothing but itself.
         """
-        known = {*listed, MANIFEST, RUN}
-        for name in self.store.list():
-            if name not in known and (name.startswith(f"{WORK}/") or name in superseded):
-                self.delete(name)
-            elif name not in known:
-                raise RefineError(f"{self.store.url(name)} was not written by this export; remove it")
+        others = set(self.store.list()) - {*listed, MANIFEST, RUN}
+        own = sorted(name for name in others if name.startswith(f"{WORK}/") or name in superseded)
+        self.store.delete_many(own)  # what may not be deleted stays: nothing reads it
+        if foreign := sorted(others.difference(own)):
+            raise RefineError(f"{self.store.url(foreign[0])} was not written by this export; remove it")
         self.store.sweep()
         for folder in sorted({WORK, *(name.partition("/")[0] for name in superseded if "/" in name)}):
             self.store.prune(folder)

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import orjson
 
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageError
 from refinery.pipelines.recipe.recipe import FailureParams
 from refinery.pipelines.run.at_work import at_work
 from refinery.pipelines.run.errors import RefineError
@@ -70,11 +69,3 @@ class WorkPlace:
             failures=FailureParams(),
             say=self.say,
         )
-
-    def delete(self, name: str) -> None:
-        """Delete a file that nothing reads: where one may not delete, it stays."""
-        try:
-            self.store.delete(name)
-        except StorageError as error:
-            if error.status != 403:
-                raise

@@ -27,6 +27,8 @@ from refinery.transforms.write.kept_documents import ReadKeptDocuments
 from refinery.transforms.write.records import KIND as RECORDS
 from refinery.transforms.write.records import PublishedFiles, WriteRecords
 from refinery.transforms.write.removals import WriteRemovals
+from refinery.transforms.write.shard_reports import KIND as SHARDS
+from refinery.transforms.write.shard_reports import MergeShards
 from refinery.transforms.write.shards import ShardsJob
 
 MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
@@ -113,7 +115,7 @@ def shards(
     encoded = apply_stages(docs, recipe, "shards", measure=True)  # EncodedDocument
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
-    pipeline | WriteReport(work, report, facts, MERGERS)
+    pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards})
 
 
 def records(

@@ -83,9 +83,9 @@ class RunParams(Params):
     """input files of one wave of phase 1; on other machines likewise 100,000"""
     part_bytes: Positive = 256 << 20
     """text in one part of `documents/`"""
-    components: Literal["auto", "forest", "stars"] = "auto"
+    components: Literal["auto", "forest", "contraction"] = "auto"
     """how links between near duplicates become components: in one worker's memory (`forest`), in rounds of shuffles
-    (`stars`), or whichever suits the number of documents (`auto`)"""
+    (`contraction`), or whichever suits the number of documents (`auto`)"""
 
 
 class UsedStage(Params):

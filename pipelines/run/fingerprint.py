@@ -31,6 +31,7 @@ from refinery.transforms.dedup.cut_lines import LINE_SCHEME
 from refinery.transforms.read.sources import ReadTask
 
 SAMPLES = 64
+LISTINGS = 16  # of a bucket, however few its inputs are
 
 installed = functools.cache(version)  # of a library; a process does not see another one
 
@@ -152,10 +153,33 @@ def listed_digests(paths: Iterable[str]) -> dict[str, str]:
             buckets.setdefault(bucket, []).append(name)
     found: dict[str, str] = {}
     for bucket, names in buckets.items():
-        beginning = os.path.commonprefix(names)  # noqa: RUF071 - names of objects are characters, not folders
-        listed = GcsStore(f"gs://{bucket}").listed_crc32c(beginning)
-        found |= {f"gs://{bucket}/{name}": listed[name] for name in names if listed.get(name)}
+        for beginning, wanted in beginnings(names):
+            listed = GcsStore(f"gs://{bucket}").listed_crc32c(beginning, wanted)
+            found |= {f"gs://{bucket}/{name}": crc32c for name, crc32c in listed.items() if crc32c}
     return found
+
+
+def beginnings(names: Sequence[str]) -> Iterator[tuple[str, frozenset[str]]]:
+    """How names of objects begin, and those that do so: few beginnings, so that listing what begins so is cheap, and
+    long ones, so that little else is listed (a crawl's folder for each segment holds other formats, too).
+
+    By the deepest folders of which there are LISTINGS, and one more for every hundred names, at most.
+    """
+    groups: dict[str, list[str]] = {"": list(names)}
+    for depth in range(1, max(map(_depth, names), default=0) + 1):
+        deeper: dict[str, list[str]] = {}
+        for name in names:
+            deeper.setdefault("/".join(name.split("/")[:-1][:depth]), []).append(name)
+        if len(deeper) > LISTINGS + len(names) // 100:
+            break
+        groups = deeper
+    for group in groups.values():
+        # Names of objects are characters, not folders.
+        yield os.path.commonprefix(group), frozenset(group)  # noqa: RUF071
+
+
+def _depth(name: str) -> int:
+    return name.count("/")
 
 
 def describe_inputs(tasks: Sequence[ReadTask]) -> list[dict[str, Any]]:

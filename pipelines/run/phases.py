@@ -5,14 +5,14 @@ A phase is complete when its sealed manifest (clean.json, dedup.json, shards.jso
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import StorageError, Store
+from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
@@ -170,11 +170,26 @@ OWN = re.compile(
 )
 
 
-def remove_work(store: Store) -> None:
-    """Delete what a run wrote into its work location, and nothing else."""
-    for path in store.list():
-        if OWN.fullmatch(path):
-            store.delete(path)
+# What makes a phase, a wave or a job count: gone before the parts that it names.
+CLAIMS = re.compile(rf"clean/{WAVE.pattern}|(dedup|shards|records)/report\.json")
+TOLD_EVERY = 50_000  # files
+
+
+def remove_work(store: Store, say: Callable[[str], None] = lambda line: None) -> None:
+    """Delete what a run wrote into its work location, and nothing else. say: is told how far it is, where that takes
+    long.
+
+    May be killed anywhere, and goes on where it is called again: manifests of phases go first, then reports of waves
+    and jobs, then all else, so that what is left never looks like something finished; `_run.json` goes last, and keeps
+    the place this run's until it is empty. Memory: some pages of names.
+    """
+    for phase in reversed(PHASES):
+        store.delete(f"{phase}.json")
+    for folder in (*PHASES, RECORDS):
+        _delete_all(store, filter(CLAIMS.fullmatch, _names(store, folder)))
+    names = (name for name in _names(store) if OWN.fullmatch(name) and name != RUN)
+    _delete_all(store, _told(names, store, say))
+    store.delete(RUN)
 
 
 def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[str]) -> int:
@@ -182,15 +197,32 @@ def remove_orphans(store: Store, report: Mapping[str, Any], folders: Iterable[st
     what this process may not delete (403): nothing reads it.
     """
     claimed = {part["path"] for entries in report["parts"].values() for part in entries}
-    listed = [path for folder in folders for path in store.list(folder)]
-    orphans = [path for path in listed if PART.fullmatch(path) and path not in claimed]
-    removed = 0
-    for path in orphans:
-        try:
-            store.delete(path)
-        except StorageError as error:
-            if error.status != 403:
-                raise
-        else:
-            removed += 1
-    return removed
+    found = 0
+
+    def orphans() -> Iterator[str]:
+        nonlocal found
+        for path in (path for folder in folders for path in _names(store, folder)):
+            if PART.fullmatch(path) and path not in claimed:
+                found += 1
+                yield path
+
+    refused = store.delete_many(orphans())
+    return found - len(refused)
+
+
+def _names(store: Store, folder: str = "") -> Iterator[str]:
+    for page in store.pages(folder):
+        yield from page
+
+
+def _told(names: Iterable[str], store: Store, say: Callable[[str], None]) -> Iterator[str]:
+    for number, name in enumerate(names, 1):
+        yield name
+        if number % TOLD_EVERY == 0:
+            say(f"{store.root}: {number:,} files removed")
+
+
+def _delete_all(store: Store, names: Iterable[str]) -> None:
+    """Raises StorageError where one may not be deleted."""
+    for name in store.delete_many(names)[:1]:
+        store.delete(name)  # raises what is wrong

@@ -1,9 +1,10 @@
 """The last step of a run: tokenizer, rejects, dead letters, and then, if all counts hold, the manifest."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
+import pyarrow.compute as pc
 
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.manifest import (
@@ -44,6 +45,7 @@ from refinery.transforms.write.records import (
     write_record_tasks,
 )
 from refinery.transforms.write.records import KIND as PUBLISHED
+from refinery.transforms.write.shard_reports import reported_shards
 from refinery.transforms.write.shards import provenance_columns
 
 FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
@@ -65,27 +67,20 @@ def publish_corpus(
 ) -> Manifest:
     """Write the manifest, last of all, and return it. publish_records: publishes rejects and dead letters, and returns
     their files. Raises CountsDisagree, naming every disagreement."""
-    shards, removals = phases[-1].report["shards"], phases[-1].report["removals"]
+    shards, removals = reported_shards(phases[-1].report), phases[-1].report["removals"]
+    heads = shards.filter(pc.equal(shards["kind"], "bin"))
+    totals = {name: pc.sum(heads[name]).as_py() or 0 for name in ("documents", "tokens")}
     problems = (
-        check_funnel(funnel) + check_shards(funnel, shards, recipe.LANE.funnel[-1]) + check_removals(funnel, removals)
+        check_funnel(funnel)
+        + check_shards(funnel, totals["documents"], recipe.LANE.funnel[-1])
+        + check_removals(funnel, removals)
     )
     if problems:
         raise CountsDisagree("the counts do not reconcile, so no manifest is written:\n  " + "\n  ".join(problems))
-    written = [file for shard in shards for file in (*shard["files"].values(), *shard.get("packed", ()))]
-    ours = {file["path"] for file in (*written, *removals)}
-    found = {path for folder in (*SPLITS, PACKED, REMOVALS) for path in store.list(folder)}
-    if foreign := sorted(found - ours):
-        raise CountsDisagree(
-            f"{store.url(foreign[0])} was not written by this run; remove it and run the command again"
-        )
-    if lost := sorted(ours - found):
-        raise CountsDisagree(
-            f"{store.url(lost[0])} was written by this run and is gone; put it back, or remove shards.json and "
-            "shards/report.json from the work location, and run the command again"
-        )
+    check_written(store, (*shards["path"].to_pylist(), *(file["path"] for file in removals)))
     own = publish_tokenizer(store, recipe, tokenizer)
     files = [describe(store, RUN), *own, *removals, *publish_records()]
-    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe)
+    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(heads))
     store.create(STATISTICS, dump_statistics(measured))
     files.append(describe(store, STATISTICS))
     if KEY in phases[0].report:
@@ -112,8 +107,7 @@ def publish_corpus(
         "shards": shards,
         "files": sorted(files, key=lambda f: f["path"]),
         "totals": {
-            "documents": sum(s["documents"] for s in shards),
-            "tokens": sum(s["tokens"] for s in shards),
+            **totals,
             "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == lane.funnel[-1]),
         },
         "funnel": funnel,
@@ -127,10 +121,26 @@ def publish_corpus(
     return made.manifest
 
 
-def check_shards(funnel: Sequence[Mapping[str, Any]], shards: Sequence[Mapping[str, Any]], last: str) -> list[str]:
-    """What the last stage kept must be what was written."""
+def check_written(store: Store, paths: Iterable[str]) -> None:
+    """Raises CountsDisagree unless the files of shards and removals at a prefix are these."""
+    lost = set(paths)
+    foreign = ""
+    for page in (page for folder in (*SPLITS, PACKED, REMOVALS) for page in store.pages(folder)):
+        others = [path for path in page if path not in lost]
+        foreign = min([*others, *filter(None, [foreign])], default="")
+        lost.difference_update(page)
+    if foreign:
+        raise CountsDisagree(f"{store.url(foreign)} was not written by this run; remove it and run the command again")
+    if lost:
+        raise CountsDisagree(
+            f"{store.url(min(lost))} was written by this run and is gone; put it back, or remove shards.json and "
+            "shards/report.json from the work location, and run the command again"
+        )
+
+
+def check_shards(funnel: Sequence[Mapping[str, Any]], written: int, last: str) -> list[str]:
+    """What the last stage kept must be what was written. written: documents in the shards."""
     encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == last)
-    written = sum(shard["documents"] for shard in shards)
     return [] if encoded == written else [f"{last}: {encoded} documents were kept, {written} are in the shards"]
 
 

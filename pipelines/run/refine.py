@@ -273,7 +273,7 @@ class Refinement:
 
         report = self.jobs.run("dedup", name, work.title, build, work=work)
         for found in report["components"]:
-            rounds = f", {found['rounds']} rounds of stars" if found["method"] == "stars" else ""
+            rounds = f", {found['rounds']} rounds of contraction" if found["method"] == "contraction" else ""
             self.say(
                 f"{found['scope']}: {found['links']:,} links join {found['documents']:,} documents to "
                 f"{found['components']:,} components, the largest of {found['largest']:,}{rounds}"
@@ -372,4 +372,4 @@ class Refinement:
         self.work_store.sweep()
         remove_stale_leases(self.work_store)
         if self.discard_work:
-            remove_work(self.work_store)
+            remove_work(self.work_store, self.say)

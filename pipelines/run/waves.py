@@ -1,6 +1,7 @@
 """Waves: phase 1's tasks, cut so that a failure costs one of them, and which of them a wave's report accounts for."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from refinery.pipelines.recipe.recipe import RunParams
@@ -37,10 +38,17 @@ def cut_waves(tasks: Sequence[ReadTask], wave_bytes: int, wave_files: int) -> li
 
 
 def unread_tasks(work: str, tasks: Sequence[ReadTask], reports: Sequence[Mapping[str, Any]]) -> list[ReadTask]:
-    """The tasks, in order, that none of these wave reports names."""
-    finished = {_key(task) for report in reports for task in read_tasks(TaskList(work, **report["tasks"]))}
-    return [task for task in tasks if _key(task) not in finished]
-
-
-def _key(task: ReadTask) -> str:
-    return f"{task.source} {task.path} {task.part}/{task.parts}"
+    """The tasks, in order, that none of these wave reports names. A file of which parts are read already, but that was
+    cut into another number of them (by an earlier version), is read on in those."""
+    read: dict[tuple[str, str], tuple[int, set[int]]] = {}
+    for report in reports:
+        for task in read_tasks(TaskList(work, **report["tasks"])):
+            read.setdefault((task.source, task.path), (task.parts, set()))[1].add(task.part)
+    left: list[ReadTask] = []
+    for task in tasks:
+        parts, done = read.get((task.source, task.path), (task.parts, set()))
+        if parts == task.parts:
+            left += [] if task.part in done else [task]
+        elif task.part == 0:
+            left += [replace(task, part=part, parts=parts) for part in range(parts) if part not in done]
+    return left

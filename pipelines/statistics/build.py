@@ -43,8 +43,9 @@ COARSE = 4  # bins of sizes to an octave
 DIGITS = 6  # of a test's numbers, so that no machine's mathematics shows
 
 
-def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe) -> Statistics:
-    """All that was measured. reports: of the phases, by name; those of a run that did not measure lack the key."""
+def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe, shards: int) -> Statistics:
+    """All that was measured. reports: of the phases, by name; those of a run that did not measure lack the key. shards:
+    how many there are."""
     notes = recipe.notes()
     tallies = {point.name: find_tally(reports[point.phase], point) for point in POINTS}
     published = tallies[PUBLISHED.name]
@@ -57,7 +58,7 @@ def build_statistics(reports: Mapping[str, Mapping[str, Any]], recipe: Recipe) -
             Cluster(**{name: entry[name] for name in Cluster.model_fields})
             for entry in reports["dedup"].get("components", ())
         ),
-        shards=None if published is None else describe_shards(published, reports["shards"]["shards"]),
+        shards=None if published is None else describe_shards(published, shards),
     )
 
 
@@ -222,8 +223,8 @@ def describe_hosts(hosts: HostCounts) -> Hosts:
     )
 
 
-def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Shards:
-    """Tests of the sampled shards that have documents. shards: all, as the report lists them."""
+def describe_shards(published: Tally, shards: int) -> Shards:
+    """Tests of the sampled shards that have documents. shards: how many there are."""
     rows = [(name, row) for name, row in sorted(published.shards.sums.items()) if row["documents"]]
     categories = [name for name, keyed in sorted(published.categories.items()) if has_values(keyed)]
     documents, tokens = Bins(), Bins()
@@ -232,7 +233,7 @@ def describe_shards(published: Tally, shards: Sequence[Mapping[str, Any]]) -> Sh
             documents.add(row["documents"])
             tokens.add(row["tokens"])
     return Shards(
-        shards=len(shards),
+        shards=shards,
         tested=len(rows),
         tests=tuple(describe_test(category, rows) for category in [*categories, "length"]),
         documents=distribution(documents, STEPS),

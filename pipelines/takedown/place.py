@@ -63,7 +63,7 @@ class Place(WorkPlace):
 
     def tidy(self) -> None:
         """Remove the work files and their folders: after the manifest, and by every later command."""
-        for name in self.store.list(self.WORK):
-            self.delete(name)
+        names = (name for page in self.store.pages(self.WORK) for name in page)
+        self.store.delete_many(names)  # what may not be deleted stays: nothing reads it
         self.store.sweep()
         self.store.prune(self.WORK)

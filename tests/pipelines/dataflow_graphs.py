@@ -65,7 +65,7 @@ def phase_build(phase: str, recipe: Recipe, files: int, lists: Path) -> Callable
             listed = write_tasks(str(lists), [ReadTask(p, "warc", "crawl", n, 1 << 30) for n, p in enumerate(paths)])
             graphs.clean(pipeline, recipe, moved(listed), WORK, report, {"tasks": listed.plain()})
         elif phase == "dedup":
-            rows = 1_000_000 // files  # what the graph looks like depends on the documents, by the rounds of stars
+            rows = 1_000_000 // files  # the graph depends on the documents: rounds of contraction
             parts = [(f"{WORK}/signatures/part-{n:032x}.parquet", rows) for n in range(files)]
             provenance = tuple((f"gs://old/train/web/{n}.provenance.parquet", 9, "00000000") for n in range(files))
             old = ReferenceCorpus("gs://old", tuple(parts), provenance)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, text_bytes
-from refinery.transforms.dedup.components import Method
+from refinery.transforms.dedup.components.find import Method
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table

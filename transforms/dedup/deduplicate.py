@@ -21,7 +21,7 @@ import orjson
 
 from refinery.transforms.core.memory import family_bytes, with_memory
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
-from refinery.transforms.dedup.components import FindComponents, Method, choose_method
+from refinery.transforms.dedup.components.find import FindComponents, Method, choose_method
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.exact_duplicates import (

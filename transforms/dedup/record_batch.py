@@ -45,7 +45,7 @@ HELD_BYTES = 48 << 20
 PIECE_BYTES = 512  # of memory that rows held back take beside themselves, however few
 
 HEADER, IDENTITIES, REMOVALS, COPIES, HASHES, CANDIDATES, BANDS, LINKS, LABELS, MEMBERS = range(10)
-NEIGHBOURS, LEAVES, DEGREES, SETTLED = range(10, 14)  # components.py's rounds
+NEIGHBOURS, JOINED, CHILDREN, FACTS = range(10, 14)  # components/contraction.py
 PROPOSALS, SHINGLES = range(14, 16)  # exact_jaccard.py
 LINES, CUTS = range(16, 18)  # line_duplicates.py
 REFERENCE_IDS = 18

@@ -43,13 +43,14 @@ def read_parquet(task: ReadTask, source: ByteSource, limits: LimitParams) -> Ite
         table = pq.ParquetFile(file)
     except ARROW_ERRORS:
         source.file.check()
-        yield Damaged("BadParquet", task.origin(0), size=task.size)
+        if task.part == 0:  # the same for all parts of the file
+            yield Damaged("BadParquet", task.origin(0), size=task.size)
         return
     columns = columns_of(table.schema_arrow, task)
     groups = table.metadata.num_row_groups
     low, high = (groups * part // task.parts for part in (task.part, task.part + 1))
     if columns is None:
-        if task.part == 0:  # the same for all parts of the file
+        if task.part == 0:
             yield Damaged("MissingField", task.origin(0), size=task.size)
         return
     taken = 0

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 import orjson
-import pyarrow.parquet as pq
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Note
-from refinery.transforms.read.byte_source import open_source
 from refinery.transforms.read.find_files import find_files
 from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
 from refinery.transforms.remote.files import Found, is_remote
@@ -105,9 +103,8 @@ def plan_sources(
 
     Uncompressed JSONL and Parquet are cut into parts of about `split_bytes` bytes, compressed JSONL into at most 8
     parts of a quarter of that; other files, and files of a source with a cap, are read whole. Lists the files (one
-    request per pattern, of https:// one per file) and opens large Parquet files for their number of row groups, but
-    those of hubs, S3 and the web. notes: what the stages of the run note in meta. readers: the formats that the run's
-    lane reads; all without any.
+    request for 1,000 files of a pattern, of https:// one per file) and opens none. notes: what the stages of the run
+    note in meta. readers: the formats that the run's lane reads; all without any.
 
     Raises ValueError, one line, if two sources have one name, a pattern matches nothing, or a file's format is unknown
     or none of `readers`.
@@ -206,16 +203,6 @@ def count_parts(task: ReadTask, split_bytes: int) -> int:
             return min(MAX_STRIDES, max(1, -(-task.size * COMPRESSED_RATIO // split_bytes)))
         return max(1, -(-task.size // split_bytes))
     if task.format in ("parquet", "documents") and task.size > split_bytes:
-        parts = -(-task.size // split_bytes)
-        # Parts beyond the row groups are empty, which costs less than a look into thousands of remote files.
-        return parts if is_remote(task.path) else max(1, min(parts, count_row_groups(task.place)))
+        # Parts beyond the row groups are empty, which costs less than a look into thousands of files before each start.
+        return -(-task.size // split_bytes)
     return 1
-
-
-def count_row_groups(path: str) -> int:
-    """Row groups of a Parquet file; 0 if it is none: the reader then reports it as damaged."""
-    try:
-        with open_source(path) as source:
-            return int(pq.ParquetFile(source.file).metadata.num_row_groups)
-    except (OSError, ValueError):  # pyarrow's errors are subclasses of these
-        return 0

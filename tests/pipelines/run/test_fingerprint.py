@@ -16,7 +16,13 @@ from refinery.pipelines.recipe.params import parse
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from refinery.pipelines.recipe.recipe import UNDECIDING, Recipe, recipe_class
 from refinery.pipelines.run import fingerprint as module
-from refinery.pipelines.run.fingerprint import describe_inputs, input_digest, listed_digests, phase_fingerprints
+from refinery.pipelines.run.fingerprint import (
+    beginnings,
+    describe_inputs,
+    input_digest,
+    listed_digests,
+    phase_fingerprints,
+)
 from refinery.transforms.core.lane import PHASES, Lane
 from refinery.transforms.read.sources import ReadTask
 from tests.fake_gcs import fake_gcs
@@ -175,3 +181,15 @@ def test_columns_are_decided_by_phase_3_and_need_a_note(recipe: Recipe) -> None:
         recipe.replace(columns=("toxicty",))
     with pytest.raises(ValueError, match="columns: 'language' given"):  # is one already
         recipe.replace(columns=("language",))
+
+
+def test_folders_are_listed_as_deep_as_pays() -> None:
+    """A crawl's folders of one format are listed and not those beside them; many small folders are listed together."""
+    crawl = [f"crawl/segments/{s:02d}/warc/{f:03d}.warc.gz" for s in range(20) for f in range(90)]
+    found = dict(beginnings(crawl))
+    assert sorted(found) == [f"crawl/segments/{s:02d}/warc/0" for s in range(20)]
+    assert sorted(name for names in found.values() for name in names) == crawl
+    small = [f"in/{f:05d}/{i}.jsonl" for f in range(1000) for i in range(2)]
+    assert dict(beginnings(small)) == {"in/00": frozenset(small)}
+    apart = ["a/1.gz", "b/2.gz", "3.gz"]
+    assert dict(beginnings(apart)) == {name: {name} for name in apart}

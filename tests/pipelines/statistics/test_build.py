@@ -37,7 +37,7 @@ def reports(tally: Tally) -> dict[str, Any]:
     return {
         "clean": {"statistics": clean},
         "dedup": {"components": [], "counters": []},
-        "shards": {"statistics": shards, "shards": []},
+        "shards": {"statistics": shards},
     }
 
 
@@ -60,7 +60,7 @@ def crowded() -> Tally:
 
 @pytest.fixture(scope="module")
 def crowd() -> Statistics:
-    return build_statistics(reports(crowded()), recipe())
+    return build_statistics(reports(crowded()), recipe(), 0)
 
 
 def test_much_of_everything_is_less_than_what_the_page_says(crowd: Statistics) -> None:
@@ -97,11 +97,11 @@ def test_what_is_told_apart_is_what_there_is_most_of_and_sums_hold(crowd: Statis
 def test_a_phase_of_a_run_that_did_not_measure_is_not_collected() -> None:
     made = reports(crowded())
     del made["clean"]["statistics"], made["dedup"]["components"]
-    found = build_statistics(made, recipe())
+    found = build_statistics(made, recipe(), 0)
     assert [point.name for point in found.points if point.collected] == ["deduplicated", "final", "published"]
     assert found.point("extracted") is None and found.clusters == ()
     del made["shards"]["statistics"]
-    found = build_statistics(made, recipe())
+    found = build_statistics(made, recipe(), 0)
     assert not any(point.collected for point in found.points) and found.shards is None
     assert parse_statistics(dump_statistics(found)) == found
 
@@ -109,13 +109,13 @@ def test_a_phase_of_a_run_that_did_not_measure_is_not_collected() -> None:
 def test_a_writer_that_does_not_measure_leaves_its_point_out() -> None:
     made = reports(Tally())
     del made["shards"]["statistics"]["published"]
-    found = build_statistics(made, recipe())
+    found = build_statistics(made, recipe(), 0)
     assert [point.name for point in found.points if not point.collected] == ["published"]
     assert found.shards is None
 
 
 def test_a_run_without_documents_has_points_without_documents() -> None:
-    found = build_statistics({**reports(Tally()), "clean": {"statistics": {}}}, recipe())
+    found = build_statistics({**reports(Tally()), "clean": {"statistics": {}}}, recipe(), 0)
     for point in found.points:
         assert point.collected and point.total is not None and point.total.documents == 0
         assert point.series == point.categories == ()

@@ -88,7 +88,14 @@ def test_published_documents_win_and_are_not_written_again(folder):
     assert urls(folder / "new") == {*(f"new/{i}" for i in range(2, 7)), *(f"more/{i}" for i in range(1, 6))}
     assert run("verify", folder / "new").returncode == 0
     again = run(
-        "refine", folder / "new.yaml", "--output", folder / "again", "--set", setting, "--set", "run.components=stars"
+        "refine",
+        folder / "new.yaml",
+        "--output",
+        folder / "again",
+        "--set",
+        setting,
+        "--set",
+        "run.components=contraction",
     )
     assert "reference_corpora" not in again.stderr
     assert corpus_bytes(folder / "again") == corpus_bytes(folder / "new")

@@ -13,18 +13,21 @@ from hypothesis import strategies as st
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.dedup import record_batch
-from refinery.transforms.dedup.components import (
-    FOREST_DOCUMENTS,
-    FOREST_MOST,
+from refinery.transforms.dedup.components.contraction import rounds_for
+from refinery.transforms.dedup.components.find import (
     FindComponents,
     choose_method,
-    fold_links,
     forest_batches,
+    reduce_batches,
+    route_links,
+)
+from refinery.transforms.dedup.components.forest import (
+    FOREST_DOCUMENTS,
+    FOREST_MOST,
+    fold_links,
     grow_forest,
     join_forests,
     links_of,
-    reduce_batches,
-    route_links,
 )
 from refinery.transforms.dedup.record_batch import (
     BATCH_BYTES,
@@ -37,7 +40,6 @@ from refinery.transforms.dedup.record_batch import (
     gather,
     scatter,
 )
-from refinery.transforms.dedup.stars import max_rounds
 from tests.beam import run_and_collect
 from tests.sampling import examples
 
@@ -183,7 +185,7 @@ def test_links_of_many_bands_are_reduced_before_the_one_worker(partitions):
     assert labels_of(kept) == plain_union_find(links)
 
 
-@pytest.mark.parametrize("method", ["forest", "stars"])
+@pytest.mark.parametrize("method", ["forest", "contraction"])
 @pytest.mark.parametrize("partitions", [1, 3])
 def test_finds_components_in_a_pipeline(method, partitions):
     generator = random.Random(partitions)
@@ -218,7 +220,7 @@ def test_finds_components_in_a_pipeline(method, partitions):
     }
 
 
-@pytest.mark.parametrize("method", ["forest", "stars"])
+@pytest.mark.parametrize("method", ["forest", "contraction"])
 def test_no_links_no_components(method):
     def build(pipeline):
         links = pipeline | beam.Create([]).with_output_types(tuple[int, bytes])
@@ -229,7 +231,7 @@ def test_no_links_no_components(method):
     assert merge_records(records)["components"] == []
 
 
-@pytest.mark.parametrize(("method", "shuffles"), [("forest", 2), ("stars", 1 + 2 * max_rounds(1000) + 2)])
+@pytest.mark.parametrize(("method", "shuffles"), [("forest", 2), ("contraction", 1 + 3 * rounds_for(1000) + 2)])
 def test_batches_travel_by_explicit_coders(method, shuffles):
     pipeline = beam.Pipeline()
     links = pipeline | beam.Create([(0, b"")]).with_output_types(tuple[int, bytes])
@@ -245,7 +247,7 @@ def test_batches_travel_by_explicit_coders(method, shuffles):
 
 
 def test_components_of_scopes_are_reported_apart():
-    def record(scope, method="stars", **fields):
+    def record(scope, method="contraction", **fields):
         zeros = dict.fromkeys(("rounds", "links", "documents", "components", "largest"), 0)
         return orjson.dumps({"kind": "components", "scope": scope, "method": method, **zeros, **fields})
 
@@ -259,7 +261,7 @@ def test_components_of_scopes_are_reported_apart():
     assert books["scope"] == "books"
     assert corpus == {
         "scope": "corpus",
-        "method": "stars",
+        "method": "contraction",
         "rounds": 5,
         "links": 17,
         "documents": 13,
@@ -272,15 +274,15 @@ def test_components_of_scopes_are_reported_apart():
 def test_chooses_the_forest_up_to_its_limit():
     assert choose_method(0) == "forest"
     assert choose_method(FOREST_DOCUMENTS) == "forest"
-    assert choose_method(FOREST_DOCUMENTS + 1) == "stars"
+    assert choose_method(FOREST_DOCUMENTS + 1) == "contraction"
 
 
 @pytest.mark.parametrize(
     ("method", "partitions", "documents", "message"),
     [
-        ("rounds", 1, 1, "method: 'rounds' given, forest or stars is allowed"),
-        ("stars", 0, 1, "partitions: 0 given"),
-        ("stars", 1, -1, "documents: -1 given"),
+        ("rounds", 1, 1, "method: 'rounds' given, forest or contraction is allowed"),
+        ("contraction", 0, 1, "partitions: 0 given"),
+        ("contraction", 1, -1, "documents: -1 given"),
         ("forest", 1, FOREST_MOST + 1, "documents: 4294967297 given, up to 4294967296 is allowed for a forest"),
     ],
 )

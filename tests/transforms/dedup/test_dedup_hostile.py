@@ -167,7 +167,7 @@ def test_chains_in_one_large_bucket_end_alike_in_any_layout(tmp_path: Path) -> N
     docs = [make_document(text, f"o{i}", source="web", position=i % 3) for i, text in enumerate(texts)]
     params = DedupParams(near=NearParams(bands=1, rows=8, verify="signature"))
     first = decide(tmp_path / "first", docs, params, sign=sign_chains)
-    for method, parts, partitions in (("forest", 1, 1), ("stars", 7, 2), ("forest", 40, 5)):
+    for method, parts, partitions in (("forest", 1, 1), ("contraction", 7, 2), ("forest", 40, 5)):
         folder = tmp_path / str(parts)
         assert decide(folder, docs, params, method, parts, partitions, sign=sign_chains) == first
 

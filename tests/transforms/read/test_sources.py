@@ -127,8 +127,19 @@ def test_large_files_are_split(tmp_path: Path) -> None:
     pq.write_table(pa.table({"text": ["words " * at for at in range(90)]}), f"{folder}/e.parquet", row_group_size=30)
     (tmp_path / "f.parquet").write_bytes(b"x" * 1000)
     parts = {Path(task.path).name: task.parts for task in plan(f"{folder}/*", split_bytes=400)}
-    assert parts == {"a.jsonl": 3, "b.jsonl.gz": 8, "c.jsonl.gz": 1, "d.warc": 1, "e.parquet": 3, "f.parquet": 1}
-    assert len(plan(f"{folder}/*", split_bytes=400)) == 3 + 8 + 1 + 1 + 3 + 1
+    size = os.path.getsize(f"{folder}/e.parquet")
+    assert parts == {
+        "a.jsonl": 3,
+        "b.jsonl.gz": 8,
+        "c.jsonl.gz": 1,
+        "d.warc": 1,
+        "e.parquet": -(-size // 400),
+        "f.parquet": 3,
+    }
+    assert len(plan(f"{folder}/*", split_bytes=400)) == sum(parts.values())
+    damaged = [record for task in plan(f"{folder}/f*", split_bytes=400) for record in read_task(task)]
+    assert [record.error for record in damaged] == ["BadParquet"]  # once, however many parts it has
+    assert len([record for task in plan(f"{folder}/e*", split_bytes=400) for record in read_task(task)]) == 90
     assert {task.parts for task in plan(f"{folder}/*", split_bytes=400, cap=100)} == {1}
 
 
