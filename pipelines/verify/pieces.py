@@ -1,13 +1,14 @@
 """The pieces of a corpus, each checked alone, by any process, for a small plain result and rows to be joined."""
 
+import shutil
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> li
 
 
 class Checker:
-    """Checks pieces of one corpus in this process. Closing it removes its copy of the tokenizer."""
+    """Checks pieces of one corpus in this process, in any of its threads. Its copy of the tokenizer goes with it, or
+    when it is closed."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -117,10 +119,11 @@ class Checker:
         self.plan = read_plan(self.manifest.recipe)
         self.has_text_ids = notes_text_ids(self.manifest)
         self._lock = threading.Lock()
-        self._open = ExitStack()
+        self._scratch: list[str] = []
+        self._remove = weakref.finalize(self, _remove, self._scratch)
 
     def close(self) -> None:
-        self._open.close()
+        self._remove()
 
     def check(self, piece: Piece, writer: RunWriter) -> Finding:
         """The finding of a piece; `writer` gets the rows that it leaves."""
@@ -192,7 +195,8 @@ class Checker:
             return None, []
         if any(collect(entry.path, check_file(self.store, entry)) for entry in entries):
             return None, []
-        scratch = self._open.enter_context(TemporaryDirectory(prefix="refinery-verify-"))
+        scratch = mkdtemp(prefix="refinery-verify-")
+        self._scratch.append(scratch)
         loaded: list[Tokenizer] = []
 
         def check() -> Iterator[str]:
@@ -209,6 +213,11 @@ class Checker:
 
         failures = collect(path, check())
         return (loaded[0] if loaded else None), failures
+
+
+def _remove(folders: list[str]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def domain_sources(plan: Plan | None, shard: ShardEntry) -> set[str] | None:
