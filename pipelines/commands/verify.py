@@ -161,4 +161,6 @@ def question_of(prefix: str, manifest: Manifest, samples: int, load: Callable[[s
     """What is asked of a corpus, with partitions of the rows that it leaves by what its manifest says."""
     removed = sum(file.rows or 0 for file in manifest.removals)
     rows = sum(shard.documents for shard in manifest.shards) + 2 * removed
+    if manifest.takedowns:  # all of them once more, and what went or came back
+        rows = 2 * rows - removed + sum(each.documents + each.added_documents for each in manifest.takedowns)
     return Question(prefix, samples, load, partitions_for(rows))

@@ -29,7 +29,8 @@ from refinery.pipelines.verify.other_files import (
 )
 from refinery.pipelines.verify.packed_rows import check_packed
 from refinery.pipelines.verify.removals import check_removals_file, names_fault
-from refinery.pipelines.verify.shard import ShardFacts, check_shard
+from refinery.pipelines.verify.shard import Present, ShardFacts, check_shard
+from refinery.pipelines.verify.takedown_rows import add_present, check_listing_file, listings
 from refinery.transforms.core.document import hash64
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
@@ -146,9 +147,14 @@ class Checker:
         finding.failures += collect(entry.path, check_file(self.store, entry))
         if finding.failures:
             return
-        if entry.path in self._removals:
+        if entry.path in self._listings:
+            steps, facts = self._listings[entry.path], finding.facts
+            check = check_listing_file(self.store, self.manifest, entry.path, steps, facts, writer)
+            finding.content += collect("takedowns/", check)
+        elif entry.path in self._removals:
             place = self._removals[entry.path], len(self._removals)
-            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer)
+            present = self._present(len(self.manifest.shards) + place[0], writer)
+            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer, present)
             finding.content += collect("removals/", check)
         elif folder := records_folder(entry.path):
             check = check_records_file(self.store, entry.path, folder, finding.facts)
@@ -157,7 +163,7 @@ class Checker:
     def _check_shard(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
         shard, (tokenizer, _) = self.manifest.shards[piece.number], self._tokenizer
         read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
-        facts = ShardFacts(shard)
+        facts = ShardFacts(shard, self._present(piece.number, writer))
         rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
         found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
         finding.failures += collect(shard.bin.path, found)
@@ -177,6 +183,15 @@ class Checker:
             **{name: getattr(facts, name) for name in ("documents", "tokens", "decoded", "text_bytes")},
             "sources": dict(facts.sources) if facts.sources is not None else None,
         }
+
+    def _present(self, place: int, writer: RunWriter) -> Present | None:
+        """What gets the rows of a file, where something was taken out of the corpus."""
+        return partial(add_present, writer, place) if self.manifest.takedowns else None
+
+    @cached_property
+    def _listings(self) -> dict[str, list[int]]:
+        """The steps of each listing of a takedown."""
+        return listings(self.manifest)
 
     @cached_property
     def _removals(self) -> dict[str, int]:

@@ -27,6 +27,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.verify import keyed_rows
 from refinery.pipelines.verify.joins import Found, Ids
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
+from refinery.pipelines.verify.shard import Present
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
 ROUNDING = 1e-6  # similarities are float32, thresholds are not
@@ -36,10 +37,17 @@ Facts = dict[str, Any]
 
 
 def check_removals_file(
-    store: Store, recipe: Mapping[str, Any], file: FileEntry, place: tuple[int, int], facts: Facts, writer: RunWriter
+    store: Store,
+    recipe: Mapping[str, Any],
+    file: FileEntry,
+    place: tuple[int, int],
+    facts: Facts,
+    writer: RunWriter,
+    present: Present | None = None,
 ) -> Iterator[str]:
     """Failures of the rows of one file, whose checksum is right. place: its number, of how many. facts: gets what
-    `check_rows` needs; complete only where "ends" is false. writer: gets (id, kept_id) of every row. Memory: a batch.
+    `check_rows` needs; complete only where "ends" is false. writer: gets (id, kept_id) of every row; present: the rows.
+    Memory: a batch.
     """
     rows = Rows(recipe, *place, writer)
     facts["ends"] = True
@@ -52,6 +60,8 @@ def check_removals_file(
             if nulls:
                 yield f"{file.path}: nulls in {', '.join(nulls)}, none expected"
                 return
+            if present:
+                present(batch, rows.seen)
             rows.watch(batch)
     facts |= rows.facts()
     if rows.seen != file.rows:

@@ -32,13 +32,15 @@ from refinery.transforms.core.document import TEXT_ID
 
 Ids = npt.NDArray[np.uint64]
 ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
+Present = Callable[[pa.RecordBatch, int], None]  # gets rows, and the number of the first
 
 INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two counts, the first boundary; a document
 
 
 @dataclass
 class ShardFacts:
-    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
+    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read. present: gets its
+    provenance, if anything needs that.
 
     ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
     counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
@@ -46,6 +48,7 @@ class ShardFacts:
     """
 
     shard: ShardEntry
+    present: Present | None = None
     ids: Ids | None = None
     text_bytes: int | None = None
     sizes: npt.NDArray[np.int64] | None = None
@@ -231,7 +234,8 @@ def _check_provenance(
     """Failures of the provenance, then text_bytes (int64 [rows]) as the generator's value (None if unreadable). Row ->
     `text_id`, of those that have one, is put into `changed`."""
     shard, path = facts.shard, facts.shard.provenance.path
-    check = RowCheck(shard, plan, [column.name for column in stage_columns if column.type == "float"], changed)
+    scores = [column.name for column in stage_columns if column.type == "float"]
+    check = RowCheck(shard, plan, scores, changed, facts.present)
     schema = provenance_schema(stage_columns)
     with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
         if not found_schema.equals(schema):
@@ -279,8 +283,16 @@ class RowCheck:
     Cost: about 3 microseconds a row, most of it the two hashes of the id.
     """
 
-    def __init__(self, shard: ShardEntry, plan: Plan | None, scores: Sequence[str], changed: dict[int, bytes]) -> None:
+    def __init__(
+        self,
+        shard: ShardEntry,
+        plan: Plan | None,
+        scores: Sequence[str],
+        changed: dict[int, bytes],
+        present: Present | None = None,
+    ) -> None:
         self.shard = shard
+        self.present = present
         self.scores = scores
         self.changed = changed
         self.plan = plan
@@ -295,6 +307,8 @@ class RowCheck:
             return
         self._content(batch)
         self._count(batch)
+        if self.present:
+            self.present(batch, self.rows)
         if self.plan:
             self._sources(batch, self.plan)
             self._place(batch, self.plan)

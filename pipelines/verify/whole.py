@@ -22,6 +22,7 @@ from refinery.pipelines.verify.manifest_checks import (
 from refinery.pipelines.verify.other_files import RECORDS, check_others, check_records
 from refinery.pipelines.verify.pieces import FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
 from refinery.pipelines.verify.removals import check_chains, check_rows, names_fault
+from refinery.pipelines.verify.takedown_rows import listings, place_name
 
 
 @dataclass
@@ -100,7 +101,7 @@ class Whole:
             found = [(self._files[path].content, self._files[path].facts) for path in files]
             yield from collect(f"{folder}/", check_records(manifest, folder, found))
         yield from check_others(store, manifest, damaged)
-        yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
+        yield from self._takedowns()
         if self.against:
             yield from collect(self.against, check_against(store, manifest, self.against))
         report.takedowns = takedown_lines(manifest, self.against)
@@ -131,6 +132,20 @@ class Whole:
         if same:
             both = f"{self._where(*first[2:4])} and {self._where(*first[4:6])}"
             yield f"addresses: {same} documents have the address of another, url_dup keeps one; {both}"
+
+    def _takedowns(self) -> Iterator[str]:
+        """Files with failures, which are reported, end the check."""
+        store, manifest = self.store, self.manifest
+        found = {path: self._files[path] for path in listings(manifest) if path in self._files}
+        yield from (failure for finding in found.values() for failure in finding.content)
+        if any(finding.content for finding in found.values()):
+            return
+        listed = {path: finding.facts for path, finding in found.items()}
+        yield from collect("takedowns/", check_takedowns(store, manifest, self._damaged, listed))
+        left, first = self.joined["left"]
+        if left:
+            where = f"{place_name(manifest, first[0])} row {first[1]}"
+            yield f"takedowns/: {left} rows of what a takedown lists as removed are there; the first: {where}"
 
     def _removals(self, report: Report) -> Iterator[str]:
         """Files with wrong checksums, which are reported already, end the check."""
