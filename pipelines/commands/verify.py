@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from refinery.loader.format.manifest import Manifest, load_manifest, read_manifest
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
@@ -54,7 +55,7 @@ def verify(
     opened: list[tuple[Store, Manifest]] = []
     report.failures += collect(prefix, open_corpus(prefix, opened))
     for store, manifest in opened:
-        size = sum(entry.size for entry in manifest.all_files)
+        size = as_shards(manifest.shards).all_files()[1] + sum(e.size for e in (*manifest.files, *manifest.listings))
         (work or Work()).expect(size)
         question = question_of(prefix, manifest, samples if decode else 0, load)
         pieces = list_pieces(store, manifest)
@@ -160,7 +161,7 @@ def open_corpus(prefix: str, opened: list[tuple[Store, Manifest]]) -> Iterator[s
 def question_of(prefix: str, manifest: Manifest, samples: int, load: Callable[[str], Tokenizer]) -> Question:
     """What is asked of a corpus, with partitions of the rows that it leaves by what its manifest says."""
     removed = sum(file.rows or 0 for file in manifest.removals)
-    rows = sum(shard.documents for shard in manifest.shards) + 2 * removed
+    rows = sum(run.documents for run in as_shards(manifest.shards).runs) + 2 * removed
     if manifest.takedowns:  # all of them once more, and what went or came back
         rows = 2 * rows - removed + sum(each.documents + each.added_documents for each in manifest.takedowns)
     return Question(prefix, samples, load, partitions_for(rows))

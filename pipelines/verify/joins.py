@@ -142,10 +142,11 @@ def _records(rows: Rows) -> npt.NDArray[np.bytes_]:
 def _last_went(keys: npt.NDArray[np.bytes_], steps: npt.NDArray[Any]) -> npt.NDArray[np.bytes_]:
     """Keys whose last step is one in which they went, sorted."""
     order = np.lexsort((steps, keys))
-    keys, went = keys[order], steps[order] % 2 == 0
-    last = np.ones(len(keys), np.bool_)
-    last[:-1] = keys[1:] != keys[:-1]
-    return keys[went & last]
+    keys = keys[order]
+    wanted = np.asarray(steps[order] % 2 == 0)
+    wanted[:-1] &= keys[1:] != keys[:-1]
+    last: npt.NDArray[np.bytes_] = keys[wanted]
+    return last
 
 
 def _is(rows: Rows, flag: int) -> npt.NDArray[np.bool_]:
