@@ -14,6 +14,8 @@ from refinery.pipelines.recipe.recipe import RunParams
 from refinery.pipelines.run.refine import DOCUMENTS_PER_PARTITION
 from refinery.pipelines.run.waves import cut_waves, wave_limits
 from refinery.pipelines.runners.capacity import BYTES_PER_VCPU_HOUR, DATAFLOW, vcpus_asked_for
+from refinery.pipelines.verify.keyed_rows import TABLES
+from refinery.pipelines.verify.processes import TASK_BYTES, TASK_DOCUMENTS
 from refinery.transforms.lookup.tasks import files_for
 from refinery.transforms.read.sources import ReadTask
 from refinery.transforms.write.removals import count_files
@@ -91,6 +93,17 @@ def corpus_bytes(terabytes: int) -> float:
     return KEPT * terabytes * (TEXT * BIN + PROVENANCE)
 
 
+def verify_shares(terabytes: int) -> int:
+    """Of a corpus without work/."""
+    return max(1, -(-int(corpus_bytes(terabytes)) // TASK_BYTES), -(-KEPT * terabytes // TASK_DOCUMENTS))
+
+
+def verify_rows(terabytes: int) -> int:
+    """Bytes of what is joined: a row a document, and two a removal."""
+    removed = (CLEANED - KEPT) * terabytes
+    return TABLES["ids"].itemsize * KEPT * terabytes + 2 * TABLES["removed"].itemsize * removed
+
+
 def rows(vcpus: int) -> list[tuple[str, Callable[[int], str]]]:
     """Name of a line, and its cell for so many terabytes."""
     return [
@@ -114,6 +127,8 @@ def rows(vcpus: int) -> list[tuple[str, Callable[[int], str]]]:
         ("opening all of it, a rank, memory", lambda tb: f"{OPEN_BYTES * shards(tb) / 1e6:,.0f} MB and 76"),
         ("lookup index", lambda tb: f"{ENTRY * 2 * sum(lookup_rows(tb)) / 1e9:,.1f} GB"),
         ("verify, CPU", lambda tb: f"{VERIFY_SECONDS * corpus_bytes(tb) / 3600:,.1f} h"),
+        ("its shares as a job", lambda tb: f"{verify_shares(tb):,}"),
+        ("its rows, by way of storage", lambda tb: f"{verify_rows(tb) / 1e9:,.1f} GB"),
     ]
 
 

@@ -3,9 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from refinery.loader.errors import FormatError
+
+FIELD = b'\n "sha256": '  # of the top level, by its indent
+PIECES = 10_000  # of JSON that are compared at once
 
 
 def seal(payload: Mapping[str, Any]) -> bytes:
@@ -24,10 +28,11 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
     try:
         payload = json.loads(data)
         expected = payload.pop("sha256")
-        found = hashlib.sha256(_canonical(payload)).hexdigest()
+        canonical = isinstance(expected, str) and _is_canonical({**payload, "sha256": expected}, data)
+        found = _digest_without(data) if canonical else hashlib.sha256(_canonical(payload)).hexdigest()
         if found != expected:
             raise FormatError(f"{what}: the contents have sha256 {found}, {expected!r:.80} expected: damaged or edited")
-        if _canonical({**payload, "sha256": found}) != data:
+        if not canonical:
             raise FormatError(f"{what}: not the canonical bytes: damaged or edited")
     except FormatError:
         raise
@@ -36,5 +41,32 @@ def unseal(data: bytes, what: str) -> dict[str, Any]:
     return dict(payload)
 
 
+_JSON = json.JSONEncoder(sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+
+
 def _canonical(payload: Mapping[str, Any]) -> bytes:
-    return (json.dumps(payload, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (_JSON.encode(payload) + "\n").encode()
+
+
+def _is_canonical(payload: Mapping[str, Any], data: bytes) -> bool:
+    """Whether `data` is `_canonical(payload)`, which is not built as a whole: it may be 100 MB."""
+    pieces, position = _JSON.iterencode(payload), 0
+    while piece := "".join(islice(pieces, PIECES)).encode():
+        if not data.startswith(piece, position):
+            return False
+        position += len(piece)
+    return data[position:] == b"\n"
+
+
+def _digest_without(data: bytes) -> str:
+    """The digest of canonical bytes as they are without the field of the digest. Other fields of that name are deeper,
+    and no text has a line break."""
+    begin = data.index(FIELD)
+    end = data.index(b"\n", begin + 1)
+    if data[end - 1 : end] != b",":  # the last field
+        begin -= 1
+    if data[begin : begin + 1] == b"{":  # the only one
+        return hashlib.sha256(_canonical({})).hexdigest()
+    digest, view = hashlib.sha256(memoryview(data)[:begin]), memoryview(data)[end:]
+    digest.update(view)
+    return digest.hexdigest()

@@ -83,6 +83,9 @@ class Run(Protocol):
     def files(self, kind: str) -> tuple[list[str], I64]:
         """Paths and sizes of the shards' files of a kind that each has: `bin` or `idx`."""
 
+    def all_files(self) -> tuple[int, int]:
+        """How many files the shards have, of all kinds, and their bytes."""
+
     def entries(self, first: int, stop: int) -> list[ShardEntry]:
         """Shards [first, stop)."""
 
@@ -105,6 +108,10 @@ class HeldRun:
     def files(self, kind: str) -> tuple[list[str], I64]:
         found: list[FileEntry] = [getattr(entry, kind) for entry in self._entries]
         return [file.path for file in found], np.array([file.size for file in found], np.int64)
+
+    def all_files(self) -> tuple[int, int]:
+        sizes = [file.size for entry in self._entries for file in (*entry.files, *entry.packed)]
+        return len(sizes), sum(sizes)
 
     def entries(self, first: int, stop: int) -> list[ShardEntry]:
         return self._entries[first:stop]
@@ -143,6 +150,10 @@ class ListedRun:
         table, bounds = self._table()
         rows = bounds[:-1] + ("bin", "idx").index(kind)
         return table["path"].take(rows).to_pylist(), np.asarray(table["size"].take(rows).to_numpy(), np.int64)
+
+    def all_files(self) -> tuple[int, int]:
+        table, _ = self._table()
+        return table.num_rows, int(table["size"].to_numpy().sum())
 
     def entries(self, first: int, stop: int) -> list[ShardEntry]:
         table, bounds = self._table()
@@ -224,6 +235,11 @@ class Shards(Sequence[ShardEntry]):
             if domains is None or run.domain in domains:
                 paths, sizes = run.files(kind)
                 yield from zip(paths, sizes.tolist(), strict=True)
+
+    def all_files(self) -> tuple[int, int]:
+        """How many files they have, of all kinds, and their bytes, without an object for each."""
+        counts = [run.all_files() for run in self.runs]
+        return sum(count for count, _ in counts), sum(size for _, size in counts)
 
     def sizes(self, domains: Collection[str] | None = None) -> I64:
         """int64 [shards]: bytes of each .bin, as `counts`."""

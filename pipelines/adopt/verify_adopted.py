@@ -1,8 +1,7 @@
 """The checks of `refinery verify` for a corpus that was adopted: every byte, index and token again, as `adopt` does."""
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,29 +13,23 @@ from refinery.loader.format.shard_files import load_index
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.adopt.document_ends import DocumentEnds
-from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.progress.work import Work
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer_bytes
 
 
 @dataclass
-class AdoptedReport:
-    """The result: `failures`, empty for a good corpus, name the file, what was found and what was expected."""
+class AdoptedReport(Verdict):
+    """The verdict on an adopted corpus."""
 
-    prefix: str
-    failures: list[str] = field(default_factory=list)
     shards: int = 0
     bytes: int = 0
-    documents: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
 
-    def summary_lines(self) -> list[str]:
-        """For the terminal: what was read, one line per failure, and the verdict."""
+    def read_lines(self) -> list[str]:
         return [
             f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
             f"read {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s; adopted: where documents come from is not known",
-            *verdict_lines(self.failures),
         ]
 
 
@@ -53,11 +46,8 @@ def verify_adopted(prefix: str, work: Work | None = None) -> AdoptedReport:
 
     work: learns what there is to read.
     """
-    start = time.perf_counter()
     report = AdoptedReport(prefix)
-    report.failures += collect(prefix, _check(report, work or Work()))
-    report.seconds = time.perf_counter() - start
-    return report
+    return reach(report, prefix, _check(report, work or Work()))
 
 
 def _check(report: AdoptedReport, work: Work) -> Iterator[str]:

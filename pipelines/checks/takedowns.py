@@ -1,6 +1,6 @@
 """Checks of a corpus from which something was taken: its proofs, and that nothing that they list is left."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ from refinery.transforms.core.document import hash64
 COUNTS = ("documents", "tokens")
 
 
-def check_takedowns(store: Store, manifest: Manifest, damaged: set[str]) -> Iterator[str]:
-    """Failures of all proofs and listings. damaged: files that have a failure already, and are not parsed."""
+def check_takedowns(
+    store: Store, manifest: Manifest, damaged: set[str], counted: Mapping[str, Mapping[str, int]]
+) -> Iterator[str]:
+    """Failures of all proofs, and of what the listings count. damaged: files that have a failure already, and are not
+    parsed. counted: listing -> documents and tokens in it."""
     if any(name in damaged for each in manifest.takedowns for name in (each.proof, each.removed, each.added)):
         return
     listed = {entry.path for entry in manifest.files}
@@ -29,8 +32,7 @@ def check_takedowns(store: Store, manifest: Manifest, damaged: set[str]) -> Iter
     for number, takedown in enumerate(manifest.takedowns):
         newest = number == len(manifest.takedowns) - 1
         yield from check_proof(store, takedown, manifest if newest else None)
-        yield from check_listing(store, takedown)
-    yield from check_left(store, manifest)
+        yield from check_counts(takedown, counted)
 
 
 def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> Iterator[str]:
@@ -72,24 +74,20 @@ def check_proof(store: Store, takedown: Takedown, manifest: Manifest | None) -> 
         yield f"{takedown.proof}: a field is missing or wrong ({type(error).__name__}: {error})"
 
 
-def check_listing(store: Store, takedown: Takedown) -> Iterator[str]:
+def check_counts(takedown: Takedown, counted: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
     """The listings have the documents and tokens that the manifest says."""
-    for path, schema, prefix in ((takedown.removed, REMOVED_SCHEMA, ""), (takedown.added, ADDED_SCHEMA, "added_")):
-        found = {"documents": 0, "tokens": 0}
-        if path:
-            for row in listed_rows(store, path, schema, ("split", "token_count")):
-                found["documents"] += bool(row["split"])
-                found["tokens"] += row["token_count"]
+    for path, prefix in ((takedown.removed, ""), (takedown.added, "added_")):
+        found = counted[path] if path else dict.fromkeys(COUNTS, 0)
         for unit in COUNTS:
             expected = getattr(takedown, f"{prefix}{unit}")
             if found[unit] != expected:
                 yield f"{path or takedown.proof}: {found[unit]} {unit} listed, {expected} expected from the manifest"
 
 
-def check_left(store: Store, manifest: Manifest, each_document: bool = True) -> Iterator[str]:
-    """Nothing that any takedown lists is in the corpus: no document that was read there (source, origin), and no id
-    that went from the shards and did not come back. each_document: also look through the shards that were not written
-    in the last step. Memory: about 200 bytes for each that went."""
+def check_left(store: Store, manifest: Manifest) -> Iterator[str]:
+    """Nothing that any takedown lists is in what the last one wrote: no document that was read there (source, origin),
+    and no id that went from the shards and did not come back. (Verify looks through all: verify/takedown_rows.py.)
+    Memory: about 200 bytes for each that went."""
     records, ids = set[int](), set[bytes]()
     for takedown in manifest.takedowns:
         for row in listed_rows(store, takedown.removed, REMOVED_SCHEMA, ("id", "source", "origin", "split")):
@@ -103,7 +101,7 @@ def check_left(store: Store, manifest: Manifest, each_document: bool = True) -> 
     if not records:
         return
     wanted = np.sort(np.array(list(ids), "S16"))
-    paths = _paths(store, manifest, each_document)
+    paths = _paths(store, manifest)
     for path in paths:
         with store.open(path) as stream, bounded_parquet(stream, path, ["id", "source", "origin"]) as (_, batches):
             for batch in batches:
@@ -118,10 +116,8 @@ def check_left(store: Store, manifest: Manifest, each_document: bool = True) -> 
                     break
 
 
-def _paths(store: Store, manifest: Manifest, each_document: bool) -> Iterable[str]:
+def _paths(store: Store, manifest: Manifest) -> Iterable[str]:
     removals = [file.path for file in manifest.removals]
-    if each_document:
-        return [*(shard.provenance.path for shard in manifest.shards), *removals]
     proof = unseal(store.read(manifest.takedowns[-1].proof), manifest.takedowns[-1].proof)
     rewritten = {each["path"] for each in proof["shards"]["rewritten"]}
     return [*(s.provenance.path for s in manifest.shards if s.bin.path in rewritten), *removals]

@@ -4,10 +4,9 @@ The manifest holds the SHA-256 of each shard's tokens as the corpus has them. Ev
 the tokenizer in the export, and the digest of all its tokens must be that one. The corpus itself is not needed.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +19,9 @@ from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_version, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.checks.read_back import read_documents
+from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
 from refinery.pipelines.export.options import KIND, RUN_KIND, TOKENS, WORK
 from refinery.pipelines.export.place import file_entries, sum_sources
@@ -35,26 +35,19 @@ COUNTS = ("documents", "tokens", "bytes")
 
 
 @dataclass
-class ExportReport:
-    """The result: `failures`, empty for a good export, name the file, what was found and what was expected."""
+class ExportReport(Verdict):
+    """The verdict on an export."""
 
-    location: str
-    failures: list[str] = field(default_factory=list)
     shards: int = 0
     files: int = 0
     bytes: int = 0
-    documents: int = 0
-    tokens: int = 0
     encoded: int = 0
-    seconds: float = 0.0
 
-    def summary_lines(self) -> list[str]:
-        """For the terminal: what was read, one line per failure, and the verdict."""
+    def read_lines(self) -> list[str]:
         return [
-            f"{self.location}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
+            f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
             f"read {self.files:,} files, {self.bytes / 1e6:,.1f} MB in {self.seconds:.1f} s, encoded "
             f"{self.encoded:,} documents again",
-            *verdict_lines(self.failures),
         ]
 
 
@@ -71,11 +64,8 @@ def verify_export(place: str, work: Work | None = None) -> ExportReport:
 
     Cost: one read of every file, and the encoding of every text where there are texts.
     """
-    start = time.perf_counter()
     report = ExportReport(place)
-    report.failures += collect(place, _check(report, work or Work()))
-    report.seconds = time.perf_counter() - start
-    return report
+    return reach(report, place, _check(report, work or Work()))
 
 
 def file_entry(entry: Mapping[str, Any], where: str) -> FileEntry:
@@ -93,7 +83,7 @@ def file_entry(entry: Mapping[str, Any], where: str) -> FileEntry:
 
 
 def _check(report: ExportReport, work: Work) -> Iterator[str]:
-    store = open_store(report.location)
+    store = open_store(report.prefix)
     manifest = unseal(store.read(MANIFEST), store.url(MANIFEST))
     check_version(manifest, MANIFEST)
     shards = manifest["shards"]

@@ -181,8 +181,7 @@ def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
 
 def run_verify(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Print what was checked and every failure."""
-    refuse_flags(flags)
-    return verify_command(args, result)
+    return verify_command(args, flags, result)
 
 
 def run_inspect(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:

@@ -6,7 +6,7 @@ module of the standard library.)
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from refinery.pipelines.dataflow.job_records import JobRecord, read_jobs
 from refinery.pipelines.dataflow.jobs import ENDED, JobState, ServiceRefusal, ServiceTrouble
 from refinery.pipelines.run.at_work import Lease, others_at_work
 from refinery.pipelines.run.funnel import build_funnel
-from refinery.pipelines.run.phases import Phase, merge_reports, read_phase, read_waves
+from refinery.pipelines.run.phases import each_wave, merge_reports, read_phase
 
 PHASES = ("clean", "dedup", "shards")
 ASK_LIVE = "launched"  # state of a job whose end is not recorded
@@ -96,6 +96,26 @@ def inspect(prefix: str, work: str = "", ask: Ask | None = None) -> Inspection:
     return _Inspector(prefix, work or f"{prefix.rstrip('/')}/work", ask).inspect()
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What is kept of a phase's or a wave's report: not the parts that it lists, of which there may be a million.
+
+    counts: the report without them. root: where they are, of a phase. roots: that they name themselves.
+    """
+
+    counts: Mapping[str, Any]
+    parts: Mapping[str, Mapping[str, int]]
+    roots: tuple[str, ...]
+    root: str = ""
+    number: int = 0
+    waves_left: Any = None
+
+
+def _told(report: Mapping[str, Any], root: str = "") -> _Told:
+    counts = {"counters": report["counters"], "seconds": report["seconds"], "parts": {}}
+    return _Told(counts, _parts(report), _roots(report), root, report.get("number", 0), report.get("waves_left"))
+
+
 class _Inspector:
     def __init__(self, prefix: str, work: str, ask: Ask | None) -> None:
         self.prefix, self.work, self.ask = prefix, work, ask
@@ -117,8 +137,8 @@ class _Inspector:
         at_work = () if manifest is not None else tuple(self._look("at_work", self._at_work) or ())
         self.notes += [f"a command is at work here {lease.words()}" for lease in at_work]
         done, waves = self._phases(run.get("phases", {}), complete=manifest is not None)
-        jobs = self._jobs({phase.name for phase in done}, {wave["number"] for wave in waves})
-        reports = [*(phase.report for phase in done), *waves]
+        jobs = self._jobs(set(done), {wave.number for wave in waves})
+        reports = [told.counts for told in (*done.values(), *waves)]
         merged = self._look("the counts", lambda: _merged(reports)) or merge_reports([])
         funnel: Sequence[Mapping[str, Any]] = manifest.funnel if manifest is not None else ()
         if manifest is None and (sources := run.get("sources")):
@@ -178,33 +198,32 @@ class _Inspector:
 
     # --- phases and jobs ----------------------------------------------------------------------------------------
 
-    def _phases(self, fingerprints: Mapping[str, str], complete: bool) -> tuple[list[Phase], list[dict[str, Any]]]:
-        """The finished phases, and the reports of finished waves while clean is not finished."""
-        found = (self._look(f"{name}.json", partial(self._finished, name, f)) for name, f in fingerprints.items())
-        done = [phase for phase in found if phase is not None]
-        waves: list[dict[str, Any]] = []
-        if fingerprints and not any(phase.name == "clean" for phase in done) and not complete:
+    def _phases(self, fingerprints: Mapping[str, str], complete: bool) -> tuple["dict[str, _Told]", "list[_Told]"]:
+        """The finished phases by name, and the reports of finished waves while clean is not finished."""
+        found = {n: self._look(f"{n}.json", partial(self._finished, n, f)) for n, f in fingerprints.items()}
+        done = {name: told for name, told in found.items() if told is not None}
+        waves: list[_Told] = []
+        if fingerprints and "clean" not in done and not complete:
             waves = self._look("clean", partial(self._waves, fingerprints["clean"])) or []
-            if self._look("clean", lambda: [_parts(wave) for wave in waves]) is None:
-                waves = []
             if not waves and not self._claimed():
                 self.notes.append(f"nothing of this run in {self.work}; if it has another --work, give it here, too")
         return done, waves
 
-    def _finished(self, name: str, fingerprint: str) -> Phase | None:
+    def _finished(self, name: str, fingerprint: str) -> "_Told | None":
         phase = read_phase(self.work, name, fingerprint)
         if phase is not None:
-            _parts(phase.report)
-        elif self.work_store.size(f"{name}.json") is not None:
+            return _told(phase.report, phase.root)
+        if self.work_store.size(f"{name}.json") is not None:
             raise FormatError(f"{self.work_store.url(f'{name}.json')} is of another run")
-        return phase
+        return None
 
-    def _waves(self, fingerprint: str) -> list[dict[str, Any]]:
-        waves = read_waves(self.work_store, "clean")
-        for wave in waves:
+    def _waves(self, fingerprint: str) -> "list[_Told]":
+        waves = []
+        for wave in each_wave(self.work_store, "clean"):
             if wave.get("fingerprint") != fingerprint:
                 place = self.work_store.url(f"clean/wave-{wave['number']:05d}.json")
                 raise FormatError(f"{place} is of another run")
+            waves.append(_told(wave))
         return waves
 
     def _at_work(self) -> list[Lease]:
@@ -216,20 +235,19 @@ class _Inspector:
         inside = self.work.startswith(f"{self.prefix.rstrip('/')}/")
         return inside or self.work_store.size(RUN) is not None
 
-    def _phase(self, name: str, done: Sequence[Phase], waves: Sequence[Mapping[str, Any]]) -> PhaseState:
-        for phase in done:
-            if phase.name == name:
-                root = "" if phase.root == self.work else phase.root
-                return PhaseState(name, "done", root, parts=_parts(phase.report), waves_from=_roots(phase.report))
+    def _phase(self, name: str, done: "Mapping[str, _Told]", waves: "Sequence[_Told]") -> PhaseState:
+        if told := done.get(name):
+            root = "" if told.root == self.work else told.root
+            return PhaseState(name, "done", root, parts=told.parts, waves_from=told.roots)
         if name == "clean" and waves:
-            left = waves[-1].get("waves_left")
+            left = waves[-1].waves_left
             return PhaseState(
                 name,
                 "in progress",
                 waves=len(waves),
                 waves_left=left if isinstance(left, int) else None,
-                parts=_parts(*waves),
-                waves_from=_roots(*waves),
+                parts=_sum_parts(wave.parts for wave in waves),
+                waves_from=tuple(sorted({root for wave in waves for root in wave.roots})),
             )
         return PhaseState(name, "to do")
 
@@ -294,17 +312,24 @@ def _merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def _roots(*reports: Mapping[str, Any]) -> tuple[str, ...]:
+def _roots(report: Mapping[str, Any]) -> tuple[str, ...]:
     """Locations that parts name as their own."""
-    parts = (part for report in reports for entries in report["parts"].values() for part in entries)
+    parts = (part for entries in report["parts"].values() for part in entries)
     return tuple(sorted({str(part["root"]) for part in parts if "root" in part}))
 
 
-def _parts(*reports: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    """Files, rows and bytes of each folder of some reports."""
+def _parts(report: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Files, rows and bytes of each folder of a report."""
+    found: dict[str, dict[str, int]] = {}
+    for folder, entries in report["parts"].items():
+        rows, size = (sum(_count(entry[name]) for entry in entries) for name in ("rows", "size"))
+        if entries:
+            found[_text(folder)] = {"files": len(entries), "rows": rows, "bytes": size}
+    return found
+
+
+def _sum_parts(every: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
-    for folder, entries in (item for report in reports for item in report["parts"].items()):
-        for entry in entries:
-            count = {"files": 1, "rows": _count(entry["rows"]), "bytes": _count(entry["size"])}
-            found.setdefault(_text(folder), Counter()).update(count)
+    for folder, count in (item for parts in every for item in parts.items()):
+        found.setdefault(folder, Counter()).update(count)
     return {folder: dict(count) for folder, count in found.items()}

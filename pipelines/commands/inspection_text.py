@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.commands.inspection import PHASES, Inspection, PhaseState
 from refinery.pipelines.dataflow.job_records import JobRecord, cancel_command
 from refinery.pipelines.dataflow.jobs import ENDED
@@ -21,7 +22,7 @@ SHOWN_ENDED = 3  # of the jobs that succeeded, the last ones; running and failed
 
 def json_line(found: Inspection) -> str:
     """One ASCII JSON object."""
-    fields: dict[str, Any] = asdict(found)
+    fields: dict[str, Any] = asdict(replace(found, manifest=None))  # not a copy of each of its entries
     fields["dead"], fields["next"] = found.dead, list(advice(found))
     fields["sources"] = list(_sources(found))
     if found.manifest is not None:
@@ -38,22 +39,23 @@ def summary(found: Inspection) -> dict[str, Any]:
     manifest = found.manifest
     if manifest is None:
         return {}
-    files = list(manifest.all_files)
+    shards, others = as_shards(manifest.shards), (*manifest.files, *manifest.listings)
+    files, size = shards.all_files()
     return {
         "name": manifest.name,
         "fingerprint": manifest.fingerprint,
         "totals": dict(manifest.totals),
         "shards": {
-            split: sum(shard.split == split for shard in manifest.shards)
-            for split in sorted({shard.split for shard in manifest.shards})
+            split: sum(run.shards for run in shards.runs if run.split == split)
+            for split in sorted({run.split for run in shards.runs})
         },
         "packed": packed_line(manifest),
-        "domains": sorted({shard.domain for shard in manifest.shards}),
+        "domains": sorted(set(shards.domains())),
         "dtype": manifest.dtype,
         "vocab_size": manifest.tokenizer.vocab_size,
         "tokenizer": manifest.tokenizer.path,
-        "files": len(files),
-        "bytes": sum(file.size for file in files),
+        "files": files + len(others),
+        "bytes": size + sum(file.size for file in others),
         "versions": dict(manifest.versions),
     }
 

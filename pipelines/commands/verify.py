@@ -11,12 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from refinery.loader.format.manifest import Manifest, load_manifest, read_manifest
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.verify.keyed_rows import Tables, partitions_for
-from refinery.pipelines.verify.partials import Share, find_partial, identity, read_partials, write_partial
+from refinery.pipelines.verify.partials import Share, check_runs, find_partial, identity, read_partials, write_partial
 from refinery.pipelines.verify.pieces import PART, SAMPLES, Question, list_pieces
 from refinery.pipelines.verify.processes import Processes
 from refinery.pipelines.verify.whole import Report, Whole
@@ -52,11 +53,11 @@ def verify(
     start = time.perf_counter()
     report = Report(prefix)
     opened: list[tuple[Store, Manifest]] = []
-    report.failures += collect(prefix, _open(prefix, opened))
+    report.failures += collect(prefix, open_corpus(prefix, opened))
     for store, manifest in opened:
-        size = sum(entry.size for entry in manifest.all_files)
+        size = as_shards(manifest.shards).all_files()[1] + sum(e.size for e in (*manifest.files, *manifest.listings))
         (work or Work()).expect(size)
-        question = Question(prefix, samples if decode else 0, load, partitions_of(manifest))
+        question = question_of(prefix, manifest, samples if decode else 0, load)
         pieces = list_pieces(store, manifest)
         processes = Processes(question, workers if size >= worth else 1)
         with TemporaryDirectory(prefix=SCRATCH) as folder, processes:
@@ -88,7 +89,7 @@ def verify_share(
     store = open_store(prefix)
     manifest, data = load_manifest(store)
     manifest.load()
-    question, pieces = Question(prefix, samples, load, partitions_of(manifest)), list_pieces(store, manifest)
+    question, pieces = question_of(prefix, manifest, samples, load), list_pieces(store, manifest)
     asked, place = identity(question, data, pieces), open_store(partials)
     found = find_partial(place, share, asked)
     if found is None:
@@ -121,10 +122,11 @@ def verify_merged(
     store = open_store(prefix)
     manifest, data = load_manifest(store)
     manifest.load()
-    question, pieces = Question(prefix, samples, load, partitions_of(manifest)), list_pieces(store, manifest)
+    question, pieces = question_of(prefix, manifest, samples, load), list_pieces(store, manifest)
     place = open_store(partials)
     again = f"`refinery verify {prefix} --partial {partials} --shards `"
     findings, runs = read_partials(place, identity(question, data, pieces), pieces, again)
+    check_runs(place, runs)
     with (
         TemporaryDirectory(prefix=SCRATCH) as folder,
         Processes(question, workers if len(runs) > 1 else 1) as processes,
@@ -136,8 +138,8 @@ def verify_merged(
     return report
 
 
-def _open(prefix: str, opened: list[tuple[Store, Manifest]]) -> Iterator[str]:
-    """Adds the corpus to `opened`, or says why not."""
+def open_corpus(prefix: str, opened: list[tuple[Store, Manifest]]) -> Iterator[str]:
+    """Adds the corpus to `opened`, its listings checked and loaded, or says why not."""
     try:
         store = open_store(prefix)
         opened.append((store, read_manifest(store)))
@@ -156,7 +158,10 @@ def _open(prefix: str, opened: list[tuple[Store, Manifest]]) -> Iterator[str]:
         yield str(error)
 
 
-def partitions_of(manifest: Manifest) -> int:
-    """Partitions of the rows that a corpus leaves, by what its manifest says."""
+def question_of(prefix: str, manifest: Manifest, samples: int, load: Callable[[str], Tokenizer]) -> Question:
+    """What is asked of a corpus, with partitions of the rows that it leaves by what its manifest says."""
     removed = sum(file.rows or 0 for file in manifest.removals)
-    return partitions_for(sum(shard.documents for shard in manifest.shards) + 2 * removed)
+    rows = sum(run.documents for run in as_shards(manifest.shards).runs) + 2 * removed
+    if manifest.takedowns:  # all of them once more, and what went or came back
+        rows = 2 * rows - removed + sum(each.documents + each.added_documents for each in manifest.takedowns)
+    return Question(prefix, samples, load, partitions_for(rows))

@@ -1,16 +1,18 @@
 """The command `verify`: of all that a location holds, or of a corpus by shares on many machines."""
 
 import argparse
-import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from refinery.pipelines.progress.flags import add_output_arguments
+from refinery.pipelines.commands.arguments import add_runner_arguments, check_beam_flags, refuse_flags, say
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.shell.exit_codes import ExitCode
 from refinery.transforms.core.live import live_totals
+
+if TYPE_CHECKING:
+    from refinery.pipelines.verify.whole import Report
 
 EXAMPLES = """examples:
   refinery verify out/web
@@ -19,58 +21,63 @@ EXAMPLES = """examples:
   refinery verify out/web-jsonl                  an export, too
   refinery verify out/web-2 --against out/web    a takedown: what stayed is the same, and nothing else went
   refinery verify gs://bucket/corpus --shards 0/16 --partial gs://bucket/checks    one of 16 machines
-  refinery verify gs://bucket/corpus --merge gs://bucket/checks                    and the verdict of all"""
+  refinery verify gs://bucket/corpus --merge gs://bucket/checks                    and the verdict of all
+  refinery verify gs://bucket/corpus --runner DataflowRunner --partial gs://bucket/checks …    as a job
+Any flag that is not listed here goes to Beam. Interrupted? Run the same command again: shares that are checked stay so,
+and a job on Dataflow is found again. The report is the same in whatever way, with any number of --workers."""
+LOCAL = "local"  # processes of this command, without Beam
 
 
 def add_verify(commands: Any) -> argparse.ArgumentParser:
     """The command's arguments."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        "verify", help="check a finished corpus or export; exit code 0 only if all holds", epilog=EXAMPLES
+        "verify",
+        help="check a finished corpus or export; exit code 0 only if all holds",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("prefix", metavar="PREFIX", help="a corpus or an export: a folder or gs://…")
     parser.add_argument("--against", default="", metavar="PREFIX", help="the version before: what stayed is the same")
     parser.add_argument(
         "--full", action="store_true", help="decode every document, not a sample: is each text the one of its id?"
     )
-    parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, metavar="N",
-        help="processes that check a corpus (cores); the report is the same with any number",
-    )  # fmt: skip
     parser.add_argument("--shards", default="", metavar="K/N", help="check share K of N alone, from 0/N to N-1/N")
-    parser.add_argument("--partial", default="", metavar="DIR", help="where --shards writes what it found: also gs://…")
+    parser.add_argument("--partial", default="", metavar="DIR", help="where --shards and a job write what they find")
     parser.add_argument("--merge", default="", metavar="DIR", help="the verdict from the partial results of all shares")
-    add_output_arguments(parser)
+    add_runner_arguments(parser)
     return parser
 
 
-def verify_command(args: argparse.Namespace, say: Callable[[str], None]) -> ExitCode:
+def verify_command(args: argparse.Namespace, flags: Sequence[str], tell: Callable[[str], None]) -> ExitCode:
     """Say what was checked and every failure; of a share how many failures it found. Raises ValueError for options
     that do not belong together, and for partial results that cannot be merged."""
-    from refinery.pipelines.commands.verify import verify_merged
-    from refinery.pipelines.commands.verify_kinds import check_for, refuse_unless_corpus
-    from refinery.pipelines.verify.pieces import samples_of
+    from refinery.pipelines.commands.verify_kinds import refuse_unless_corpus
 
+    is_job = args.runner != LOCAL
     if args.workers < 0:
         raise ValueError(f"--workers: {args.workers} given, 0 or more is allowed")
-    if bool(args.shards) != bool(args.partial):
+    if is_job and (args.shards or args.merge):
+        raise ValueError("--runner: a job checks all shares and merges them: leave out --shards and --merge")
+    if is_job and not args.partial:
+        raise ValueError("--partial DIR is missing: where the job writes what it finds; a new folder for each check")
+    if not is_job and bool(args.shards) != bool(args.partial):
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
     if args.shards and (args.merge or args.against):
         raise ValueError("--merge and --against look at the whole: leave them out of the command of a share")
+    if is_job:
+        check_beam_flags(flags)
+    else:
+        refuse_flags(flags)
     work = Work("verify")
-    if args.shards or args.merge:
+    if is_job or args.shards or args.merge:
         refuse_unless_corpus(args.prefix)
     if args.shards:
-        return _share(args, work, say)
-    asked = {"samples": samples_of(args.full), "against": args.against, "workers": args.workers}
-    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
-        if args.merge:
-            report = verify_merged(args.prefix, args.merge, **asked)
-        else:
-            report = check_for(args.prefix, **asked)(args.prefix, work=work)
+        return _share(args, work, tell)
+    report = _job(args, flags) if is_job else _here(args, work)
     lines = report.summary_lines()
     begin = len(lines) - 1 - len(report.failures) if report.failures else len(lines)  # of the failures and their number
     for line in lines[:begin]:
-        say(line)
+        tell(line)
     for line in lines[begin:]:
         current().tell("error", line, sys.stdout)
     if report.failures:
@@ -82,7 +89,38 @@ def verify_command(args: argparse.Namespace, say: Callable[[str], None]) -> Exit
     return ExitCode.DONE
 
 
-def _share(args: argparse.Namespace, work: Work, say: Callable[[str], None]) -> ExitCode:
+def _here(args: argparse.Namespace, work: Work) -> "Report":
+    from refinery.pipelines.commands.verify import verify_merged
+    from refinery.pipelines.commands.verify_kinds import check_for
+    from refinery.pipelines.verify.pieces import samples_of
+
+    asked = {"samples": samples_of(args.full), "against": args.against, "workers": args.workers}
+    with current().watch("verify", live_totals, work, is_told=False):  # the report says how it ended
+        if args.merge:
+            return verify_merged(args.prefix, args.merge, **asked)
+        report: Report = check_for(args.prefix, **asked)(args.prefix, work=work)
+        return report
+
+
+def _job(args: argparse.Namespace, flags: Sequence[str]) -> "Report":
+    from refinery.pipelines.commands.verify_as_job import verify_as_job, work_of
+    from refinery.pipelines.dataflow.flag_checks import check_bucket
+    from refinery.pipelines.runners.capacity import DATAFLOW
+    from refinery.pipelines.runners.runner import Runner, launch_flags, runner_name
+    from refinery.pipelines.verify.pieces import samples_of
+
+    if runner_name(args.runner) == DATAFLOW:
+        check_bucket("PREFIX", args.prefix)
+        check_bucket("--partial", args.partial)
+    launched = launch_flags(args.runner, flags, args.partial, work_of(args.partial))
+    runner = Runner(args.runner, args.workers, launched, args.quiet, args.traceback, say)
+    with runner.open():
+        return verify_as_job(
+            args.prefix, args.partial, runner, samples=samples_of(args.full), against=args.against, say=say
+        )
+
+
+def _share(args: argparse.Namespace, work: Work, tell: Callable[[str], None]) -> ExitCode:
     """Done when the partial result is there, whatever it says: the verdict is that of --merge."""
     from refinery.pipelines.commands.verify import verify_share
     from refinery.pipelines.verify.partials import Share
@@ -94,6 +132,6 @@ def _share(args: argparse.Namespace, work: Work, say: Callable[[str], None]) -> 
             args.prefix, share, args.partial, samples=samples_of(args.full), work=work, workers=args.workers
         )
     many = f"{failures} failure{'s' if failures != 1 else ''}"
-    say(f"share {share.number} of {share.count}: {many} in its files, written to {args.partial}")
-    say(f"when all are there:   refinery verify {args.prefix} --merge {args.partial}{' --full' * args.full}")
+    tell(f"share {share.number} of {share.count}: {many} in its files, written to {args.partial}")
+    tell(f"when all are there:   refinery verify {args.prefix} --merge {args.partial}{' --full' * args.full}")
     return ExitCode.DONE

@@ -6,9 +6,8 @@ makes the view again from its recipe and the corpora's provenance: the selection
 """
 
 import os
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -23,7 +22,8 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.loader.view.opened_view import OpenedView
-from refinery.pipelines.checks.file_checks import check_file, collect, verdict_lines
+from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.mix.build import build, published_domains
 from refinery.pipelines.mix.make_view import documents_to_read
 from refinery.pipelines.mix.recipe import MixRecipe
@@ -34,24 +34,17 @@ from refinery.transforms.core.counters import work_done
 
 
 @dataclass
-class ViewReport:
-    """The result of verify. failures: each names the file, what was found and what was expected."""
+class ViewReport(Verdict):
+    """The verdict on a view."""
 
-    prefix: str
-    failures: list[str] = field(default_factory=list)
     corpora: int = 0
-    documents: int = 0
-    tokens: int = 0
     segments: int = 0
-    seconds: float = 0.0
 
-    def summary_lines(self) -> list[str]:
-        """For the terminal: what was checked, one line per failure, and the verdict."""
+    def read_lines(self) -> list[str]:
         return [
             f"{self.prefix}: a view of {self.corpora:,} corpora, {self.documents:,} documents, {self.tokens:,} tokens",
             f"checked {self.segments:,} segments against the corpora's indexes and made the view again, "
             f"in {self.seconds:.1f} s; `refinery verify` of its corpora checks their tokens",
-            *verdict_lines(self.failures),
         ]
 
 
@@ -61,11 +54,8 @@ def verify_view(prefix: str, work: Work | None = None) -> ViewReport:
     work: learns what there is to read. Cost: the corpora's indexes twice and their provenance as often as making the
     view; memory is that of making it, and a byte per document of a shard.
     """
-    start = time.perf_counter()
     report = ViewReport(prefix)
-    report.failures += collect(MANIFEST, _check(report, work or Work()))
-    report.seconds = time.perf_counter() - start
-    return report
+    return reach(report, MANIFEST, _check(report, work or Work()))
 
 
 def _check(report: ViewReport, work: Work) -> Iterator[str]:

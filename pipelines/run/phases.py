@@ -122,8 +122,14 @@ def pair_parts(clean: Phase, dedup: Phase) -> list[PartPair]:
 
 def read_waves(store: Store, phase: str) -> list[dict[str, Any]]:
     """Reports of the waves that are done, in order, each with its "number"."""
-    names = [path for path in store.list(phase) if WAVE.fullmatch(path.removeprefix(f"{phase}/"))]
-    return [{**unseal(store.read(path), store.url(path)), "number": int(path[-10:-5])} for path in names]
+    return list(each_wave(store, phase))
+
+
+def each_wave(store: Store, phase: str) -> Iterator[dict[str, Any]]:
+    """`read_waves` one after the other: a report lists every part of its wave."""
+    for path in store.list(phase):
+        if WAVE.fullmatch(path.removeprefix(f"{phase}/")):
+            yield {**unseal(store.read(path), store.url(path)), "number": int(path[-10:-5])}
 
 
 def read_seconds(work: str, fingerprints: Mapping[str, str]) -> dict[str, float] | None:

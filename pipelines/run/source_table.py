@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from refinery.loader.format.manifest import Manifest
+from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.run.empty_sources import losses
 
 LINES = 40  # sources that are listed
@@ -13,8 +14,8 @@ LOSSES = 3  # of each
 def tokens_by_source(manifest: Manifest) -> dict[str, int]:
     """Source -> tokens, of the sources that have a domain of their own: shards are counted by domain."""
     tokens: dict[str, int] = {}
-    for shard in manifest.shards:
-        tokens[shard.domain] = tokens.get(shard.domain, 0) + shard.tokens
+    for run in as_shards(manifest.shards).runs:
+        tokens[run.domain] = tokens.get(run.domain, 0) + run.tokens
     domains: dict[str, list[str]] = {}
     for source in manifest.recipe.get("sources") or ():
         domains.setdefault(source.get("domain") or source["name"], []).append(source["name"])

@@ -160,7 +160,7 @@ def publish_version(
         "takedowns": [*(describe_takedown(each) for each in (*manifest.takedowns, takedown))],
     }
     made = make_manifest(payload)  # what readers will accept, before it counts
-    if problems := list(check_left(new, made.manifest, each_document=False)):
+    if problems := list(check_left(new, made.manifest)):
         raise CountsDisagree("something is left of what went, so no manifest is written:\n  " + "\n  ".join(problems))
     made.publish(new)
     leave_report(new, None, (), say)

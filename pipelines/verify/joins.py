@@ -50,7 +50,8 @@ def join_partitions(tables: Tables, partitions: Sequence[int], folder: Path) -> 
 
 
 def _join(rows: dict[str, Rows], writer: RunWriter) -> Found:
-    return {"ids": _same_ids(rows["ids"]), "addresses": _same_addresses(rows["addresses"]), **_removals(rows, writer)}
+    alone = {"ids": _same_ids(rows["ids"]), "addresses": _same_addresses(rows["addresses"])}
+    return {**alone, **_removals(rows, writer), "left": _left(rows["gone"], rows["present"])}
 
 
 def _same_ids(rows: Rows) -> tuple[int, Any]:
@@ -112,6 +113,40 @@ def _removals(rows: dict[str, Rows], writer: RunWriter) -> Found:
         "twice": (len(twice), hexed(twice[0]) if len(twice) else None),
         "both": (len(both), (int(both[0]["shard"]), hexed(both[0]["key"])) if len(both) else None),
     }
+
+
+def _left(gone: Rows, present: Rows) -> tuple[int, Any]:
+    """Documents that are there, and that takedowns list as gone: by their record, or by their id where that went from
+    the shards. What counts of an id or a record is the last step that lists it. The first: its file and row."""
+    present = present[among(present["key"], unique(gone["key"]))]
+    if not len(present):
+        return 0, None
+    by_id = gone[gone["flags"] != 0]
+    there = among(present["key"], _last_went(by_id["key"], by_id["step"]))
+    there |= among(_records(present), _last_went(_records(gone), gone["step"]))
+    if not there.any():
+        return 0, None
+    present = present[there]
+    first = present[np.lexsort((present["row"], present["shard"]))[0]]
+    return len(present), _place(first)
+
+
+def _records(rows: Rows) -> npt.NDArray[np.bytes_]:
+    """Id and record of rows, as one key."""
+    both = np.zeros(len(rows), np.dtype([("key", "S16"), ("record", "<u8")]))
+    both["key"], both["record"] = rows["key"], rows["record"]
+    keys: npt.NDArray[np.bytes_] = both.view("S24")
+    return keys
+
+
+def _last_went(keys: npt.NDArray[np.bytes_], steps: npt.NDArray[Any]) -> npt.NDArray[np.bytes_]:
+    """Keys whose last step is one in which they went, sorted."""
+    order = np.lexsort((steps, keys))
+    keys = keys[order]
+    wanted = np.asarray(steps[order] % 2 == 0)
+    wanted[:-1] &= keys[1:] != keys[:-1]
+    last: npt.NDArray[np.bytes_] = keys[wanted]
+    return last
 
 
 def _is(rows: Rows, flag: int) -> npt.NDArray[np.bool_]:

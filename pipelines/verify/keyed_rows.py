@@ -19,12 +19,15 @@ Rows = npt.NDArray[Any]
 _PLACE = [("shard", "<u4"), ("row", "<u4")]  # numbers of the shard in the manifest, and of the row in its provenance
 _EDGE = [("key", "S16"), ("other", "S16"), ("order", "<u8"), ("flags", "u1")]
 
-# Of a corpus' documents: ids and addresses (with a hash of the record); of its removals: (id, kept_id) by either.
+# Of a corpus' documents: ids and addresses (with a hash of the record); of its removals: (id, kept_id) by either. Where
+# something was taken out: of all documents, and of removals, id and record, and those of what went or came back.
 TABLES: Mapping[str, np.dtype[Any]] = {
     "ids": np.dtype([("key", "S16"), *_PLACE]),
     "addresses": np.dtype([("key", "S16"), ("record", "<u8"), *_PLACE]),
     "removed": np.dtype(_EDGE),
     "kept": np.dtype(_EDGE),
+    "present": np.dtype([("key", "S16"), ("record", "<u8"), *_PLACE]),
+    "gone": np.dtype([("key", "S16"), ("record", "<u8"), ("step", "<u4"), ("flags", "u1")]),
 }
 REFERENCE, CAPTURE = 1, 2  # flags of an edge: kept_id is in a reference corpus; captures of one address
 

@@ -19,6 +19,7 @@ from refinery.loader.format.manifest import (
     shard_name,
     unseal,
 )
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.identity import check_identity
 from refinery.pipelines.checks.placement import Plan
@@ -98,7 +99,8 @@ def check_run(store: Store, manifest: Manifest) -> Iterator[str]:
 
 
 def check_totals(manifest: Manifest, shards: Sequence[Facts]) -> Iterator[str]:
-    sums = {"documents": sum(s.documents for s in manifest.shards), "tokens": sum(s.tokens for s in manifest.shards)}
+    runs = as_shards(manifest.shards).runs
+    sums = {"documents": sum(run.documents for run in runs), "tokens": sum(run.tokens for run in runs)}
     sizes = [facts["text_bytes"] for facts in shards if facts["text_bytes"] is not None]
     if len(sizes) == len(shards):  # a shard without readable provenance is reported already
         sums["bytes"] = sum(sizes)

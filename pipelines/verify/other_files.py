@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,9 @@ LATER = {"rejects": ("found",)}  # columns that older corpora do not have
 def check_others(store: Store, manifest: Manifest, damaged: set[str]) -> Iterator[str]:
     """All that is beside the shards, in small files and names. damaged: files that have a failure already, and are not
     parsed."""
+    listed = {entry.path for entry in manifest.all_files}
     for folder in FOLDERS:
-        yield from collect(f"{folder}/", check_unlisted(store, manifest, folder))
+        yield from collect(f"{folder}/", check_unlisted(store, listed, folder))
     yield from collect("links", check_links(store, manifest))
     if STATISTICS not in damaged:
         yield from collect(STATISTICS, check_statistics(store, manifest))
@@ -142,8 +143,7 @@ def check_records(
             yield f"{folder}/: {rows} rows of {what} found, the funnel has {documents} {outcome}"
 
 
-def check_unlisted(store: Store, manifest: Manifest, folder: str) -> Iterator[str]:
-    listed = {entry.path for entry in manifest.all_files}
+def check_unlisted(store: Store, listed: Collection[str], folder: str) -> Iterator[str]:
     yield from (f"{name}: not in {MANIFEST}" for name in store.list(folder) if name not in listed)
 
 

@@ -8,7 +8,7 @@ ignored.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +75,22 @@ def find_partial(place: Store, share: Share, asked: Mapping[str, Any]) -> list[F
     return _read(place, share, asked)[0]
 
 
+def find_runs(place: Store, share: Share, asked: Mapping[str, Any]) -> list[Run] | None:
+    """The runs of the partial of this share, whose bytes are checked; None if it is not there. Raises as
+    `find_partial`, and for damaged runs. Cost: one read of them."""
+    if place.size(f"{share.name}.json") is None:
+        return None
+    runs = _read(place, share, asked)[1]
+    check_runs(place, runs)
+    return runs
+
+
 def write_partial(
     place: Store, share: Share, asked: Mapping[str, Any], findings: Sequence[Finding], runs: Sequence[Run], folder: Path
-) -> None:
-    """Write a partial to `place`, from runs in `folder`. One that another process has written meanwhile is as good."""
-    listed = []
-    for run in runs:
-        stem = run.name.removesuffix(".rows")
-        name = f"{share.name}/{stem}-{run.crc32c}-{run.size}.rows"  # another attempt may have grouped pieces otherwise
-        place.create(name, folder / run.name)
-        listed.append({**asdict(run), "name": name})
+) -> list[Run]:
+    """Write a partial to `place`, from runs in `folder`. One that another process has written meanwhile is as good.
+    -> the runs in `place`, of the partial that is there."""
+    listed = publish_runs(place, runs, folder, share.name)
     payload = {
         "schema_version": VERSION,
         "kind": KIND,
@@ -92,12 +98,24 @@ def write_partial(
         "share": share.number,
         "shares": share.count,
         "findings": [_sealable(asdict(finding)) for finding in findings],
-        "runs": listed,
+        "runs": [asdict(run) for run in listed],
     }
     try:
         place.create(f"{share.name}.json", seal(payload))
     except StorageConflict:
-        _read(place, share, asked)
+        return _read(place, share, asked)[1]
+    return listed
+
+
+def publish_runs(place: Store, runs: Sequence[Run], folder: Path, into: str) -> list[Run]:
+    """Write runs in `folder` to `place`, each under a name of its bytes: another attempt may have grouped its rows
+    otherwise."""
+    listed = []
+    for run in runs:
+        name = f"{into}/{run.name.removesuffix('.rows')}-{run.crc32c}-{run.size}.rows"
+        place.create(name, folder / run.name)
+        listed.append(replace(run, name=name))
+    return listed
 
 
 def _sealable(value: Any) -> Any:
@@ -109,24 +127,36 @@ def _sealable(value: Any) -> Any:
     return [_sealable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def refuse_other_counts(place: Store, count: int) -> None:
+    """Raises ValueError where partial results of another number of shares are, which could not be merged."""
+    for share in _shares_there(place):
+        if share.count != count:
+            raise ValueError(
+                f"{place.root}: partial results of {share.count} shares are there, and {count} are to be written; use "
+                "a folder for each check"
+            )
+
+
+def _shares_there(place: Store) -> list[Share]:
+    return [Share(int(match[1]), int(match[2])) for name in place.list() if (match := NAME.fullmatch(name))]
+
+
 def read_partials(
     place: Store, asked: Mapping[str, Any], pieces: Sequence[Piece], again: str
 ) -> tuple[list[Finding], list[Run]]:
-    """The findings of all pieces in order, and all runs, whose bytes are checked. again: the command of a share, in
-    backquotes, without its number.
+    """The findings of all pieces in order, and all runs. again: the command of a share, in backquotes, without its
+    number.
 
-    Raises ValueError (FormatError) where a share is missing, damaged or of another check. Cost: one read of all.
+    Raises ValueError (FormatError) where a share is missing, damaged or of another check.
     """
-    found = [match for name in place.list() if (match := NAME.fullmatch(name))]
-    counts = sorted({int(match[2]) for match in found})
+    there = _shares_there(place)
+    counts = sorted({share.count for share in there})
     if len(counts) != 1:
-        there = (
-            f"partial results of {' and of '.join(map(str, counts))} shares are there" if counts else "none is there"
-        )
+        held = f"partial results of {' and of '.join(map(str, counts))} shares are there" if counts else "none is there"
         command = f"{again[:-1]}K/N`"
-        raise ValueError(f"{place.root}: {there}; all of one check are expected: {command} with K from 0 to N - 1")
+        raise ValueError(f"{place.root}: {held}; all of one check are expected: {command} with K from 0 to N - 1")
     count = counts[0]
-    missing = sorted(set(range(count)) - {int(match[1]) for match in found})
+    missing = sorted(set(range(count)) - {share.number for share in there})
     if missing:
         named = ", ".join(map(str, missing[:SHOWN])) + (", …" if len(missing) > SHOWN else "")
         command = f"{again[:-1]}{missing[0]}/{count}`"
@@ -139,9 +169,13 @@ def read_partials(
             raise FormatError(f"{share.name}.json: {len(own)} findings, {len(share.of(pieces))} expected")
         findings[number::count] = own
         runs += written
+    return findings, runs
+
+
+def check_runs(place: Store, runs: Sequence[Run]) -> None:
+    """Raises FormatError for the first run whose bytes are not those that its partial lists. Cost: one read of all."""
     for run in runs:
         _check_run(place, run)
-    return findings, runs
 
 
 def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Finding], list[Run]]:

@@ -1,13 +1,14 @@
 """The pieces of a corpus, each checked alone, by any process, for a small plain result and rows to be joined."""
 
+import shutil
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ from refinery.pipelines.verify.other_files import (
 )
 from refinery.pipelines.verify.packed_rows import check_packed
 from refinery.pipelines.verify.removals import check_removals_file, names_fault
-from refinery.pipelines.verify.shard import ShardFacts, check_shard
+from refinery.pipelines.verify.shard import Present, ShardFacts, check_shard
+from refinery.pipelines.verify.takedown_rows import add_present, check_listing_file, listings
 from refinery.transforms.core.document import hash64
 from refinery.transforms.lookup.entries import Hashes
 from refinery.transforms.tokenize.tokenizer import Tokenizer
@@ -111,7 +113,8 @@ def sample_rows(fingerprint: str, path: str, documents: int, samples: int) -> li
 
 
 class Checker:
-    """Checks pieces of one corpus in this process. Closing it removes its copy of the tokenizer."""
+    """Checks pieces of one corpus in this process, in any of its threads. Its copy of the tokenizer goes with it, or
+    when it is closed."""
 
     def __init__(self, question: Question) -> None:
         self.question = question
@@ -121,10 +124,11 @@ class Checker:
         self.has_text_ids = notes_text_ids(self.manifest)
         self._lookup = LookupFiles(self.manifest)
         self._lock = threading.Lock()
-        self._open = ExitStack()
+        self._scratch: list[str] = []
+        self._remove = weakref.finalize(self, _remove, self._scratch)
 
     def close(self) -> None:
-        self._open.close()
+        self._remove()
 
     def check(self, piece: Piece, writer: RunWriter) -> Finding:
         """The finding of a piece; `writer` gets the rows that it leaves."""
@@ -148,9 +152,14 @@ class Checker:
         if finding.failures:
             return
         hashes = self._hashes(entry.path)
-        if entry.path in self._removals:
+        if entry.path in self._listings:
+            steps, facts = self._listings[entry.path], finding.facts
+            check = check_listing_file(self.store, self.manifest, entry.path, steps, facts, writer)
+            finding.content += collect("takedowns/", check)
+        elif entry.path in self._removals:
             place = self._removals[entry.path], len(self._removals)
-            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer, hashes)
+            sinks = hashes, self._present(len(self.manifest.shards) + place[0], writer)
+            check = check_removals_file(self.store, self.manifest.recipe, entry, place, finding.facts, writer, *sinks)
             finding.content += collect("removals/", check)
         elif folder := records_folder(entry.path):
             check = check_records_file(self.store, entry.path, folder, finding.facts, hashes)
@@ -168,7 +177,7 @@ class Checker:
     def _check_shard(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
         shard, (tokenizer, _) = self.manifest.shards[piece.number], self._tokenizer
         read_back = partial(check_text, tokenizer, self._lock) if tokenizer else None
-        facts = ShardFacts(shard, hashes=self._hashes(shard.provenance.path))
+        facts = ShardFacts(shard, self._present(piece.number, writer), hashes=self._hashes(shard.provenance.path))
         rows = sample_rows(self.manifest.fingerprint, shard.bin.path, shard.documents, self.question.samples)
         found = check_shard(self.store, self.manifest, facts, self.plan, rows, read_back, self.has_text_ids)
         finding.failures += collect(shard.bin.path, found)
@@ -191,6 +200,15 @@ class Checker:
         if facts.hashes is not None and facts.ids is not None:
             finding.facts[LOOKUP] = sum_rows(self._lookup.rows[shard.provenance.path], facts.hashes)
 
+    def _present(self, place: int, writer: RunWriter) -> Present | None:
+        """What gets the rows of a file, where something was taken out of the corpus."""
+        return partial(add_present, writer, place) if self.manifest.takedowns else None
+
+    @cached_property
+    def _listings(self) -> dict[str, list[int]]:
+        """The steps of each listing of a takedown."""
+        return listings(self.manifest)
+
     @cached_property
     def _removals(self) -> dict[str, int]:
         """The number of each removals file; none where the set of them is wrong."""
@@ -208,7 +226,8 @@ class Checker:
             return None, []
         if any(collect(entry.path, check_file(self.store, entry)) for entry in entries):
             return None, []
-        scratch = self._open.enter_context(TemporaryDirectory(prefix="refinery-verify-"))
+        scratch = mkdtemp(prefix="refinery-verify-")
+        self._scratch.append(scratch)
         loaded: list[Tokenizer] = []
 
         def check() -> Iterator[str]:
@@ -225,6 +244,11 @@ class Checker:
 
         failures = collect(path, check())
         return (loaded[0] if loaded else None), failures
+
+
+def _remove(folders: list[str]) -> None:
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def domain_sources(plan: Plan | None, shard: ShardEntry) -> set[str] | None:

@@ -27,11 +27,12 @@ def _start(question: Question) -> None:
 
 def _check(pieces: Sequence[Piece], stem: str, folder: Path) -> tuple[list[Finding], list[Run], int]:
     before = LIVE[WORK, "bytes"]
-    findings, runs = _check_with(_CHECKERS[0], pieces, stem, folder)
+    findings, runs = check_with(_CHECKERS[0], pieces, stem, folder)
     return findings, runs, LIVE[WORK, "bytes"] - before
 
 
-def _check_with(checker: Checker, pieces: Sequence[Piece], stem: str, folder: Path) -> tuple[list[Finding], list[Run]]:
+def check_with(checker: Checker, pieces: Sequence[Piece], stem: str, folder: Path) -> tuple[list[Finding], list[Run]]:
+    """The finding of each piece, and the runs in `folder` of the rows that they left."""
     writer = RunWriter(folder, stem, checker.question.partitions)
     return [checker.check(piece, writer) for piece in pieces], writer.flush()
 
@@ -62,7 +63,7 @@ class Processes:
         if self._pool is None:
             with closing(Checker(self._question)) as checker:
                 for task in tasks:
-                    found, written = _check_with(checker, *task)
+                    found, written = check_with(checker, *task)
                     findings += found
                     runs += written
             return findings, runs

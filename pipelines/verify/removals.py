@@ -27,6 +27,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.verify import keyed_rows
 from refinery.pipelines.verify.joins import Found, Ids
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
+from refinery.pipelines.verify.shard import Present
 from refinery.transforms.lookup.entries import Hashes, hash_rows
 
 URL_DUP, EXACT, IN_SOURCE, NEAR = REASONS
@@ -44,10 +45,11 @@ def check_removals_file(
     facts: Facts,
     writer: RunWriter,
     hashes: list[Hashes] | None = None,
+    present: Present | None = None,
 ) -> Iterator[str]:
     """Failures of the rows of one file, whose checksum is right. place: its number, of how many. facts: gets what
     `check_rows` needs; complete only where "ends" is false. writer: gets (id, kept_id) of every row. hashes: gets those
-    of addresses and origins. Memory: a batch.
+    of addresses and origins; present: the rows. Memory: a batch.
     """
     rows = Rows(recipe, *place, writer)
     facts["ends"] = True
@@ -60,6 +62,8 @@ def check_removals_file(
             if nulls:
                 yield f"{file.path}: nulls in {', '.join(nulls)}, none expected"
                 return
+            if present:
+                present(batch, rows.seen)
             rows.watch(batch)
             if hashes is not None:
                 hashes.append(hash_rows(batch))

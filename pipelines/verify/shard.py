@@ -33,13 +33,15 @@ from refinery.transforms.lookup.entries import Hashes, hash_rows
 
 Ids = npt.NDArray[np.uint64]
 ReadBack = Callable[[npt.NDArray[Any], int, bytes], str]
+Present = Callable[[pa.RecordBatch, int], None]  # gets rows, and the number of the first
 
 INDEX_HEADER, INDEX_ENTRY = 42, 20  # bytes of .idx: magic, version, dtype, two counts, the first boundary; a document
 
 
 @dataclass
 class ShardFacts:
-    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read.
+    """Results of a shard's checks that the checks of the whole corpus need. None: could not be read. present: gets its
+    provenance, if anything needs that.
 
     ids: [documents, 2], the halves of each id. sizes: [documents], UTF-8 bytes of their texts. documents, tokens:
     counted, not taken from the manifest. sources: tokens of each, by provenance. addresses: of `row_addresses`, where
@@ -48,6 +50,7 @@ class ShardFacts:
     """
 
     shard: ShardEntry
+    present: Present | None = None
     ids: Ids | None = None
     text_bytes: int | None = None
     sizes: npt.NDArray[np.int64] | None = None
@@ -235,7 +238,7 @@ def _check_provenance(
     `text_id`, of those that have one, is put into `changed`."""
     shard, path = facts.shard, facts.shard.provenance.path
     scores = [column.name for column in stage_columns if column.type == "float"]
-    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None)
+    check = RowCheck(shard, plan, scores, changed, facts.hashes is not None, facts.present)
     schema = provenance_schema(stage_columns)
     with store.open(path) as stream, bounded_parquet(stream, path) as (found_schema, batches):
         if not found_schema.equals(schema):
@@ -291,10 +294,12 @@ class RowCheck:
         scores: Sequence[str],
         changed: dict[int, bytes],
         hashed: bool = False,
+        present: Present | None = None,
     ) -> None:
         self.shard = shard
         self.hashed = hashed
         self.hashes: list[Hashes] = []
+        self.present = present
         self.scores = scores
         self.changed = changed
         self.plan = plan
@@ -311,6 +316,8 @@ class RowCheck:
         self._count(batch)
         if self.hashed:
             self.hashes.append(hash_rows(batch))
+        if self.present:
+            self.present(batch, self.rows)
         if self.plan:
             self._sources(batch, self.plan)
             self._place(batch, self.plan)

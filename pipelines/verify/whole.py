@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
+from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.against import check_against
-from refinery.pipelines.checks.file_checks import collect, verdict_lines
+from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
+from refinery.pipelines.checks.verdict import Verdict
 from refinery.pipelines.run.packed_counts import packed_line
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.lookup import FACT as LOOKUP
@@ -24,28 +26,23 @@ from refinery.pipelines.verify.manifest_checks import (
 from refinery.pipelines.verify.other_files import RECORDS, check_others, check_records
 from refinery.pipelines.verify.pieces import FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
 from refinery.pipelines.verify.removals import check_chains, check_rows, names_fault
+from refinery.pipelines.verify.takedown_rows import listings, place_name
 
 
 @dataclass
-class Report:
-    """The result of verify. failures: each names the file, what was found and what was expected."""
+class Report(Verdict):
+    """The verdict on a corpus."""
 
-    prefix: str
-    failures: list[str] = field(default_factory=list)
     shards: int = 0
     files: int = 0
     bytes: int = 0
-    documents: int = 0
-    tokens: int = 0
     decoded: int = 0
     packed: str = ""  # what its packed rows are, in a line
     removals: int = 0
     dropped_later: int = 0
     takedowns: list[str] = field(default_factory=list)  # what was taken out, a line each
-    seconds: float = 0.0
 
-    def summary_lines(self) -> list[str]:
-        """For the terminal: what was read, one line per failure, and the verdict."""
+    def read_lines(self) -> list[str]:
         rate = self.bytes / 1e6 / self.seconds if self.seconds else 0.0
         lines = [
             f"{self.prefix}: {self.documents:,} documents, {self.tokens:,} tokens in {self.shards:,} shards",
@@ -56,7 +53,7 @@ class Report:
         if self.removals:
             lost = f"; later stages dropped {self.dropped_later:,} of the documents kept instead"
             lines.append(f"{self.removals:,} removed by deduplication{lost if self.dropped_later else ''}")
-        return [*lines, *self.takedowns, *verdict_lines(self.failures)]
+        return [*lines, *self.takedowns]
 
 
 @dataclass
@@ -103,13 +100,14 @@ class Whole:
             yield from collect(f"{folder}/", check_records(manifest, folder, found))
         yield from collect("lookup/", self._lookup())
         yield from check_others(store, manifest, damaged)
-        yield from collect("takedowns/", check_takedowns(store, manifest, damaged))
+        yield from self._takedowns()
         if self.against:
             yield from collect(self.against, check_against(store, manifest, self.against))
         report.takedowns = takedown_lines(manifest, self.against)
         yield from self._told(PHASE, PART)
-        report.files = 1 + sum(1 for _ in manifest.all_files)
-        report.bytes = sum(entry.size for entry in manifest.all_files)
+        others = [entry.size for entry in (*manifest.files, *manifest.listings)]
+        count, size = as_shards(manifest.shards).all_files()
+        report.files, report.bytes = 1 + count + len(others), size + sum(others)
         report.documents, report.tokens, report.decoded = (
             sum(facts[name] for facts in self._shards) for name in ("documents", "tokens", "decoded")
         )
@@ -149,6 +147,20 @@ class Whole:
         both = [finding.facts for finding in there], rows
         if all(LOOKUP in facts for known in both for facts in known):
             yield from compare_sums(*(add_sums([facts[LOOKUP] for facts in known]) for known in both))
+
+    def _takedowns(self) -> Iterator[str]:
+        """Files with failures, which are reported, end the check."""
+        store, manifest = self.store, self.manifest
+        found = {path: self._files[path] for path in listings(manifest) if path in self._files}
+        yield from (failure for finding in found.values() for failure in finding.content)
+        if any(finding.content for finding in found.values()):
+            return
+        listed = {path: finding.facts for path, finding in found.items()}
+        yield from collect("takedowns/", check_takedowns(store, manifest, self._damaged, listed))
+        left, first = self.joined["left"]
+        if left:
+            where = f"{place_name(manifest, first[0])} row {first[1]}"
+            yield f"takedowns/: {left} rows of what a takedown lists as removed are there; the first: {where}"
 
     def _removals(self, report: Report) -> Iterator[str]:
         """Files with wrong checksums, which are reported already, end the check."""

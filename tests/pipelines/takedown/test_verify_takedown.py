@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.pipelines.checks.against import check_against
 from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.checks.takedowns import check_left, check_listing
+from refinery.pipelines.checks.takedowns import check_left
 from refinery.pipelines.commands.verify import verify
 from tests.corpus_factory import replace_manifest
 from tests.pipelines.takedown.conftest import Place
@@ -139,8 +139,8 @@ def test_rows_and_listings_are_looked_at_before_they_are_read(
     store = open_store(str(made))
     manifest = read_manifest(store)
     last = manifest.takedowns[-1]
-    checks: list[tuple[str, Callable[[], Iterator[str]]]] = [
-        (last.removed, lambda: check_listing(store, last)),
+    checks: list[tuple[str, Callable[[], Iterable[str]]]] = [
+        (last.removed, lambda: verify(str(made), decode=False).failures),
         (last.removed, lambda: check_left(store, manifest)),
         ("provenance", lambda: check_left(store, manifest)),
         ("provenance", lambda: check_against(store, manifest, str(taken.prefix))),

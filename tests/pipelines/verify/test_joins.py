@@ -96,3 +96,37 @@ def test_rows_at_once_are_bounded(tmp_path: Path) -> None:
 def test_partitions_are_bounded(rows: int, partitions: int) -> None:
     """Also for a manifest that claims more documents than there are."""
     assert partitions_for(rows) == partitions
+
+
+Step = tuple[int, int, int, bool]  # an id, a record, a step that lists them, whether it speaks of the id
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 5), st.booleans()), max_size=12),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=10),
+    st.integers(1, 4),
+)
+def test_what_takedowns_list_against_brute_force(
+    steps: list[Step], present: list[tuple[int, int]], partitions: int
+) -> None:
+    """Even steps take out, odd ones bring back; sets of ids and records, step after step."""
+    ids, records = set[int](), set[tuple[int, int]]()
+    rows = [(id_, record, step, by_id or step % 2 == 1) for id_, record, step, by_id in steps]
+    for id_, record, step, by_id in sorted(rows, key=lambda row: row[2]):
+        (records.discard if step % 2 else records.add)((id_, record))
+        if by_id:
+            (ids.discard if step % 2 else ids.add)(id_)
+    left = [row for row, (id_, record) in enumerate(present) if id_ in ids or (id_, record) in records]
+
+    with TemporaryDirectory() as folder:
+        writer = RunWriter(Path(folder), "made", partitions)
+        columns = {name: [row[at] for row in rows] for at, name in enumerate(("key", "record", "step", "flags"))}
+        columns["key"] = np.array([key(row[0]) for row in rows], "S16")
+        writer.add("gone", table_rows("gone", **columns))
+        keys = np.array([key(id_) for id_, _ in present], "S16")
+        place = {"record": [record for _, record in present], "row": np.arange(len(present))}
+        writer.add("present", table_rows("present", key=keys, **place))
+        tables = Tables(open_store(folder), partitions, writer.flush())
+        found, _ = join_partitions(tables, range(partitions), Path(folder))
+    assert found["left"] == (len(left), (0, left[0]) if left else None)
