@@ -3,8 +3,9 @@
     python recipes/demo_crawl.py OUT_DIR [--pages 600] [--seed 1]
 
 OUT_DIR then holds crawl-00000.warc.gz to crawl-00003.warc.gz, notes.jsonl.gz (a second source that shares documents
-with the crawl), good.jsonl and bad.jsonl (to train a quality classifier) and truth.json: what every page is. The same
-arguments give the same bytes. Needs the standard library alone.
+with the crawl), good.jsonl and bad.jsonl (to train a quality classifier), rules.warc.gz and licensed.warc.gz (who may
+use what: docs/rights.md) and truth.json: what every page is. The same arguments give the same bytes. Needs the standard
+library alone.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from demo_text.grammar import Paragraphs, change_words, fill, from_sentences, ge
 from demo_text.others import OTHERS
 from demo_text.page import html_page
 from demo_text.programs import FUNCTIONS, LISTING_INTROS, PROGRAM_SLOTS, QUOTE_INTROS, QUOTES
+from demo_text.rights import write_rights
 from demo_text.spanish import SPANISH
 from demo_text.stock import Stock
 from demo_text.unwanted import ADVERTS, GADGETS, LATIN, RUDE, SPAM
@@ -367,6 +369,7 @@ def write_all(out: Path, pages: int, seed: int) -> dict[str, Any]:
     notes = write_notes(out, seed, made)
     write_examples(out, seed)
     truth = {"seed": seed, "pages": [page.truth() for page in made], "notes": notes, "notes_malformed": 1, **crawl}
+    truth["rights"] = write_rights(out, seed)
     (out / "truth.json").write_text(
         json.dumps(truth, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", newline="\n"
     )

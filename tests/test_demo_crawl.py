@@ -18,11 +18,13 @@ import pytest
 
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.transforms.core.document import Drop, RawDocument
-from refinery.transforms.extract.extract import extract_document
+from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.filter.heuristics import judge_heuristics
 from refinery.transforms.filter.language import judge_language, load_language
 from refinery.transforms.filter.url import judge_url, load_rules
+from refinery.transforms.read.params import SourceParams
 from refinery.transforms.read.sources import plan_sources, read_task
+from refinery.transforms.rights.rule_rows import BadRow, read_rows
 
 SCRIPT = Path(__file__).parent.parent / "recipes" / "demo_crawl.py"
 
@@ -283,6 +285,28 @@ def test_notes_and_examples(crawl: Path, truth: dict[str, Any]) -> None:
         texts = [json.loads(line)["text"] for line in (crawl / f"{name}.jsonl").read_text("utf-8").splitlines()]
         assert len(texts) == len(set(texts)) == 240
         assert all(len(text.split()) >= 80 for text in texts)
+
+
+def test_pages_declare_what_is_said_of_them(crawl: Path, truth: dict[str, Any]) -> None:
+    source = SourceParams(name="licensed", paths=(str(crawl / "licensed.warc.gz"),))
+    found = {}
+    for task in plan_sources([source]):
+        for raw in read_task(task):
+            if isinstance(raw, RawDocument):
+                page = extract_document(raw, ExtractParams())
+                assert not isinstance(page, Drop), raw.url
+                found[raw.url] = page.meta
+                assert "CC BY" not in page.text
+    assert {url: meta.get("license", "") for url, meta in found.items()} == {
+        page["url"]: page["license"] for page in truth["rights"]
+    }
+    refused = {page["kind"] for page in truth["rights"] if found[page["url"]].keys() & {"no_ai", "tdm_reservation"}}
+    assert refused == {"noai", "reserved"}
+
+
+def test_hosts_say_what_they_refuse(crawl: Path) -> None:
+    rows = list(read_rows([str(crawl / "rules.warc.gz")]))
+    assert len(rows) == 10 and not [row for row in rows if isinstance(row, BadRow)]
 
 
 def test_every_slot_is_filled(truth: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 docs/format.md describes the files, docs/takedown.md what makes them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from refinery.loader.errors import FormatError
 from refinery.loader.format.fields import Fields
 from refinery.loader.format.provenance import PARQUET, ROW_GROUP
-from refinery.loader.parquet.parquet_file import parquet
+from refinery.loader.parquet.batches import Batches, bounded_parquet
 
 FOLDER = "takedowns"
 STAGE = "takedown"  # the last stage of the funnel of a corpus from which something was taken
@@ -109,14 +109,13 @@ def write_rows(path: Path, table: pa.Table) -> None:
     pq.write_table(table.combine_chunks(), path, row_group_size=ROW_GROUP, use_dictionary=repeated, **PARQUET)
 
 
-def read_rows(stream: Any, schema: pa.Schema, what: str, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
-    """A listing, a row group at a time. Raises FormatError, naming `what`, for a file of another schema, and one that
-    is damaged."""
-    with parquet(stream, what) as file:
-        if not file.schema_arrow.equals(schema):
-            raise FormatError(f"{what}: columns {file.schema_arrow.names} found, {schema.names} expected")
-        for group in range(file.num_row_groups):
-            yield file.read_row_group(group, columns=None if columns is None else list(columns))
+def read_rows(stream: Any, schema: pa.Schema, what: str, columns: Sequence[str] | None = None) -> Batches:
+    """The rows of a listing, of which these columns (all), in batches of bounded size: whoever wrote it, a page cannot
+    stand for more. Raises FormatError, naming `what`, for a file of another schema, and as `bounded_parquet`."""
+    with bounded_parquet(stream, what, columns, schema) as (found, batches):
+        if not found.equals(schema):
+            raise FormatError(f"{what}: columns {found.names} found, {schema.names} expected")
+        yield from batches
 
 
 def totals_of(takedowns: Iterable[Takedown]) -> Mapping[str, int]:

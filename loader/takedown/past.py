@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.indexed import Index
@@ -22,6 +23,7 @@ from refinery.loader.order.arrays import I64
 from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.store import Store
 
+MAX_LENGTH = 2**31 - 1  # tokens of a document: an index has them as int32
 GONE = -1  # where a run of tokens is now that is there no more
 COLUMNS = ("split", "domain", "index", "row", "token_offset", "token_count")
 Place = tuple[str, int]  # domain and index of a shard
@@ -65,6 +67,18 @@ class Change:
 
     removed: tuple[I64, I64, I64]
     added: tuple[I64, I64, I64]
+
+    def fits(self, documents: int, tokens: int) -> bool:
+        """Whether a shard that has so many now can have changed like this: rows and offsets are among its own, ascend
+        together, and no document begins inside of another."""
+        (gone_rows, gone_at, gone), (came_rows, came_at, came) = self.removed, self.added
+        both, both_tokens = documents - len(came), tokens - int(came.sum())
+        return both >= 0 and all(
+            len(rows) == len(np.unique(rows))
+            and bool(np.all(rows < both + len(rows)))
+            and bool(np.all(np.diff(at - _before(lengths), prepend=0, append=both_tokens) >= 0))
+            for rows, at, lengths in ((gone_rows, gone_at, gone), (came_rows, came_at, came))
+        )
 
     def runs(self, tokens: int) -> Runs:
         """Runs of the version before. tokens: of the shard now."""
@@ -133,8 +147,8 @@ def compose(first: Runs, then: Runs) -> Runs:
 class Past:
     """The shards of a split as they were in the version whose manifest has the sha256 `version`.
 
-    Reads the lists of what went and came since; memory: 24 bytes for each document of them in the split.
-    Raises KeyError for a version that this corpus does not come from.
+    Reads the lists of what went and came since, one file at a time; memory: 24 bytes for each document of them in the
+    split. Raises KeyError for a version that this corpus does not come from.
     """
 
     def __init__(self, store: Store, manifest: Manifest, version: str, split: str) -> None:
@@ -150,13 +164,19 @@ class Past:
         self.runs: list[Runs | None] = []
 
     def entries(self, shards: Sequence[ShardEntry]) -> list[ShardEntry]:
-        """These shards with the tokens and documents that they had. Keeps their runs, by their numbers."""
+        """These shards with the tokens and documents that they had. Keeps their runs, by their numbers. Raises
+        FormatError where what the lists say cannot have happened to them."""
         self._now, self._places, self.runs = list(shards), [(shard.domain, shard.index) for shard in shards], []
         found = []
         for shard, place in zip(shards, self._places, strict=True):
             runs, tokens, documents = None, shard.tokens, shard.documents
             for changes in reversed(self._steps):
                 if change := changes.get(place):
+                    if not change.fits(documents, tokens):
+                        raise FormatError(
+                            f"{self._store.url(shard.bin.path)}: its lists of takedowns name places that a shard of "
+                            f"{documents} documents and {tokens} tokens cannot have had"
+                        )
                     step = change.runs(tokens)
                     runs = step if runs is None else compose(step, runs)
                     tokens, documents = step.tokens, documents - len(change.added[0]) + len(change.removed[0])
@@ -206,23 +226,27 @@ def _changes(store: Store, files: Mapping[str, FileEntry], takedown: Takedown, s
 def _lists(
     store: Store, files: Mapping[str, FileEntry], path: str, schema: Any, split: str
 ) -> dict[Place, tuple[I64, I64, I64]]:
-    """(rows, offsets, lengths) of the documents of a listing, by shard."""
+    """(rows, offsets, lengths) of the documents of a listing, by shard and row. Memory: the file, and 48 bytes for each
+    of them. Raises FormatError for numbers that none of a document are."""
     if path not in files:
         raise FormatError(f"{store.url(path)}: not in the manifest, which names it among its takedowns")
     data = read_file(store, files[path])
-    parts: dict[Place, list[npt.NDArray[Any]]] = {}
-    for table in read_rows(pa.BufferReader(data), schema, store.url(path), COLUMNS):
-        columns = {name: table[name].to_pylist() if name in ("split", "domain") else table[name].to_numpy()
-                   for name in COLUMNS}  # fmt: skip
-        here = np.flatnonzero(np.array([each == split for each in columns["split"]], np.bool_))
-        domains = np.array(columns["domain"], object)[here]
-        numbers = np.stack([columns[name][here] for name in COLUMNS[2:]], axis=1) if len(here) else np.empty((0, 4))
-        for domain, index in {(d, int(i)) for d, i in zip(domains, numbers[:, 0], strict=True)}:
-            mine = (domains == domain) & (numbers[:, 0] == index)
-            parts.setdefault((domain, index), []).append(numbers[mine, 1:])
-    found = {}
-    for place, tables in parts.items():
-        rows = np.concatenate(tables).astype(np.int64)
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        found[place] = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
-    return found
+    domains: dict[str, int] = {}
+    parts = [np.empty((0, 5), np.int64)]
+    for batch in read_rows(pa.BufferReader(data), schema, store.url(path), COLUMNS):
+        rows = pc.filter(batch, pc.equal(batch.column("split"), split))
+        names = rows.column("domain").dictionary_encode()
+        codes = np.array([domains.setdefault(name, len(domains)) for name in names.dictionary.to_pylist()], np.int64)
+        numbers = [rows.column(name).to_numpy() for name in COLUMNS[2:]]
+        parts.append(np.stack([codes[names.indices.to_numpy()], *numbers], axis=1))
+    rows = np.concatenate(parts)
+    rows = rows[np.lexsort(rows[:, 2::-1].T)]
+    if rows.size and (int(rows.min()) < 0 or int(rows[:, 4].max()) > MAX_LENGTH):
+        raise FormatError(f"{store.url(path)}: a place that no document can have")
+    cuts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0), axis=1)) + 1
+    of_code = list(domains)
+    return {
+        (of_code[int(part[0, 0])], int(part[0, 1])): (part[:, 2].copy(), part[:, 3].copy(), part[:, 4].copy())
+        for part in np.split(rows, cuts)
+        if len(part)
+    }

@@ -69,8 +69,8 @@ class Version(Past):
             for kind, path, schema in lists:
                 if path:
                     with self._store.open(path) as stream:
-                        for table in read_rows(stream, schema, self._store.url(path), columns):
-                            for row in table.to_pylist():
+                        for batch in read_rows(stream, schema, self._store.url(path), columns):
+                            for row in batch.to_pylist():
                                 if row["split"]:
                                     yield {"kind": kind, **row, "id": row["id"].hex()}
 

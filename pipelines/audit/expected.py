@@ -1,7 +1,7 @@
 """What must be published of a record: its row in provenance, rejects/ or dead_letters/, from judging it again."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -98,7 +98,7 @@ class Judge:
         encoded: Any = end
         return Expected(
             KEPT,
-            provenance_row(encoded, self.run.manifest.columns),
+            provenance_row(encoded, self.run.manifest.columns, self.run.recipe.counted()),
             tokens=encoded.tokens,
             text=texts[-1].text if texts else "",
         )
@@ -156,14 +156,15 @@ def _dead(stage: str, error: str, source: str, origin: str, data: bytes, size: i
     return Expected(DEAD, row)
 
 
-def provenance_row(doc: EncodedDocument, columns: Sequence[Column]) -> Row:
-    """The row that a shard's provenance has of a document, by the code that writes it; ids in hexadecimal."""
+def provenance_row(doc: EncodedDocument, columns: Sequence[Column], counted: Container[str]) -> Row:
+    """The row that a shard's provenance has of a document, by the code that writes it; ids in hexadecimal. counted: as
+    of `provenance_rows`."""
     import pyarrow as pa
 
     meta = orjson.dumps(dict(doc.meta), option=orjson.OPT_SORT_KEYS).decode()
     values = (0, doc.id, doc.origin, doc.url, doc.source, doc.text_bytes, meta, b"", b"")
     table = pa.table({name: [value] for name, value in zip(BATCH_SCHEMA.names, values, strict=True)}, BATCH_SCHEMA)
-    (row,) = provenance_rows(table, [len(doc.tokens)], columns)
+    (row,) = provenance_rows(table, [len(doc.tokens)], columns, counted)
     return {**row, "id": row["id"].hex(), "origin": printable(row["origin"])}
 
 

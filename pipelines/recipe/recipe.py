@@ -256,6 +256,10 @@ class Recipe(Params):
             for note in noted
         )
 
+    def counted(self) -> frozenset[str]:
+        """Names of the notes that are 0 where a document has none."""
+        return frozenset(note.name for note in self.notes() if note.counts)
+
     def provenance(self) -> tuple[Note, ...]:
         """What are columns of the provenance files, in their order: fields of records, and notes."""
         return (*self.LANE.fields, *(note for note in self.notes() if note.column))

@@ -316,7 +316,7 @@ class Refinement:
             targets=targets,
             packed=packed_rows(self.recipe, self.tokenizer),
             notes=measured_notes(self.recipe.notes()),
-            counted=frozenset(note.name for note in self.recipe.notes() if note.counts),
+            counted=self.recipe.counted(),
         )
         name = "shards/report.json"
         work = shards_work(self.recipe, clean.parts("documents"), counts)

@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,23 +13,17 @@ import pyarrow.parquet as pq
 
 from refinery.loader.format.manifest import FileEntry, Manifest
 from refinery.loader.format.publish_manifest import describe_file
-from refinery.loader.format.removals import (
-    REMOVALS_SCHEMA,
-    column_ids,
-    removals_file,
-    removals_name,
-    write_removals,
-)
+from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, column_ids, removals_file, removals_name
 from refinery.loader.parquet.batches import stored_batches, stored_table
 from refinery.loader.storage.copy_object import copy_object
 from refinery.loader.storage.full_disk import scratch_folder
-from refinery.loader.storage.store import Store, checksums
+from refinery.loader.storage.store import Store
 from refinery.pipelines.run.publish import describe
 from refinery.pipelines.takedown.request import Request
 from refinery.pipelines.takedown.rows import Key, Removals, Row, among, key_of, sorted_keys
 from refinery.transforms.core.report import RECORD_SCHEMAS, REJECT_SCHEMA
-from refinery.transforms.spill.sorted_tables import sort_rows
-from refinery.transforms.write.removals import count_files
+from refinery.transforms.spill.sorted_tables import in_order, merged_tables
+from refinery.transforms.write.removals import count_files, publish_rows
 
 THREADS = 16  # of copies: requests to a bucket, or links
 IN_REJECTS = ("url", "source", "origin")
@@ -57,7 +54,8 @@ def rewrite_removals(
 ) -> list[dict[str, Any]]:
     """Publish removals/ without some rows and with others; the files for the manifest.
 
-    Files that lose and get nothing are copied, unless there are more or fewer files now. Memory: the rows of a file.
+    Files that lose and get nothing are copied, unless there are more or fewer files now. Memory: what goes and comes,
+    and some row groups, however many rows a file has. Raises FormatError for rows that are not in their order.
     """
     gone = set(deleted)
     before = sum(file.rows or 0 for file in manifest.removals)
@@ -65,58 +63,52 @@ def rewrite_removals(
     more = pa.Table.from_pylist(
         [{name: row[name] for name in REMOVALS_SCHEMA.names} for row in added], schema=REMOVALS_SCHEMA
     )
-    touched = set(range(count))
+    touched, read = set(range(count)), None
     if count == len(manifest.removals) and count:
         ids = [np.frombuffer(key[0], np.uint8) for key in gone] + [np.frombuffer(row["id"], np.uint8) for row in added]
         touched = set(removals_file(np.array(ids, np.uint8).reshape(-1, 16), count).tolist())
+        read = touched  # the others have the rows that they had
     same = [file for number, file in enumerate(manifest.removals) if number not in touched and number < count]
     copy_files(old, new, same)
     files = [describe_file(file) for file in same]
     if touched:
-        for number, table in _by_file(Removals(old, manifest), gone, more, count, touched):
-            name = removals_name(number, count)
-            with scratch_folder(name) as scratch:
-                local = scratch / "removals.parquet"
-                write_removals(local, [table])
-                size, crc32c, sha256 = checksums(local)
-                new.create(name, local)
-            files.append({"path": name, "size": size, "crc32c": crc32c, "sha256": sha256, "rows": table.num_rows})
+        kept = _without(in_order(Removals(old, manifest).all(read), old.url(FOLDER)), gone)
+        of_more = removals_file(column_ids(more["id"]), count)
+        for number, tables in _by_file(kept, count, touched):
+            extra = more.take(pa.array(np.flatnonzero(of_more == number)))
+            files.append(publish_rows(removals_name(number, count), merged_tables(tables, extra), new.root))
     return sorted(files, key=lambda file: str(file["path"]))
 
 
-def _by_file(
-    removals: Removals, gone: set[Key], more: pa.Table, count: int, touched: set[int]
-) -> Iterator[tuple[int, pa.Table]]:
-    """(number, its rows in order) of the files that change. Ids ascend through all old files, so one is held."""
-    ids, place, held = sorted_keys(key[0] for key in gone), 0, [REMOVALS_SCHEMA.empty_table()]
-    extra = removals_file(column_ids(more["id"]), count) if more.num_rows else np.empty(0, np.int64)
+def _without(tables: Iterable[pa.Table], gone: set[Key]) -> Iterator[pa.Table]:
+    """The rows of all tables but those of these keys."""
+    ids = sorted_keys(key[0] for key in gone)
+    for table in tables:
+        hits = np.flatnonzero(among(column_ids(table["id"]), ids))
+        rows = table.take(pa.array(hits)).to_pylist()
+        lost = [hit for hit, row in zip(hits.tolist(), rows, strict=True) if key_of(row) in gone]
+        keep = np.ones(table.num_rows, np.bool_)
+        keep[lost] = False
+        yield table.filter(pa.array(keep))
 
-    def done(number: int) -> Iterator[tuple[int, pa.Table]]:
-        if number in touched:
-            yield number, sort_rows([*held, more.take(pa.array(np.flatnonzero(extra == number)))])
-        held[:] = [REMOVALS_SCHEMA.empty_table()]
 
-    for table in removals.all():
-        table = _without(table, ids, gone)
+def _by_file(kept: Iterable[pa.Table], count: int, touched: Iterable[int]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """(number, tables with the rows of `kept`) of the files that change, in their order, a table of each at least. They
+    are read before those of the next file are asked for."""
+    by_number = itemgetter(0)
+    every = ((number, REMOVALS_SCHEMA.empty_table()) for number in sorted(touched))
+    wanted = set(touched)
+    for number, parts in groupby(merge(every, _cut(kept, count), key=by_number), key=by_number):
+        if number in wanted:
+            yield number, (table for _, table in parts)
+
+
+def _cut(tables: Iterable[pa.Table], count: int) -> Iterator[tuple[int, pa.Table]]:
+    """(number of its file, rows) of each table, where `count` files divide it."""
+    for table in tables:
         files = removals_file(column_ids(table["id"]), count)
         for number in np.unique(files).tolist():
-            while place < number:
-                yield from done(place)
-                place += 1
-            if number in touched:
-                held.append(table.take(pa.array(np.flatnonzero(files == number))))
-    while place < count:
-        yield from done(place)
-        place += 1
-
-
-def _without(table: pa.Table, ids: Any, gone: set[Key]) -> pa.Table:
-    hits = np.flatnonzero(among(column_ids(table["id"]), ids))
-    rows = table.take(pa.array(hits)).to_pylist()
-    lost = [hit for hit, row in zip(hits.tolist(), rows, strict=True) if key_of(row) in gone]
-    keep = np.ones(table.num_rows, np.bool_)
-    keep[lost] = False
-    return table.filter(pa.array(keep))
+            yield number, table.take(pa.array(np.flatnonzero(files == number)))
 
 
 def rewrite_rejects(

@@ -128,7 +128,7 @@ def reinstate(
         _check_cuts(kept.recipe)
     except NotKept as error:
         return Outcome([Unrepresented(row, str(error)) for row in decision.candidates])
-    counted = frozenset(note.name for note in kept.recipe.notes() if note.counts)
+    counted = kept.recipe.counted()
     return Outcome(list(_fates(corpus, kept, decision, allowed, counted)), counted)
 
 

@@ -79,9 +79,10 @@ class Removals:
                 for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA, rows):
                     yield from batch.to_pylist()
 
-    def all(self) -> Iterator[pa.Table]:
-        """Every row, some at a time, in the order of the files."""
-        for file in self.manifest.removals:
+    def all(self, numbers: Iterable[int] | None = None) -> Iterator[pa.Table]:
+        """Every row, or those of the files of these numbers, some at a time, in the order of the files."""
+        files = self.manifest.removals
+        for file in files if numbers is None else [files[number] for number in sorted(numbers)]:
             for batch in stored_batches(self.store, file.path, REMOVALS_SCHEMA.names, REMOVALS_SCHEMA):
                 table = pa.Table.from_batches([batch]).select(REMOVALS_SCHEMA.names)
                 if not table.schema.equals(REMOVALS_SCHEMA):

@@ -52,7 +52,7 @@ NOT_RUN = {
     r"refinery .*\b(gs|https|s3|hf)://(?!example)": "another machine's files",
     r"refinery acquire ": "downloads",
     r"refinery refine web\.yaml ": "a crawl that is not at hand: tests/pipelines/whole_runs/test_rights_run.py",
-    r"refinery opt-outs ": "collected files of hosts: tests/transforms/rights",
+    r"refinery opt-outs 'robotstxt": "collected files of hosts: tests/transforms/rights",
     r"refinery .*(recipes/|out/)code": "repositories: tests/pipelines/whole_runs/test_code_lane.py",
     r"refinery .*\brecipes/web\.yaml": "a crawl that is not at hand: tests/pipelines/run/test_ready_recipes.py",
     r"refinery export .*--to megatron": "packed rows: tests/pipelines/adopt/test_megatron_export.py",

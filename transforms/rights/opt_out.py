@@ -228,7 +228,12 @@ OPT_OUT: Stage[OptOutParams] = Stage(
             "name fewer `agents`, or set `every_agent: off`",
             "RFC 9309",
         ),
-        Reason("opt-out-ai-txt", "its ai.txt forbids pages of text to one of `agents`", "as above", "Spawning 2023"),
+        Reason(
+            "opt-out-ai-txt",
+            "its ai.txt forbids pages of text to one of `agents`",
+            "name fewer `agents`, or set `every_agent: off`",
+            "Spawning 2023",
+        ),
         Reason(
             "opt-out-tdm",
             "text and data mining is reserved by tdmrep.json, an HTTP header or the page",

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from refinery.loader.errors import FormatError
 from refinery.loader.storage.full_disk import naming_scratch
 
 SORT_BYTES = 256 << 20  # rows held at once; sorting takes about twice as much again
@@ -50,30 +51,51 @@ def sorted_tables(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     yield from _merge(runs)
 
 
+def merged_tables(tables: Iterable[pa.Table], more: pa.Table) -> Iterator[pa.Table]:
+    """Rows that are in order, with those of `more`, which may be in any, among them. Memory: some of the largest table,
+    and three times `more`."""
+    more = sort_rows([more])
+    if not more.num_rows:
+        yield from tables
+        return
+    window = max(1, more.num_rows * WINDOW_BYTES // max(1, more.nbytes))
+    pieces = iter([more.slice(at, window) for at in range(0, more.num_rows, window)])
+    yield from _merge([_Run(run, window, more.slice(0, 0)) for run in (iter(tables), pieces)])
+
+
+def in_order(tables: Iterable[pa.Table], what: str) -> Iterator[pa.Table]:
+    """The same tables. Raises FormatError, naming `what`, where rows are not in the order of all their columns."""
+    last = None
+    for table in tables:
+        rows = table if last is None else pa.concat_tables([last, table])
+        if not np.array_equal(pc.sort_indices(rows, _keys(rows)).to_numpy(), np.arange(rows.num_rows)):
+            raise FormatError(f"{what}: rows are not in the order of their columns; `refinery verify` says more")
+        last = rows.slice(max(0, rows.num_rows - 1))
+        yield table
+
+
 def _keys(table: pa.Table) -> list[tuple[str, str]]:
     return [(name, "ascending") for name in table.column_names if name != RUN]
 
 
 @dataclass
 class _Run:
-    """A sorted table in a file, read window by window. waiting: rows that were read and not yielded."""
+    """Rows in order, read window by window. waiting: those that were read and not yielded."""
 
-    file: IO[bytes]
-    reader: pa.RecordBatchFileReader
+    tables: Iterator[pa.Table]
     window: int
     waiting: pa.Table
-    read: int = 0
+    is_read: bool = False
 
     def fill(self, number: int) -> pa.Table:
         """The rows waiting, at least a window of them where there are as many, with the run's number."""
-        while self.waiting.num_rows < self.window and not self.is_read():
-            batch = pa.Table.from_batches([self.reader.get_batch(self.read)])
-            self.waiting = pa.concat_tables([self.waiting, batch])
-            self.read += 1
+        while self.waiting.num_rows < self.window and not self.is_read:
+            table = next(self.tables, None)
+            if table is None:
+                self.is_read = True
+            else:
+                self.waiting = pa.concat_tables([self.waiting, table])
         return self.waiting.append_column(RUN, pa.array(np.full(self.waiting.num_rows, number, np.int32)))
-
-    def is_read(self) -> bool:
-        return bool(self.read == self.reader.num_record_batches)
 
 
 def _spill(tables: list[pa.Table]) -> _Run:
@@ -86,7 +108,14 @@ def _spill(tables: list[pa.Table]) -> _Run:
             writer.write_table(table, max_chunksize=window)
         file.flush()
     file.seek(0)
-    return _Run(file, pa.ipc.open_file(file), window, table.schema.empty_table())
+    return _Run(_spilled(file), window, table.schema.empty_table())
+
+
+def _spilled(file: IO[bytes]) -> Iterator[pa.Table]:
+    with file:
+        reader = pa.ipc.open_file(file)
+        for number in range(reader.num_record_batches):
+            yield pa.Table.from_batches([reader.get_batch(number)])
 
 
 def _merge(runs: list[_Run]) -> Iterator[pa.Table]:
@@ -97,10 +126,8 @@ def _merge(runs: list[_Run]) -> Iterator[pa.Table]:
         order = pc.sort_indices(rows, _keys(rows))
         of_run = rows[RUN].combine_chunks().take(order).to_numpy()
         # rows behind the last one of a run that has more in its file wait until these are here
-        ends: list[Any] = [np.flatnonzero(of_run == number)[-1] for number, run in enumerate(runs) if not run.is_read()]
+        ends: list[Any] = [np.flatnonzero(of_run == number)[-1] for number, run in enumerate(runs) if not run.is_read]
         count = int(min(ends, default=rows.num_rows - 1)) + 1
         yield rows.take(order.slice(0, count)).drop_columns([RUN])
         for number, ready in enumerate(np.bincount(of_run[:count], minlength=len(runs)).tolist()):
             runs[number].waiting = runs[number].waiting.slice(ready)
-    for run in runs:
-        run.file.close()

@@ -9,6 +9,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import apache_beam as beam
 import numpy as np
@@ -77,20 +78,25 @@ class _BatchRemovals(BatchByFile):
             yield from self.hold(table, removals_file(column_ids(table["id"]), self.files))
 
 
-def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
-    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_BYTES, however
-    many rows it has; beyond that they are sorted on disk.
-    """
+def publish_rows(name: str, tables: Iterable[pa.Table], location: str) -> dict[str, Any]:
+    """Publish sorted rows as the file `name` of `location`; returns it as the manifest lists it."""
     rows = 0
 
     def counted() -> Iterator[pa.Table]:
         nonlocal rows
-        for table in gather(batches):
+        for table in tables:
             rows += table.num_rows
             yield table
 
-    published = publish_tables(removals_name(file, files), counted(), write_removals, location)
-    return side_output_record("removals", rows=rows, **published)
+    published = publish_tables(name, counted(), write_removals, location)
+    return {"rows": rows, **published}
+
+
+def publish_removals(file: int, batches: Iterable[bytes], location: str, files: int) -> bytes:
+    """Sort, write and publish one file; returns its "removals" side-output record. Memory: see GROUP_BYTES, however
+    many rows it has; beyond that they are sorted on disk.
+    """
+    return side_output_record("removals", **publish_rows(removals_name(file, files), gather(batches), location))
 
 
 @dataclass

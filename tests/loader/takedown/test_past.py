@@ -4,6 +4,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,6 +78,7 @@ def test_runs_and_their_composition(
 @given(shards, drops, comes)
 def test_the_index_before(first: Shard, drop: list[bool], come: dict[int, int]) -> None:
     second, change = step(first, drop, come)
+    assert change.fits(len(second), len(tokens_of(second)))
     lengths = np.array([tokens for _, tokens in second], np.int32)
     ends = np.cumsum(lengths, dtype=np.int64) * 2
     before = change.index(Index(np.dtype("<u2"), lengths, ends - lengths * 2))
@@ -89,6 +91,25 @@ def test_nothing_is_left_of_a_shard() -> None:
     assert after == []
     runs = change.runs(0)
     assert list(runs.pieces(1, 5)) == [(1, GONE, 2), (3, GONE, 2)]
+
+
+@pytest.mark.parametrize(
+    ("removed", "added"),
+    [
+        ([(3, 4, 1)], []),  # a row that three documents cannot have had: two stayed
+        ([(0, 5, 2)], []),  # tokens behind the last one
+        ([(0, 2, 2), (1, 1, 1)], []),  # the second before the first
+        ([(0, 0, 2), (1, 1, 2)], []),  # one inside of the other
+        ([(0, 0, 1), (0, 1, 1)], []),  # one row twice
+        ([], [(0, 0, 5)]),  # more than there is
+        ([], [(2, 0, 1)]),
+        ([], [(0, 0, 1), (1, 1, 1), (2, 2, 1)]),
+    ],
+)
+def test_lists_that_cannot_be_true(removed: list[Any], added: list[Any]) -> None:
+    """Of a shard of two documents with four tokens."""
+    arrays = [np.array(rows, np.int64).reshape(-1, 3).T for rows in (removed, added)]
+    assert not Change(tuple(arrays[0]), tuple(arrays[1])).fits(2, 4)  # type: ignore[arg-type]
 
 
 def test_compose_with_nothing_kept() -> None:

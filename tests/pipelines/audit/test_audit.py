@@ -60,11 +60,13 @@ def test_an_honest_corpus_of_source_code(tmp_path: Path) -> None:
 
 
 def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_path: Path) -> None:
-    """Exact verification, copies of addresses, a source that is cut at its target, and one of which little is read."""
+    """Exact verification, copies of addresses, a source that is cut at its target, one of which little is read, and
+    columns that count."""
     for name, numbers in (("a", range(25)), ("b", range(10, 40)), ("c", range(30))):
         (tmp_path / f"{name}.jsonl").write_text(rows(name if name != "c" else "a", numbers))
     near = {"threshold": 0.8, "verify": "exact"}
     base = {"name": "t", "tokenizer": {"path": str(small / "tokenizer.json")}, "rejects": {"rate": 0.5}, **OFF}
+    base |= {"pii": {}, "columns": ["pii", "pii_types", "lines_cut"]}
     sources = [
         {"name": "a", "paths": [str(tmp_path / "a.jsonl")], "target": 150},
         {"name": "b", "paths": [str(tmp_path / "b.jsonl")], "sample": 0.6, "priority": 1},

@@ -1,14 +1,19 @@
 """A training run on the old version goes on with the new one: every token that is still there at its step and place."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from refinery.loader import TokenStream
+from refinery.loader.errors import FormatError
 from refinery.loader.stream.state import StateError
+from tests.corpus_factory import edit_manifest
 from tests.fake_gcs import fake_gcs
 from tests.pipelines.takedown.corpora import FIRST, SECOND
 
@@ -125,3 +130,33 @@ def test_from_a_bucket(versions: list[Path], monkeypatch: pytest.MonkeyPatch) ->
             for one, two in zip(near, far, strict=True):
                 assert np.array_equal(one["labels"], two["labels"])
                 assert np.array_equal(one["input_ids"], two["input_ids"])
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("domain", "d" * (65 << 20), "has a page of"),
+        ("row", 1 << 40, "places that a shard of"),
+        ("token_offset", 1 << 40, "places that a shard of"),
+        ("token_count", 1 << 40, "a place that no document can have"),
+        ("row", -7, "a place that no document can have"),
+        ("row", "seven", "column 'row' of type string found, int64 expected"),
+    ],
+)
+def test_lists_that_somebody_forged(column: str, value: Any, said: str, versions: list[Path], tmp_path: Path) -> None:
+    """A clear error before they fill memory, and a stream that still stands where it stood."""
+    prefix = shutil.copytree(versions[1], tmp_path / "forged", ignore=shutil.ignore_patterns("work"))
+    listing = prefix / "takedowns" / "00001" / "removed.parquet"
+    table = pq.read_table(listing)
+    place = table.column_names.index(column)
+    values = table[column].to_pylist()
+    values[table["split"].to_pylist().index("train")] = value
+    forged = pa.array([str(each) for each in values] if isinstance(value, str) else values)
+    listing.unlink()
+    pq.write_table(table.set_column(place, table.schema.field(column).with_type(forged.type), forged), listing)
+    edit_manifest(prefix)
+    with stream(versions[0]) as old, stream(prefix) as new:
+        state = new.state_dict()
+        with pytest.raises(FormatError, match=said):
+            new.load_state_dict(old.state_dict())
+        assert new.state_dict() == state and next(new)

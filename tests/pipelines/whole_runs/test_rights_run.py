@@ -39,7 +39,8 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = {"name": "rights", "sources": [source], "tokenizer": tokenizer, "rejects": {"rate": 1.0}, **OFF}
     (folder / "before.json").write_text(json.dumps(data))
     data["opt_out"] = {"tables": [write_table(folder / "table")], "as_of": AS_OF}
-    data["page_license"] = {"deny": ["CC-BY-NC"]}
+    (folder / "classes.csv").write_text("license,class\nCC-BY,attribution\nCC-BY-NC,non-commercial\n")
+    data["page_license"] = {"classes": str(folder / "classes.csv"), "deny": ["non-commercial"]}
     (folder / "recipe.json").write_text(json.dumps(data))
     run("refine", folder / "before.json", "--output", folder / "before", "--workers", 0)
     return folder / "recipe.json"
@@ -108,6 +109,8 @@ def test_licences_are_a_column_whether_or_not_there_is_a_rule(recipe: Path, corp
         rows = provenance(prefix)
         assert {row["license"] or "" for row in rows} == licences
         assert all((row["license_from"] == "link") == bool(row["license"]) for row in rows)
+    for row in provenance(corpus):
+        assert row["license_class"] == ("attribution" if row["license"] else "")
     dated = {row["url"]: json.loads(row["meta"]).get("opt_out_as_of") for row in provenance(corpus)}
     assert dated["https://free.example/a"] == "2026-01-01" and dated["https://unlisted.example/a"] is None
 

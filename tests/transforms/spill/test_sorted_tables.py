@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.row_groups import write_row_groups
 from refinery.transforms.spill import sorted_tables
-from refinery.transforms.spill.sorted_tables import sort_rows
+from refinery.transforms.spill.sorted_tables import in_order, sort_rows
 
 
 def some_table(count: int, seed: int) -> pa.Table:
@@ -33,6 +34,26 @@ def test_equals_sorting_at_once(count, pieces, limit, window, seed):
         patch.setattr(sorted_tables, "WINDOW_BYTES", window)
         found = pa.concat_tables(sorted_tables.sorted_tables(iter(parts)))
     assert found.equals(sort_rows([table]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 300), st.integers(1, 9), st.integers(0, 60), st.integers(1, 400), st.integers(0, 10**6))
+def test_merging_equals_sorting(count, pieces, more, window, seed):
+    table, extra = sort_rows([some_table(count, seed)]), some_table(more, seed + 1)
+    bounds = np.linspace(0, count, pieces + 1).astype(int).tolist()
+    parts = [table.slice(first, end - first) for first, end in pairwise(bounds)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorted_tables, "WINDOW_BYTES", window)
+        found = list(sorted_tables.merged_tables(in_order(parts, "it"), extra))
+    assert pa.concat_tables([table.slice(0, 0), *found]).equals(sort_rows([table, extra]))
+
+
+@pytest.mark.parametrize("keys", [[2, 1], [1, 1, 3, 2], [1, 2, 3, 4, 0]])
+def test_another_order_is_an_error(keys: list[int]) -> None:
+    table = pa.table({"key": keys})
+    for size in (1, 2, 10):
+        with pytest.raises(FormatError, match="it: rows are not in the order of their columns"):
+            list(in_order([table.slice(at, size) for at in range(0, len(keys), size)], "it"))
 
 
 def test_no_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
