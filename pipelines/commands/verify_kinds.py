@@ -26,4 +26,5 @@ def check_for(prefix: str, **asked: Any) -> Callable[..., Any]:
 def refuse_unless_corpus(prefix: str) -> None:
     """Raises ValueError for an export, an adopted corpus or a view, which are not checked by shares."""
     if any(is_kind(prefix) for is_kind, _ in KINDS):
-        raise ValueError(f"{prefix}: only a corpus is checked by shares; leave out --shards, --partial and --merge")
+        without = "leave out --shards, --partial, --merge and --runner"
+        raise ValueError(f"{prefix}: only a corpus is checked by shares or a job; {without}")
