@@ -41,7 +41,7 @@ class Wanted:
         return {name: getattr(self, name) for name in ("url", "id", "origin") if name in names and getattr(self, name)}
 
 
-# Files, and what is wanted -> those that may have some of its addresses or origins, each with these.
+# Files, and what is wanted -> those, and maybe others, that may have some of its addresses or origins, with these.
 Narrow = Callable[[Iterable[str], Wanted], Mapping[str, Wanted]]
 
 
@@ -142,15 +142,16 @@ def find_kept(
     columns = [name for name in provenance_schema(manifest.columns).names if name != "meta"]
     if not wanted:
         return
-    shards = {shard.provenance.path: shard for shard in manifest.shards}
-    chosen = both(narrow(shards, wanted), ids_by_shard(manifest, wanted.id))
-    tasks = [(path, chosen[path]) for path in shards if path in chosen]
+    paths = (shard.provenance.path for shard in manifest.shards)  # a pass over these takes seconds of 10,000
+    chosen = both(narrow(paths, wanted), ids_by_shard(manifest, wanted.id) if wanted.id else {})
+    shards = manifest.shards if chosen else ()
+    tasks = [(shard, chosen[path]) for shard in shards if (path := shard.provenance.path) in chosen]
 
-    def look(task: tuple[str, Wanted]) -> list[tuple[int, Row]]:
-        return list(find_rows(store, *task, columns))
+    def look(task: tuple[ShardEntry, Wanted]) -> list[tuple[int, Row]]:
+        return list(find_rows(store, task[0].provenance.path, task[1], columns))
 
-    for (path, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
-        yield from ((shards[path], number, row) for number, row in rows)
+    for (shard, _), rows in zip(tasks, scan(look, tasks, "shards", say), strict=True):
+        yield from ((shard, number, row) for number, row in rows)
 
 
 def both(places: Mapping[str, Wanted], ids: Mapping[str, set[bytes]]) -> dict[str, Wanted]:
@@ -198,7 +199,9 @@ def find_records(
     def look(task: tuple[str, Wanted]) -> list[Row]:
         return [row for _, row in find_rows(store, *task, columns)]
 
-    for rows in scan(look, list(narrow(paths, wanted).items()), f"files of {folder}/", say):
+    chosen = narrow(paths, wanted)
+    tasks = [(path, chosen[path]) for path in paths if path in chosen]
+    for rows in scan(look, tasks, f"files of {folder}/", say):
         yield from rows
 
 

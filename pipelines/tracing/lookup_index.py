@@ -1,6 +1,7 @@
 """Which files of a corpus may have rows of an address or an origin: by its lookup index, without one all of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,12 +25,13 @@ class LookupIndex:
         self.store = store
         self.say = say
         self.files = sorted(file.path for file in manifest.files if file.path.startswith(f"{FOLDER}/"))
-        self._paths = entry_files(manifest) if self.files else {}
+        self.manifest = manifest
         self._known: dict[Key, set[str]] = {}
         self._has_said = False
 
     def __call__(self, paths: Iterable[str], wanted: Wanted) -> Mapping[str, Wanted]:
-        """Of these files those that may have addresses or origins of `wanted`, each with what it may have of them.
+        """Files that may have addresses or origins of `wanted`, each with what it may have of them: with an index any
+        files of the corpus, else `paths`.
 
         Cost of an index: for each value that is new a footer and a row group, about 0.2 MB.
         """
@@ -45,9 +47,13 @@ class LookupIndex:
                 of_path.setdefault(path, {"url": set(), "origin": set()})[column].add(value)
         return {
             path: Wanted(frozenset(chosen["url"]), origin=frozenset(chosen["origin"]))
-            for path in paths
-            if (chosen := of_path.get(path)) is not None
+            for path, chosen in of_path.items()
         }
+
+    @cached_property
+    def _paths(self) -> Mapping[Entry, str]:
+        """Not read where nothing is found: it is a pass over all shards of the manifest."""
+        return entry_files(self.manifest)
 
     def _say_all(self, files: int) -> None:
         if files and not self._has_said:

@@ -14,8 +14,10 @@ from refinery.pipelines.tracing.lookup import DOCUMENTS, Row, Wanted, find_rows
 def find_taken_down(store: Store, manifest: Manifest, wanted: Wanted) -> Iterator[TakenDown]:
     """The documents that went, by any takedown. Cost: the searched columns of each listing; next to nothing without
     takedowns."""
-    shards = {(shard.split, shard.domain, shard.index): shard.bin.path for shard in manifest.shards}
-    for number, takedown in enumerate(manifest.takedowns if wanted else (), 1):
+    takedowns = manifest.takedowns if wanted else ()
+    known = manifest.shards if takedowns else ()
+    shards = {(shard.split, shard.domain, shard.index): shard.bin.path for shard in known}
+    for number, takedown in enumerate(takedowns, 1):
         for _, row in find_rows(store, takedown.removed, wanted, REMOVED_SCHEMA.names):
             yield TakenDown(
                 doc=doc_of(row),
