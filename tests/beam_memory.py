@@ -14,7 +14,7 @@ def remember_what_never_changes() -> None:
     import apache_beam.transforms.core as core
     from apache_beam.options import pipeline_options
     from apache_beam.transforms import userstate
-    from apache_beam.typehints import decorators
+    from apache_beam.typehints import decorators, typehints
 
     if getattr(core.get_signature, "remembers", False):
         return
@@ -26,8 +26,10 @@ def remember_what_never_changes() -> None:
     hints = decorators.IOTypeHints
     hints._make_origin = classmethod(lambda cls, bases, tb=True, msg=(): list(msg))  # not who asked: for messages alone
     hints.from_callable = staticmethod(by_function(hints.from_callable))
+    typehints.get_yielded_type = by_hint(typehints.get_yielded_type)
     options = pipeline_options.PipelineOptions
     options.__init__ = by_flags(options.__init__)
+    options._visible_option_list = visible_names
 
 
 def by_function(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -90,7 +92,7 @@ def is_plain(function: Any) -> bool:
 
 def by_flags(parse: Callable[..., None]) -> Callable[..., None]:
     """What PipelineOptions.__init__ sets, for each class and its flags; every instance gets a copy of its own."""
-    known: dict[Any, dict[str, Any]] = {}
+    known: dict[Any, tuple[dict[str, Any], dict[str, Any], list[str]]] = {}
 
     def __init__(self: Any, flags: Any = None, **overrides: Any) -> None:
         if flags is None or isinstance(flags, str) or overrides:
@@ -98,10 +100,34 @@ def by_flags(parse: Callable[..., None]) -> Callable[..., None]:
         key = type(self), tuple(flags)
         if key not in known:
             parse(self, flags)
-            known[key] = copy.deepcopy(vars(self))
-        seen, options = known[key]["_visible_options"], known[key]["_all_options"]
-        mine = {name: copy.copy(value) for name, value in options.items()}  # plain values, and lists of them
-        visible = argparse.Namespace(**{**vars(seen), **mine})
+            options = copy.deepcopy(self._all_options)
+            seen = copy.deepcopy(vars(self._visible_options))
+            known[key] = seen, options, [name for name, value in options.items() if isinstance(value, list | dict)]
+        seen, options, changeable = known[key]
+        mine = options | {name: copy.copy(options[name]) for name in changeable}
+        visible = argparse.Namespace()
+        vars(visible).update(seen, **mine)
         vars(self).update(_flags=flags, _visible_options=visible, _all_options=mine)
 
     return __init__
+
+
+def visible_names(self: Any) -> list[str]:
+    """PipelineOptions._visible_option_list, without asking the class of the parsed flags for its attributes, too."""
+    return sorted(name for name in vars(self._visible_options) if name[0] != "_")
+
+
+def by_hint(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`ask`, asked once for each type hint."""
+    known: dict[Any, Any] = {}
+
+    def answer(hint: Any) -> Any:
+        key = type(hint), hint
+        try:
+            if key not in known:
+                known[key] = ask(hint)
+        except TypeError:  # not every hint can be hashed
+            return ask(hint)
+        return known[key]
+
+    return answer

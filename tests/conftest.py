@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # PYTHONDONTWRITEBYTECODE has every interpreter compile the sources anew, and pytest rewrite hundreds of test files.
     # What is collected is kept; sources that tests make are theirs, and may change within a second.
     sys.dont_write_bytecode = False
+    gc.disable()  # until everything is collected: see pytest_collection_finish
     os.environ[sampling.SEED] = sampling.seed()  # the same one in all test processes
     keep_less_of_what_is_freed(config)
     settings.load_profile("session")
@@ -94,6 +95,7 @@ def pytest_collection_finish() -> None:
     sys.dont_write_bytecode = writes_no_bytecode
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)

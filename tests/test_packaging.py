@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import site
@@ -21,6 +22,7 @@ from packaging.requirements import Requirement
 from refinery import DISTRIBUTION
 from refinery.pipelines.dataflow.worker_package import PYTHON, pinned_requirements
 from tests.corpus_factory import build_corpus
+from tests.quick_compiler import quick_compiler
 from tests.sampling import every_other_commit
 
 ROOT = Path(__file__).parents[1]
@@ -41,7 +43,9 @@ def settings() -> dict[str, ast.expr]:
 def build(folder: Path, kind: str, into: Path) -> Path:
     """What setuptools makes of a folder: an "sdist" or a "wheel"."""
     script = f"import sys; from setuptools import build_meta; build_meta.build_{kind}(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", script, str(into)], cwd=folder, capture_output=True, text=True)
+    environment = os.environ | quick_compiler(folder.parent)
+    command = [sys.executable, "-c", script, str(into)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     (found,) = into.iterdir()
     return found

@@ -74,6 +74,10 @@ class Run(Protocol):
     documents: int
     tokens: int
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether all of it is in memory."""
+
     def load(self) -> None:
         """Read what is not in memory yet."""
 
@@ -98,6 +102,10 @@ class HeldRun:
         self.split, self.domain, self.shards = entries[0].split, entries[0].domain, len(entries)
         self.documents = sum(entry.documents for entry in entries)
         self.tokens = sum(entry.tokens for entry in entries)
+
+    @property
+    def is_loaded(self) -> bool:
+        return True
 
     def load(self) -> None:
         return
@@ -130,6 +138,10 @@ class ListedRun:
         self.shards, self.documents, self.tokens = listing.shards, listing.documents, listing.tokens
         self.listing, self._has_provenance, self._source = listing, has_provenance, source
         self._found: tuple[Any, I64] | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._found is not None
 
     def load(self) -> None:
         if self._found is None:
@@ -215,7 +227,11 @@ class Shards(Sequence[ShardEntry]):
 
     def load(self, domains: Collection[str] | None = None) -> None:
         """Read all listings (those of some domains) that were not read yet, several at a time."""
-        runs = [run for run in self.runs if domains is None or run.domain in domains]
+        runs = [run for run in self.runs if not run.is_loaded and (domains is None or run.domain in domains)]
+        if len(runs) < 2:
+            for run in runs:
+                run.load()
+            return
         with ThreadPoolExecutor(THREADS, "refinery-listings") as pool:
             for _ in pool.map(lambda run: run.load(), runs):
                 pass

@@ -39,6 +39,8 @@ MAX_SAMPLES = 2**52
 _GOLDEN = 0x9E3779B97F4A7C15  # 2^64 / golden ratio
 _MIN_BITS = 5  # of the network: with fewer, permutations of 5 to 8 elements are visibly unequal in frequency
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
+_MIX = tuple(map(np.uint64, (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)))
+_TABLE = 4096  # blocks of an epoch up to which their order is kept: looked up, not computed again and again
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +115,12 @@ def round_keys(*parts: str | int) -> tuple[np.uint64, ...]:
 
 def mix(x: U64) -> U64:
     """SplitMix64's finalizer, elementwise, in place: a bijection of 64 bits. Returns `x`."""
-    x ^= x >> np.uint64(30)
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
+    first, factor, second, other, third = _MIX
+    x ^= x >> first
+    x *= factor
+    x ^= x >> second
+    x *= other
+    x ^= x >> third
     return x
 
 
@@ -164,7 +167,7 @@ def _rounds(x: U64, widths: tuple[Each, Each], keys: tuple[np.uint64, ...], twea
 
 
 class Order:
-    """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; memory does not grow with n.
+    """The order of one epoch of `n` samples: `order[positions]` are samples. Immutable; at most 32 KB, whatever n is.
 
     domain: a name, so that domains have different orders. Raises ValueError for n outside 1 to 2^52.
     """
@@ -180,9 +183,9 @@ class Order:
         self.blocks = -(-n // block)
         self._block_keys = round_keys("blocks", seed, epoch, domain)
         self._window_keys = round_keys("windows", seed, epoch, domain)
-        last = np.array([self.blocks - 1], np.uint64)
+        self._table = self._permuted(np.arange(self.blocks, dtype=np.uint64)) if self.blocks <= _TABLE else None
         missing = self.blocks * block - n  # samples by which the last block is short
-        slot = int(permute(last, np.uint64(self.blocks), self._block_keys, inverse=True)[0])
+        slot = self._slot_of(self.blocks - 1)
         self._gap_start, self._gap = slot * block + block - missing, missing
         self._length, self._longer = divmod(n, lanes)  # length of a lane; the first `longer` lanes have one more
         self._step = coprime(round(lanes * GOLDEN), lanes)
@@ -227,8 +230,20 @@ class Order:
         block = np.uint64(self.block)
         slot = padded // block
         inside = padded - slot * block
-        number = permute(slot, np.uint64(self.blocks), self._block_keys)
-        return (number * block + inside).astype(np.int64)
+        return (self._numbers(slot) * block + inside).astype(np.int64)
+
+    def _numbers(self, slots: U64) -> U64:
+        """The blocks that are at these places of the permuted order."""
+        return self._permuted(slots) if self._table is None else self._table[slots]
+
+    def _permuted(self, slots: U64) -> U64:
+        return permute(slots, np.uint64(self.blocks), self._block_keys)
+
+    def _slot_of(self, block: int) -> int:
+        """The inverse of `_numbers`."""
+        if self._table is not None:
+            return int(np.flatnonzero(self._table == block)[0])
+        return int(permute(np.array([block], np.uint64), np.uint64(self.blocks), self._block_keys, inverse=True)[0])
 
     def windows(self, positions: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """int64 [len(positions), 3]: the window that each position draws from: start and stop in the sequence, and the
@@ -262,7 +277,7 @@ class Order:
         slots = (first // self.block)[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         begin, end = np.maximum(first[owner], slots * self.block), np.minimum(last[owner] + 1, (slots + 1) * self.block)
         end -= np.where((end > self._gap_start) & (slots == self._gap_start // self.block), self._gap, 0)
-        numbers = permute(slots.astype(np.uint64), np.uint64(self.blocks), self._block_keys).astype(np.int64)
+        numbers = self._numbers(slots.astype(np.uint64)).astype(np.int64)
         pieces = np.stack([begin, end], axis=1) + ((numbers - slots) * self.block)[:, None]
         return pieces, counts
 

@@ -146,15 +146,18 @@ class _Thrift:
         return self.data[self.at - 1]
 
     def varint(self) -> int:
-        value = shift = 0
-        while True:
-            part = self.byte()
-            value |= (part & 127) << shift
-            shift += 7
-            if part < 128:
-                return value
+        data, at = self.data, self.at
+        part = data[at]
+        value, shift = part & 127, 7
+        while part >= 128:
             if shift > 63:
                 raise IndexError("a number of more than 64 bits")
+            at += 1
+            part = data[at]
+            value |= (part & 127) << shift
+            shift += 7
+        self.at = at + 1
+        return value
 
     def number(self) -> int:
         raw = self.varint()
@@ -178,8 +181,10 @@ class _Thrift:
             return kind == _TRUE
         if _BYTE < kind < _DOUBLE:
             return self.number()
-        if kind in (_BYTE, _DOUBLE, _BINARY):
-            return self.take({_BYTE: 1, _DOUBLE: 8}.get(kind) or self.varint(), is_wanted)
+        if kind == _BINARY:
+            return self.take(self.varint(), is_wanted)
+        if kind in (_BYTE, _DOUBLE):
+            return self.take(1 if kind == _BYTE else 8, is_wanted)
         if kind in (_LIST, _SET):
             return self.items(wanted, is_wanted, depth)
         if kind == _STRUCT:

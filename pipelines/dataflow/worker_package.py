@@ -13,7 +13,7 @@ import re
 import sys
 import tarfile
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import distribution, version
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
@@ -109,7 +109,8 @@ def check_names(extra: Mapping[str, bytes]) -> None:
 def imported(name: str, source: bytes) -> Iterator[Path]:
     """Files of loader/ that a file imports, anywhere in it; of a kernel its C source. What a package of ours hands out
     on demand (the imports in its own __init__.py) is for others."""
-    if name.startswith("refinery/") and name.endswith("/__init__.py"):
+    own = name.startswith("refinery/")
+    if own and (name.endswith("/__init__.py") or b"loader" not in source):
         return
     for needed in names_in(source):
         parts = needed.split(".")
@@ -121,15 +122,17 @@ def imported(name: str, source: bytes) -> Iterator[Path]:
             yield from (file for file in kinds if file.is_file())
 
 
-def names_in(source: bytes) -> Iterator[str]:
+@lru_cache(1024)
+def names_in(source: bytes) -> tuple[str, ...]:
     """Dotted names that a source file's bytes may import, anywhere in it: modules, and what is taken from them. Raises
-    SyntaxError where they are no Python."""
+    SyntaxError where they are no Python. Cost: some milliseconds for a file; a launch asks several times for each."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+    return tuple(found)
 
 
 def package_digest(extra: Mapping[str, bytes] = NOTHING) -> str:

@@ -44,6 +44,8 @@ def test_sealed_payload_comes_back(payload: dict[str, Any]) -> None:
     data = seal(payload)
     assert unseal(data, "x") == payload
     assert seal(dict(reversed(payload.items()))) == data
+    found = json.dumps(json.loads(data), sort_keys=True, indent=1, ensure_ascii=False)
+    assert f"{found}\n".encode() == data  # the format's definition of canonical
 
 
 def test_golden_seal() -> None:

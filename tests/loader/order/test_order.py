@@ -129,6 +129,7 @@ def many_at_once(orders: list[Order]) -> Order:
     lengths = [o.n for o in orders]
     for name in ("blocks", "_gap_start", "_gap", "_length", "_longer"):
         setattr(together, name, np.repeat(np.array([getattr(o, name) for o in orders], np.uint64), lengths))
+    together._table = None  # computed, where a single order looks it up
     return together
 
 

@@ -102,7 +102,7 @@ def world(
 
 LENGTHS = (1, 7, 2000)
 SHAPES = ((1, 4, 3), (2, 0, 5), (3, 1, 1), (3, 2, 2), (8, 3, 2), (64, 0, 1))  # world size, workers, batch size
-JOBS = sampled("shapes of jobs", product(LAYOUTS, LENGTHS, SHAPES), 24, axes=lambda cell: (cell[:2], cell[2]))
+JOBS = sampled("shapes of jobs", product(LAYOUTS, LENGTHS, SHAPES), 14, axes=lambda cell: (cell[:2], cell[2]))
 
 
 @pytest.mark.parametrize("length", LENGTHS)

@@ -27,6 +27,7 @@ from refinery.pipelines.runners.same_code import CheckWorkers, StaleWorker, own_
 from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
+from tests.quick_compiler import quick_compiler
 from tests.sampling import every_other_commit
 
 # Of loader/ only what writes and reads the format, rows packed by best fit with their kernel, and headers that all
@@ -165,7 +166,8 @@ def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch
     package.write_bytes(build_package(OWN))
     quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
-    subprocess.run([sys.executable, "-m", "pip", "install", *quiet, *offline, str(package)], check=True, cwd=tmp_path)
+    command = [sys.executable, "-m", "pip", "install", *quiet, *offline, str(package)]
+    subprocess.run(command, check=True, cwd=tmp_path, env=os.environ | quick_compiler(tmp_path))
 
     found = []
     for phase in PHASES:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from benchmarks.planning import coverage, draws, mirrored, placed
 from refinery.pipelines.planner.extrapolate import (
@@ -125,6 +124,8 @@ def test_too_little_for_an_interval() -> None:
 
 
 def test_quantiles_are_those_of_scipy() -> None:
+    from scipy import stats  # a second to import, which every test process would pay that only collects this file
+
     for freedom in (7, 9, 20, 100, 10_000):
         for risk in (0.025, 0.0125):
             assert student(risk, freedom) == pytest.approx(stats.t.ppf(1 - risk, freedom), rel=1e-4)

@@ -24,6 +24,7 @@ from refinery.transforms.dedup.record_batch import (
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.stages import UrlDupParams
 from tests.beam import make_document
+from tests.sampling import every_other_commit
 from tests.transforms.dedup_oracle import (
     brute_force,
     check_conservation,
@@ -65,6 +66,7 @@ def test_equals_brute_force(tmp_path: Path, prefer: str, more: dict) -> None:
     check_conservation(docs, outcome, params)
 
 
+@every_other_commit
 def test_layout_partitions_and_replayed_bundles_do_not_matter(tmp_path: Path) -> None:
     docs, params = captures(6), DedupParams(urls=UrlDupParams())
     runs = [
