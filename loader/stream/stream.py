@@ -51,6 +51,8 @@ from refinery.loader.takedown.versions import NotDelivered, Version, Versions
 from refinery.loader.tokens.samples import DocumentStarts, Domain
 from refinery.loader.view.open_readable import open_readable
 
+MOST = 2**31 - 1  # rows, places, ranks: what is counted in them stays within 64 bits
+
 
 class TokenStream(LoopedBatches):
     """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
@@ -146,7 +148,7 @@ class TokenStream(LoopedBatches):
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
         sequence_length, batch_size, world_size, workers, prefetch = (
-            whole(name, value, least) for (name, least), value in zip(limits.items(), given, strict=True)
+            whole(name, value, least, MOST) for (name, least), value in zip(limits.items(), given, strict=True)
         )
         rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
         seed = whole("seed", seed, -(2**63), 2**64 - 1)
