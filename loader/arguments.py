@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+MOST = 2**31 - 1  # rows, places, ranks: what is counted in them stays within 64 bits
+
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """A whole number as Python's int, which can be written as JSON; numpy's integers are whole numbers, too.

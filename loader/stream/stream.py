@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.lengths.stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
@@ -50,8 +50,6 @@ from refinery.loader.stream.state import (
 from refinery.loader.takedown.versions import NotDelivered, Version, Versions
 from refinery.loader.tokens.samples import DocumentStarts, Domain
 from refinery.loader.view.open_readable import open_readable
-
-MOST = 2**31 - 1  # rows, places, ranks: what is counted in them stays within 64 bits
 
 
 class TokenStream(LoopedBatches):
