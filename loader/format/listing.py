@@ -21,7 +21,7 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.entries import FileEntry
 from refinery.loader.format.fields import MOST
 from refinery.loader.format.provenance import PARQUET
-from refinery.loader.parquet.batches import bounded_parquet
+from refinery.loader.parquet.batches import bounded_parquet, within_memory
 from refinery.loader.storage.store import TEMPORARY
 
 FOLDER = "manifests"
@@ -133,7 +133,7 @@ def read_listing(data: bytes, listing: Listing, what: str) -> pa.Table:
                 raise FormatError(
                     f"{what}: columns {schema.names} found, {SCHEMA.names} of the documented types expected"
                 )
-            table = _collect(batches, listing.rows, what)
+            table = _collect(within_memory(batches, what, len(data)), listing.rows, what)
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         said = (str(error) or repr(error)).splitlines()[0]
         raise FormatError(f"{what}: not a readable Parquet file: {said:.200}") from None

@@ -67,6 +67,8 @@ class MixParams:
     even: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.stages, Sequence) or not all(isinstance(stage, MixStage) for stage in self.stages):
+            raise ValueError(f"stages: {self.stages!r:.80} given, a list of MixStages is allowed")
         if not self.stages:
             raise ValueError("stages: none given, at least one is allowed")
         if any(stage.tokens is None for stage in self.stages[:-1]):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import whole
+from refinery.loader.arguments import of_kind, texts, whole
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.packed import STRUCTURE
 from refinery.loader.format.takedown import totals_of
@@ -63,18 +63,16 @@ class PackedStream(TokenStream):
         report: Callable[[dict[str, float]], None] | None = None,
         **options: Any,
     ) -> None:
-        self._columns = tuple(columns)
-        if isinstance(columns, str) or (unknown := [name for name in self._columns if name not in STRUCTURE]):
-            given = repr(columns) if isinstance(columns, str) else repr(unknown[0])
-            raise ValueError(f"columns: {given} given, a list of {', '.join(STRUCTURE)} is allowed")
+        self._columns = texts("columns", columns, ", ".join(STRUCTURE))
+        if unknown := [name for name in self._columns if name not in STRUCTURE]:
+            raise ValueError(f"columns: {unknown[0]!r:.80} given, a list of {', '.join(STRUCTURE)} is allowed")
         for name in ("fill_in_middle", "packing"):
             if options.get(name) is not None:
                 raise ValueError(f"{name}: given, rows are packed already, so None is allowed")
         if isinstance(options.get("sequence_length", args[1] if len(args) > 1 else None), list | tuple):
             raise ValueError("sequence_length: stages given, the rows' own length is allowed: they are packed already")
-        if packing_every < 0:
-            raise ValueError(f"packing_every: {packing_every} given, 0 (never) or more is allowed")
-        self._decoded, self._every = decoded, packing_every
+        self._decoded = of_kind("decoded", decoded, DecodedParams)
+        self._every = whole("packing_every", packing_every, 0)
         self._report = report or (lambda packing: _log.info("packing: %s", packing))
         super().__init__(*args, **options)
         if check_first:

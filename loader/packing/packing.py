@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import whole
+from refinery.loader.arguments import of_kind, whole
 from refinery.loader.format.indexed import Index
 from refinery.loader.order.subset import rows_of_domains
 from refinery.loader.packing.best_fit_domain import BestFitDomain
@@ -46,6 +46,7 @@ class BestFitParams:
     def __post_init__(self) -> None:
         if self.block is not None:
             object.__setattr__(self, "block", whole("block", self.block, 1, 2**40))
+        of_kind("folder", self.folder, Path)
 
 
 def default_block(length: int) -> int:

@@ -123,16 +123,22 @@ def bounded_table(
 ) -> pa.Table:
     """Those columns and rows of a file as a table. Arguments and errors of `bounded_parquet`; FormatError, too, where
     they take more memory than MAX_BATCH and EXPANSION times the file's size, which is the bound."""
-    allowed = MAX_BATCH + EXPANSION * stream.seek(0, io.SEEK_END)
+    size = stream.seek(0, io.SEEK_END)
     with bounded_parquet(stream, path, columns, schema, rows) as (found, batches):
-        held, total = list[pa.RecordBatch](), 0
-        for batch in batches:
-            total += batch.nbytes
-            if total > allowed:
-                raise FormatError(f"{path}: its rows take more than {allowed:,} bytes of memory, far beyond its size")
-            held.append(batch)
+        held = list(within_memory(batches, path, size))
         table = pa.Table.from_batches(held) if held else found.empty_table()
         return table if columns is None else table.select(list(columns))
+
+
+def within_memory(batches: Batches, path: str, size: int) -> Batches:
+    """Batches of a file of `size` bytes that are held together. Raises FormatError where they take more memory than
+    MAX_BATCH and EXPANSION times `size`."""
+    allowed, total = MAX_BATCH + EXPANSION * size, 0
+    for batch in batches:
+        total += batch.nbytes
+        if total > allowed:
+            raise FormatError(f"{path}: its rows take more than {allowed:,} bytes of memory, far beyond its size")
+        yield batch
 
 
 def stored_table(

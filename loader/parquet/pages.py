@@ -17,13 +17,8 @@ MAGIC = b"PAR1"
 HEADERS = 1 << 9, 1 << 16  # bytes read for a page's header; some hold long values, as statistics
 MAX_FOOTER = 1 << 27
 MAX_PAGES = 100_000  # of a column in a row group
+MAX_ITEMS = 1_000_000  # of a list: Arrow takes no longer ones
 MAX_DEPTH = 12
-
-# What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
-# total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes and, of either kind of page,
-# the number of values.
-FOOTER: Mapping[int, Any] = {4: {1: {3: {3: None, 7: None, 9: None, 11: None}}}}
-HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None}, 8: {1: None}}
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 12
 
@@ -69,15 +64,29 @@ def read_footer(file: Seekable) -> list[list[Column]]:
     if not 0 < size <= end:
         raise FormatError("no footer of Parquet")
     try:
-        groups = _Thrift(_read(file, end - size, size - 8)).struct(FOOTER)[4]
-        return [[_column(chunk[3]) for chunk in group[1]] for group in groups]
+        groups: list[list[Column]] = _Thrift(_read(file, end - size, size - 8)).struct(FOOTER)[4]
+        return groups
     except (IndexError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise FormatError("a damaged footer") from error
 
 
-def _column(fields: Mapping[int, Any]) -> Column:
+def _column(chunk: Mapping[int, Any]) -> Column:
+    fields = chunk[3]
     start = min((offset for offset in (fields[9], fields.get(11, 0)) if offset), default=0)  # 0: there is no such page
     return Column(fields[3][0].decode("utf-8", "replace"), start, fields[7])
+
+
+def _columns(group: Mapping[int, Any]) -> list[Column]:
+    return group[1]  # type: ignore[no-any-return]
+
+
+# What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
+# total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes and, of either kind of page,
+# the number of values. MAKE: what becomes of a struct as soon as it is read, so that a footer of millions of empty ones
+# ends with the first, and no tree of it is held.
+MAKE = 0
+FOOTER: Mapping[int, Any] = {4: {MAKE: _columns, 1: {MAKE: _column, 3: {3: None, 7: None, 9: None, 11: None}}}}
+HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None}, 8: {1: None}}
 
 
 def largest_page(file: Seekable, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
@@ -169,8 +178,9 @@ class _Thrift:
         number = 0
         while head := self.byte():
             number = number + (head >> 4) if head >> 4 else self.number()
-            value = self.value(head & 15, wanted.get(number) or {}, number in wanted, depth)
-            if number in wanted:
+            is_wanted = number in wanted and number != MAKE
+            value = self.value(head & 15, wanted.get(number) or {} if is_wanted else {}, is_wanted, depth)
+            if is_wanted:
                 fields[number] = value
         return fields
 
@@ -188,13 +198,17 @@ class _Thrift:
         if kind in (_LIST, _SET):
             return self.items(wanted, is_wanted, depth)
         if kind == _STRUCT:
-            return self.struct(wanted, depth + 1)
+            found = self.struct(wanted, depth + 1)
+            return wanted[MAKE](found) if is_wanted and MAKE in wanted else found
         raise IndexError(f"type {kind}")  # maps among them, of which Parquet has none
 
     def items(self, wanted: Mapping[int, Any], is_wanted: bool, depth: int) -> list[Any]:
         head = self.byte()
         kept = []
-        for _ in range(head >> 4 if head >> 4 < 15 else self.varint()):
+        count = head >> 4 if head >> 4 < 15 else self.varint()
+        if count > MAX_ITEMS:
+            raise IndexError(f"a list of {count}")
+        for _ in range(count):
             if head & 15 in (_TRUE, _FALSE):
                 item: Any = self.byte()  # a byte each, in a list
             else:

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from refinery.loader.arguments import whole
+from refinery.loader.arguments import number, of_kind, whole
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
 from refinery.loader.remote.block_file import PAGE, CachedBlock, DamagedBlock, Key, page_values
@@ -59,11 +59,11 @@ class RemoteParams:
 
     def __post_init__(self) -> None:
         for name in ("peer_wait", "stagger"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 0 or more is allowed")
+            number(name, getattr(self, name), "0 or more", lambda seconds: seconds >= 0)
         least = {"memory_bytes": CHECKSUM_BLOCK, "request_bytes": CHECKSUM_BLOCK, "cache_bytes": 0}
         for name in ("open_blocks", "threads", *least):
             whole(name, getattr(self, name), least.get(name, 1))
+        of_kind("cache", self.cache, Path)
 
     @property
     def group(self) -> int:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Protocol, TypeVar
 
+from refinery.loader.arguments import number
+
 T = TypeVar("T")
 
 _log = logging.getLogger("refinery.loader")
@@ -92,13 +94,9 @@ class FetchParams:
 
     def __post_init__(self) -> None:
         for name in ("deadline", "connect_timeout", "read_timeout", "first_delay", "max_delay"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise ValueError(f"{name}: {value} given, a number above 0 is allowed")
-        if not 0 <= self.hedge_after < float("inf"):
-            raise ValueError(f"hedge_after: {self.hedge_after} given, 0 (never) or more is allowed")
-        if not 0 <= self.hedge_share <= 1:
-            raise ValueError(f"hedge_share: {self.hedge_share} given, 0 to 1 is allowed")
+            number(name, getattr(self, name), "a number above 0", lambda seconds: seconds > 0)
+        number("hedge_after", self.hedge_after, "0 (never) or more", lambda seconds: seconds >= 0)
+        number("hedge_share", self.hedge_share, "0 to 1", lambda share: 0 <= share <= 1)
 
 
 @dataclass

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from refinery.loader.arguments import number, whole
+
 SHARDS = 10  # of a node that trains alone: its primary and the next nine
 
 
@@ -74,12 +76,11 @@ class PlateauParams:
     least_steps: int = 0
 
     def __post_init__(self) -> None:
-        if self.window < 2:
-            raise ValueError(f"window: {self.window} given, 2 or more is allowed")
+        whole("window", self.window, 2)
         for name in ("max_improvement", "max_variance", "least_steps"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value < float("inf"):
-                raise ValueError(f"{name}: {value} given, 0 or more is allowed")
+            if value is not None:
+                number(name, value, "0 or more", lambda least: least >= 0)
 
 
 class RotateOnPlateau:

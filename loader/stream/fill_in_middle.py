@@ -27,7 +27,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from refinery.loader.arguments import whole
+from refinery.loader.arguments import number, whole
 from refinery.loader.errors import CorruptObject
 from refinery.loader.format.manifest import MAX_ID, Manifest
 from refinery.loader.order.arrays import Array
@@ -65,8 +65,7 @@ class FillInMiddleParams:
 
     def __post_init__(self) -> None:
         for name in ("rate", "spm_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name}: {getattr(self, name)} given, 0 to 1 is allowed")
+            number(name, getattr(self, name), "0 to 1", lambda rate: 0 <= rate <= 1)
         whole("min_tokens", self.min_tokens, 1)
         if self.vocab_size is not None:
             whole("vocab_size", self.vocab_size, 1)

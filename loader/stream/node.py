@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
+from refinery.loader.arguments import of_kind, whole
 from refinery.loader.format.manifest import ShardEntry, load_manifest
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
@@ -30,11 +31,9 @@ def node_shards(names: Iterable[str], node: str, count: int = SHARDS) -> list[st
     Fewer where there are fewer. A shard that is added later takes the place of at most one of them. Raises ValueError
     for an empty name of a node or a count below 1. Cost: one SHA-256 per shard.
     """
-    if not node:
-        raise ValueError("node: an empty name given, any other is allowed")
-    if count < 1:
-        raise ValueError(f"count: {count} given, 1 or more is allowed")
-    return walk(sorted(names), node)[:count]
+    if not isinstance(node, str) or not node:
+        raise ValueError(f"node: {node!r:.80} given, any text but an empty one is allowed")
+    return walk(sorted(names), node)[: whole("count", count, 1)]
 
 
 class NodeStream:
@@ -66,8 +65,8 @@ class NodeStream:
         remote: RemoteParams | None = None,
         **options: Any,
     ) -> None:
-        if rounds is not None and rounds < 1:
-            raise ValueError(f"rounds: {rounds} given, 1 or more, or None, is allowed")
+        rounds = None if rounds is None else whole("rounds", rounds, 1)
+        of_kind("plateau", plateau, PlateauParams)
         for name in ("epochs", "shards", "rank", "world_size", "worker", "workers", "weights"):
             if name in options:
                 raise ValueError(f"{name}: given, a node has its own shards and streams each of them once a round")

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.lengths.stages import LengthStage, length_stages
 from refinery.loader.order.mix_params import MixParams, MixStage
@@ -146,7 +146,7 @@ class TokenStream(LoopedBatches):
         limits = {"sequence_length": 1, "batch_size": 1, "world_size": 1, "workers": 1, "prefetch": 0}
         given = (sequence_length, batch_size, world_size, workers, prefetch)
         sequence_length, batch_size, world_size, workers, prefetch = (
-            whole(name, value, least) for (name, least), value in zip(limits.items(), given, strict=True)
+            whole(name, value, least, MOST) for (name, least), value in zip(limits.items(), given, strict=True)
         )
         rank, worker = whole("rank", rank, 0, world_size - 1), whole("worker", worker, 0, workers - 1)
         seed = whole("seed", seed, -(2**63), 2**64 - 1)

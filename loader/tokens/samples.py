@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from refinery.loader.arguments import texts
 from refinery.loader.format.manifest import Index, ShardEntry
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.native import documents
@@ -249,12 +250,10 @@ def interleave(parts: Sequence[tuple[I64, I64, I64]], size: int) -> tuple[I64, I
 
 def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str] | None) -> Sequence[ShardEntry]:
     """The shards of a split in manifest order, only those whose .bin is in `names`; ValueError for an unknown name."""
-    if isinstance(names, str):
-        raise ValueError(f"shards: {names!r:.80} given, a list of .bin paths is allowed")
     found = as_shards(entries).of(split)
     if names is None:
         return found
-    wanted, paths = set(names), found.paths()
+    wanted, paths = set(texts("shards", names, ".bin paths")), found.paths()
     if unknown := wanted.difference(paths):
         raise ValueError(f"shards: {min(unknown)!r} given, the .bin paths of the {split} split's shards are allowed")
     return [found[i] for i, path in enumerate(paths) if path in wanted]

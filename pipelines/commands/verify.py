@@ -126,7 +126,7 @@ def verify_merged(
     place = open_store(partials)
     again = f"`refinery verify {prefix} --partial {partials} --shards `"
     findings, runs = read_partials(place, identity(question, data, pieces), pieces, again)
-    check_runs(place, runs)
+    check_runs(place, runs, question.partitions)
     with (
         TemporaryDirectory(prefix=SCRATCH) as folder,
         Processes(question, workers if len(runs) > 1 else 1) as processes,

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import seal, unseal
 from refinery.loader.storage.store import StorageConflict, Store, size_and_crc32c
@@ -81,7 +83,7 @@ def find_runs(place: Store, share: Share, asked: Mapping[str, Any]) -> list[Run]
     if place.size(f"{share.name}.json") is None:
         return None
     runs = _read(place, share, asked)[1]
-    check_runs(place, runs)
+    check_runs(place, runs, asked["partitions"])
     return runs
 
 
@@ -172,10 +174,11 @@ def read_partials(
     return findings, runs
 
 
-def check_runs(place: Store, runs: Sequence[Run]) -> None:
-    """Raises FormatError for the first run whose bytes are not those that its partial lists. Cost: one read of all."""
+def check_runs(place: Store, runs: Sequence[Run], partitions: int) -> None:
+    """Raises FormatError for the first run whose bytes are not those that its partial lists, or that does not hold rows
+    of so many partitions. Cost: one read of all."""
     for run in runs:
-        _check_run(place, run)
+        _check_run(place, run, partitions)
 
 
 def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Finding], list[Run]]:
@@ -202,12 +205,20 @@ def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Fi
         runs = [Run(**each) for each in payload["runs"]]
         if any(run.table not in TABLES or not run.name.startswith(f"{share.name}/") for run in runs):
             raise ValueError("runs")
+        if not all(_is_finding(each) for each in findings):
+            raise ValueError("findings")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise FormatError(f"{where}: a field is missing or wrong ({type(error).__name__}: {error})") from error
     return findings, runs
 
 
-def _check_run(place: Store, run: Run) -> None:
+def _is_finding(each: Finding) -> bool:
+    texts = each.failures, each.content
+    lists = all(isinstance(found, list) and all(isinstance(text, str) for text in found) for found in texts)
+    return lists and isinstance(each.facts, dict)
+
+
+def _check_run(place: Store, run: Run, partitions: int) -> None:
     where, again = place.url(run.name), f"remove {run.name.partition('/')[0]}.json and run its share again"
     try:
         with place.open(run.name) as stream:
@@ -217,3 +228,8 @@ def _check_run(place: Store, run: Run) -> None:
     if found != (run.size, run.crc32c):
         have, want = (f"{size} bytes, crc32c {crc32c}" for size, crc32c in (found, (run.size, run.crc32c)))
         raise FormatError(f"{where}: {have} found; {want} expected; {again}")
+    starts = np.frombuffer(place.read(run.name, 0, 8 * (partitions + 1)), np.uint8)
+    rows, rest = divmod(run.size - 8 * (partitions + 1), TABLES[run.table].itemsize)
+    places = starts.view("<u8") if len(starts) == 8 * (partitions + 1) else np.empty(0, "<u8")
+    if rest or rows < 0 or places[:1].any() or places[-1:].tolist() != [rows] or (places[1:] < places[:-1]).any():
+        raise FormatError(f"{where}: no rows of {partitions} partitions; {again}")

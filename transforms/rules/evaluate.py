@@ -4,12 +4,14 @@ None is a missing value, or a condition that one leaves unknown.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from ctypes import c_float
 from typing import Any
 
 Row = Mapping[str, Any]
 Run = Callable[[Row], Any]
+MOST = int(sys.float_info.max)  # an integer beyond it is missing, as is a result of arithmetic
 
 
 def constant(value: Any, row: Row) -> Any:
@@ -40,7 +42,7 @@ def _read_integer(name: str, row: Row) -> int | None:
     value = row.get(name)
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         raise TypeError(f"{name}: a value of type {type(value).__name__} found, an integer expected")
-    return value
+    return None if value is not None and abs(value) > MOST else value
 
 
 def _read_double(name: str, row: Row) -> float | None:

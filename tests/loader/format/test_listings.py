@@ -19,6 +19,7 @@ from refinery.loader.format.listing import FOLDER, SCHEMA
 from refinery.loader.format.manifest import MANIFEST, load_manifest, read_manifest, seal, unseal
 from refinery.loader.format.publish_manifest import make_manifest, whole_payload
 from refinery.loader.order.order import OrderParams
+from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import LocalStore, checksums
 from refinery.pipelines.commands.inspection import inspect
@@ -152,14 +153,14 @@ FORGED: dict[str, tuple[str, Callable[[pa.Table], pa.Table], str]] = {
 }
 
 
-def forge(root: Path, path: str, data: bytes) -> None:
-    """A listing with another content, whose checksums the manifest has."""
+def forge(root: Path, path: str, data: bytes, rows: int | None = None) -> None:
+    """A listing with another content, whose checksums the manifest has, and the number of rows if it is given."""
     (root / path).write_bytes(data)
     payload = unseal((root / MANIFEST).read_bytes(), MANIFEST)
     for part in (*payload["domains"], {"listings": payload["files"]}):
         for entry in part["listings"]:
             if entry["path"] == path:
-                entry |= checksums(data)._asdict()
+                entry |= checksums(data)._asdict() | ({} if rows is None else {"rows": rows})
     (root / MANIFEST).write_bytes(seal(payload))
 
 
@@ -191,6 +192,20 @@ def test_a_page_that_inflates_is_not_read(corpus: Path) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), out, compression="zstd", use_dictionary=False)
     forge(corpus, OTHERS, out.getvalue())
     with pytest.raises(FormatError, match="has a page of"):
+        list(read_manifest(open_store(str(corpus))).files)
+
+
+def test_rows_that_repeat_a_long_value_are_not_held(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dictionary of one value stands for as many as there are rows."""
+    rows = pq.read_table(corpus / OTHERS).to_pylist()
+    out = io.BytesIO()
+    pq.write_table(
+        pa.Table.from_pylist(rows + [rows[0] | {"path": "a/b" * 300}] * 9000, SCHEMA), out, compression="zstd"
+    )
+    forge(corpus, OTHERS, out.getvalue(), len(rows) + 9000)
+    assert len(list(read_manifest(open_store(str(corpus))).files)) > 9000  # such are taken where they fit
+    monkeypatch.setattr(parquet_batches, "MAX_BATCH", 1 << 20)
+    with pytest.raises(FormatError, match=f"{OTHERS}: its rows take more than .* bytes of memory"):
         list(read_manifest(open_store(str(corpus))).files)
 
 

@@ -6,8 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader import FillInMiddleParams, MixParams, MixStage, OrderParams, RemoteParams, TokenStream
+from refinery.loader import (
+    BestFitParams,
+    FetchParams,
+    FillInMiddleParams,
+    MixParams,
+    MixStage,
+    OrderParams,
+    PackedStream,
+    RemoteParams,
+    TokenStream,
+)
 from refinery.loader.arguments import flag, of_kind, whole
+from refinery.loader.stream.assignment import PlateauParams
+from refinery.loader.stream.node import node_shards
 from tests.loader.numbered import build_numbered
 
 
@@ -22,8 +34,9 @@ from tests.loader.numbered import build_numbered
         ({"sequence_length": 4e3}, r"sequence_length: 4000\.0 given, a whole number"),
         ({"seed": None}, r"seed: None given, a whole number"),
         ({"seed": np.bool_(True)}, r"seed: .*True.* given, a whole number"),
-        ({"prefetch": -1}, r"prefetch: -1 given, 0 or more is allowed"),
+        ({"prefetch": -1}, r"prefetch: -1 given, 0 to 2147483647 is allowed"),
         ({"prefetch": 0.5}, r"prefetch: 0\.5 given, a whole number"),
+        ({"sequence_length": 2**70}, r"sequence_length: 1180591620717411303424 given, 1 to 2147483647 is allowed"),
         ({"rank": 2, "world_size": 2}, r"rank: 2 given, 0 to 1 is allowed"),
         ({"worker": 1.0, "workers": 2}, r"worker: 1\.0 given, a whole number, 0 to 1, is allowed"),
         ({"loss_mask": "False"}, r"loss_mask: 'False' given, True or False is allowed"),
@@ -35,6 +48,8 @@ from tests.loader.numbered import build_numbered
         ({"fill_in_middle": True}, r"fill_in_middle: True given, FillInMiddleParams or None is allowed"),
         ({"codec": len}, r"codec: .* given, \(encode, decode\) or None is allowed"),
         ({"shards": "train/a/shard-00000-of-00001.bin"}, r"shards: 'train/a.* given, a list of \.bin paths is allowed"),
+        ({"shards": 3}, r"shards: 3 given, a list of \.bin paths is allowed"),
+        ({"shards": [None]}, r"shards: \[None\] given, a list of \.bin paths is allowed"),
         ({"weights": ["a"]}, r"weights: \['a'\] given, numbers by domain, MixStages or MixParams are allowed"),
         ({"weights": 0.5}, r"weights: 0\.5 given, numbers by domain"),
         ({"weights": {"a": "1"}}, r"weights: '1' given for 'a', a finite number of 0 or more is allowed"),
@@ -58,6 +73,19 @@ def test_of_a_stream(tmp_path: Path, options: dict[str, Any], message: str) -> N
         (lambda: MixParams([MixStage({"a": 1})], block="8"), r"block: '8' given, a whole number"),
         (lambda: RemoteParams(threads=2.5), r"threads: 2\.5 given, a whole number"),
         (lambda: RemoteParams(peer_wait=float("nan")), r"peer_wait: nan given, 0 or more is allowed"),
+        (lambda: RemoteParams(stagger="1"), r"stagger: '1' given, 0 or more is allowed"),
+        (lambda: RemoteParams(cache="/x"), r"cache: '/x' given, Path or None is allowed"),
+        (lambda: BestFitParams(folder="/x"), r"folder: '/x' given, Path or None is allowed"),
+        (lambda: FetchParams(deadline=None), r"deadline: None given, a number above 0 is allowed"),
+        (lambda: FetchParams(hedge_share=True), r"hedge_share: True given, 0 to 1 is allowed"),
+        (lambda: MixParams(3), r"stages: 3 given, a list of MixStages is allowed"),
+        (lambda: PlateauParams(window=2.5), r"window: 2\.5 given, a whole number"),
+        (lambda: PlateauParams(max_variance="1"), r"max_variance: '1' given, 0 or more is allowed"),
+        (lambda: node_shards(["a"], 3), r"node: 3 given, any text but an empty one is allowed"),
+        (lambda: node_shards(["a"], "n", 1.5), r"count: 1\.5 given, a whole number"),
+        (lambda: PackedStream("x", columns=3), r"columns: 3 given, a list of .* is allowed"),
+        (lambda: PackedStream("x", packing_every="1"), r"packing_every: '1' given, a whole number"),
+        (lambda: FillInMiddleParams(1, 2, 3, 4, rate="1"), r"rate: '1' given, 0 to 1 is allowed"),
         (lambda: FillInMiddleParams(1.0, 2, 3, 4), r"prefix_id: 1\.0 given, a whole number"),
         (lambda: FillInMiddleParams(1, 2, 3, 4, min_tokens=2.5), r"min_tokens: 2\.5 given, a whole number"),
     ],

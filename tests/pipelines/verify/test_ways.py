@@ -12,6 +12,7 @@ import pytest
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import seal, unseal
+from refinery.loader.storage.store import size_and_crc32c
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.verify import verify, verify_merged, verify_share
 from refinery.pipelines.shell.exit_codes import ExitCode
@@ -154,6 +155,18 @@ def first_run(partials: Path) -> Path:
     return partials / json.loads((partials / f"{FIRST}.json").read_bytes())["runs"][0]["name"]
 
 
+def rerun(edit: Callable[[bytes], bytes]) -> Callable[[Path, Path], None]:
+    """The first run with other bytes, whose checksums its partial has."""
+
+    def change(root: Path, partials: Path) -> None:
+        path = first_run(partials)
+        path.write_bytes(edit(path.read_bytes()))
+        size, crc32c = size_and_crc32c(path)
+        sealed(lambda p: p["runs"][0].update(size=size, crc32c=crc32c))(root, partials)
+
+    return change
+
+
 def flip(path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-1] ^= 1
@@ -189,6 +202,11 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
     ),
     "a run missing": (lambda root, partials: first_run(partials).unlink(), "rows: missing; remove partial-00000"),
     "a run elsewhere": (sealed(lambda p: p["runs"][0].update(name="../../x")), "a field is missing or wrong"),
+    "an empty run": (rerun(lambda data: b""), "rows: no rows of 1 partitions; remove partial-00000"),
+    "part of a row": (rerun(lambda data: data[:-3]), "rows: no rows of 1 partitions"),
+    "rows that no partition has": (rerun(lambda data: bytes(16) + data[16:]), "rows: no rows of 1 partitions"),
+    "a partition beyond all": (rerun(lambda data: bytes(8) + b"\xff" * 8 + data[16:]), "no rows of 1 partitions"),
+    "failures that are none": (sealed(lambda p: p["findings"][0].update(failures=[1])), "a field is missing or wrong"),
     "no runs": (sealed(lambda p: p.pop("runs")), "a field is missing or wrong"),
     "a finding less": (sealed(lambda p: p["findings"].pop()), r"\d findings, \d expected"),
     "another kind": (sealed(lambda p: p.update(kind="x")), "no partial result of `refinery verify`"),

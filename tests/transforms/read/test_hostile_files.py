@@ -1,6 +1,7 @@
 """Small files that stand for much: what reading one takes is bounded by its size and the limits."""
 
 import gzip
+import io
 import json
 import random
 import tracemalloc
@@ -16,7 +17,7 @@ import pytest
 import zstandard
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.pages import read_header
+from refinery.loader.parquet.pages import MAX_ITEMS, read_footer, read_header
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read import byte_source, jsonl, members
@@ -224,6 +225,17 @@ def test_prefixes_that_repeat_are_bounded_like_a_dictionary(tmp_path: Path) -> N
 def test_headers_of_pages_that_are_none(data: bytes) -> None:
     with pytest.raises(FormatError):
         read_header(data)
+
+
+@pytest.mark.parametrize("items", [1, MAX_ITEMS, 3 * MAX_ITEMS])
+def test_a_footer_of_empty_row_groups_ends_with_the_first(items: int) -> None:
+    """A byte each, which would take 72 of memory and a microsecond or two."""
+    count = bytes(
+        items >> shift & 127 | (128 if items >> shift + 7 else 0) for shift in range(0, 28, 7) if items >> shift
+    )
+    footer = b"\x49\xfc" + count + bytes(items + 1)  # field 4: a list of structs
+    with at_most(4 * len(footer) + 10_000), pytest.raises(FormatError, match="a damaged footer"):
+        read_footer(io.BytesIO(b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"))
 
 
 def test_headers_of_pages_are_read_as_arrow_writes_them(tmp_path: Path) -> None:

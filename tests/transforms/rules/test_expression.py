@@ -60,6 +60,8 @@ MISSING = [
     ("1 / n > 0", {"n": 0}, None),
     ("1 / n is null", {"n": 0}, True),
     ("n * 1e308 * 10 > 1", {"n": 1}, None),
+    ("n + 1 > 2", {"n": 10**400}, None),
+    ("n > 2", {"n": -(10**400)}, None),
     ("language == ''", {}, True),  # a text is never missing
     ("language is null", {"language": ""}, True),
     ("language != 'en'", {}, True),
