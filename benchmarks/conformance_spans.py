@@ -62,8 +62,9 @@ def _is_piece(around: str, there: str) -> bool:
     return re.search(r"[\w.-]$", before) is not None or re.match(r"\w|[.-]\w", behind) is not None
 
 
-def _domain(address: str) -> str:
-    return address.rpartition("@")[2]
+def _top(address: str) -> str:
+    """The top-level domain."""
+    return address.rpartition("@")[2].rpartition(".")[2]
 
 
 def _has_octets_of_versions(there: str) -> bool:
@@ -74,11 +75,9 @@ def _has_octets_of_versions(there: str) -> bool:
 EMAIL: dict[str, Class] = {
     "written with the word at": lambda _, there, here: bool(here) and "@" not in here,
     "letters beyond ASCII": lambda around, there, here: not here.isascii() or (not there and not around.isascii()),
-    "the name of a file": lambda _, there, here: _domain(there).rpartition(".")[2].lower().encode() in FILE_ENDINGS,
-    "behind the @ a version, numbers or brackets": lambda _, there, here: (
-        not here and not _domain(there)[-1:].isalpha()
-    ),
-    "a top-level domain of one letter": lambda _, there, here: not here and _domain(there)[-2:-1] == ".",
+    "the name of a file": lambda _, there, here: _top(there).lower().encode() in FILE_ENDINGS,
+    "behind the @ a version, numbers or brackets": lambda _, there, here: not here and not _top(there).isalpha(),
+    "a top-level domain of one letter": lambda _, there, here: not here and len(_top(there)) == 1,
     "a name in a path (`/@name.surname`)": lambda _, there, here: not here and "/@" in there,
     "a path, a value or markup before it": lambda _, there, here: bool(here) and there.endswith(here),
     "an escaped space (`%20`) before it": lambda _, there, here: bool(there) and here.endswith(there),

@@ -1,5 +1,6 @@
 """pii.matching: datatrove. Expectations follow FineWeb's patterns by hand; docs/conformance.md has the comparison."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_switches() -> None:
 def test_addresses_have_one_at_and_spans_are_in_order(text: str) -> None:
     spans = find_pii(text, PiiParams(matching="datatrove"))
     assert all(text[span.start : span.end].count("@") == 1 for span in spans if span.kind == "email")
-    assert all(a.end <= b.start for a, b in zip(spans, spans[1:], strict=False))
+    assert all(a.end <= b.start for a, b in pairwise(spans))
 
 
 def test_runs_of_signs_cost_linear_time() -> None:
