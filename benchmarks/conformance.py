@@ -49,13 +49,13 @@ def _solid_words(text: str) -> str:
 
 # What makes the sides count differently, and the text without it; in the order in which they are tried.
 CLASSES: dict[str, Callable[[str], str]] = {
+    "capital letters": str.lower,
     "line breaks other than \\n": lambda text: _OTHER_BREAKS.sub("\n", text),
     "line breaks around the text": str.strip,
     "white space at the ends of lines": _lines(str.strip),
     "blank lines": _lines(lambda line: line if line.strip() else None),
     "lines that begin with another bullet": _lines(lambda line: re.sub(r"^\s*[*‣◦▪●⁃·]", "-", line)),
     "words without a letter or digit": _solid_words,
-    "capital letters": str.lower,
     "citations": lambda text: re.sub(r"\[\d*\]|\[edit\]|\[citation needed\]", "", text),
 }
 
