@@ -1,8 +1,7 @@
 """Single rules on texts, decided by dolma's taggers or DCLM's filters and by our stage: benchmarks/conformance.py.
 
-dolma 1.2.1 pins libraries that the pipeline cannot have, but its taggers run with newer ones: install it without its
-dependencies beside the pipeline, with necessary, omegaconf, smart_open, msgspec, anyascii, uniseg, nltk, regex and
-jsonpath-ng. Taggers note figures; the decision is the figure beside the threshold of the recipe.
+dolma 1.2.1 pins libraries that the pipeline cannot have, but its taggers run with newer ones; docs/conformance.md has
+what to install. Taggers note figures; the decision is the figure beside the threshold of the recipe.
 
 DCLM's code is in no package: the folder is a checkout of mlfoundations/dclm, whose filters are imported as they are.
 """
@@ -161,6 +160,8 @@ def _cache_of(cached: dict[str, dict[str, Any]], text: str) -> dict[str, Any]:
 
 def _dclm_filters(checkout: Path) -> Any:
     """Their module. It imports a model's tokenizer for a filter that is not used here."""
+    if not (checkout / "baselines").is_dir():
+        raise SystemExit(f"--checkout: {str(checkout)!a} given, a checkout of github.com/mlfoundations/dclm is needed")
     sys.path[:0] = [str(checkout), str(checkout / "baselines")]
     unused = ModuleType("transformers")
     unused.AutoTokenizer = SimpleNamespace()  # type: ignore[attr-defined]

@@ -2,8 +2,7 @@
 
 Li et al. 2024, section 4.1, after baselines/mappers/filters/content_filters.py of mlfoundations/dclm at c7ed275. All
 occurrences of what repeats count, not all but the first; shares of n-grams are of the characters of words, without
-spaces and punctuation. docs/conformance.md measures what is left. Plain Python: about 1 ms for 1,000 words and rule of
-n-grams; linear.
+spaces and punctuation. Plain Python, linear; docs/conformance.md measures what is left, and the cost.
 """
 
 import re
@@ -53,14 +52,14 @@ def gopher_counts(text: str, found: Features, stop_lists: Sequence[Sequence[str]
 def repetition_shares(text: str) -> Mapping[str, Callable[[], float]]:
     """For the repetition rules: name of a figure -> its share. Words are those of `words_of`."""
     lines, paragraphs = (cache(partial(_stripped, text, end)) for end in ("\n", "\n\n"))
-    cut = cache(partial(words_of, text))
+    found = Repeats(text)
     return {
         "duplicate_lines": lambda: _repeated(lines(), lambda _: 1),
         "duplicate_paragraphs": lambda: _repeated(paragraphs(), lambda _: 1),
         "duplicate_line_chars": lambda: _repeated(lines(), len),
         "duplicate_paragraph_chars": lambda: _repeated(paragraphs(), len),
-        **{f"top_{n}_gram": partial(_top, cut, n) for n in range(2, 5)},
-        **{f"duplicate_{n}_grams": partial(_covered, cut, n) for n in range(5, 11)},
+        **{f"top_{n}_gram": partial(found.top, n) for n in range(2, 5)},
+        **{f"duplicate_{n}_grams": partial(found.covered, n) for n in range(5, 11)},
     }
 
 
@@ -115,21 +114,36 @@ def _repeated(pieces: Sequence[str], size: Callable[[str], int]) -> float:
     return sum(size(piece) * n for piece, n in counts.items() if n > 1) / sum(map(size, pieces))
 
 
-def _top(cut: Callable[[], Sequence[str]], n: int) -> float:
-    """Characters of the most frequent n-gram, the longest of these, times its occurrences; 0 where none is repeated."""
-    words = cut()
-    counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))
-    most = max(counts.values(), default=0)
-    if most < 2:
-        return 0.0
-    longest = max(sum(map(len, gram)) for gram, count in counts.items() if count == most)
-    return longest * most / sum(map(len, words))
+class Repeats:
+    """The n-grams of a text's words that occur more than once, by growing n: both (n-1)-grams in one are repeated, too,
+    so that ordinary text has few candidates beyond n = 3."""
 
+    def __init__(self, text: str) -> None:
+        self._words = words_of(text)
+        self._chars = sum(map(len, self._words))
+        self._starts: list[Sequence[int]] = [(), range(len(self._words))]  # by n, where a repeated one begins
+        self._counts: list[Counter[tuple[str, ...]]] = [Counter(), Counter()]
 
-def _covered(cut: Callable[[], Sequence[str]], n: int) -> float:
-    """Characters of words that are in a repeated n-gram, each once."""
-    words = cut()
-    grams = list(zip(*(words[i:] for i in range(n)), strict=False))
-    counts = Counter(grams)
-    inside = {i + k for i, gram in enumerate(grams) if counts[gram] > 1 for k in range(n)}
-    return sum(len(words[i]) for i in inside) / sum(map(len, words)) if inside else 0.0
+    def top(self, n: int) -> float:
+        """Characters of the most frequent n-gram, the longest of these, times its occurrences; 0 without any."""
+        self._grow(n)
+        most = max(self._counts[n].values(), default=0)
+        if most < 2:
+            return 0.0
+        longest = max(sum(map(len, gram)) for gram, count in self._counts[n].items() if count == most)
+        return longest * most / self._chars
+
+    def covered(self, n: int) -> float:
+        """Characters of words that are in a repeated n-gram, each once."""
+        self._grow(n)
+        inside = {i + k for i in self._starts[n] for k in range(n)}
+        return sum(len(self._words[i]) for i in inside) / self._chars if inside else 0.0
+
+    def _grow(self, n: int) -> None:
+        for size in range(len(self._starts), n + 1):
+            before = self._starts[-1]
+            known = before if isinstance(before, range) else set(before)
+            grams = [(i, tuple(self._words[i : i + size])) for i in before if i + 1 in known]
+            counts = Counter(gram for _, gram in grams)
+            self._starts.append([i for i, gram in grams if counts[gram] > 1])
+            self._counts.append(counts)
