@@ -24,6 +24,7 @@ from typing import Any
 
 import zstandard
 
+from benchmarks.conformance_dolma import dclm_rules, dolma_rules
 from benchmarks.conformance_others import language_rules, pii_rules, url_rules
 from benchmarks.conformance_rules import Decision, Rule, SameWords, text_rules
 from refinery.pipelines.recipe.load_recipe import load_recipe
@@ -48,6 +49,7 @@ def _solid_words(text: str) -> str:
 
 # What makes the sides count differently, and the text without it; in the order in which they are tried.
 CLASSES: dict[str, Callable[[str], str]] = {
+    "capital letters": str.lower,
     "line breaks other than \\n": lambda text: _OTHER_BREAKS.sub("\n", text),
     "line breaks around the text": str.strip,
     "white space at the ends of lines": _lines(str.strip),
@@ -152,7 +154,8 @@ def main() -> None:
     parser.add_argument("--text", default="text", metavar="FIELD", help="the field that holds the text")
     parser.add_argument("--html", default="", metavar="FIELD", help="a field with a page, which is extracted first")
     parser.add_argument("--url", default="url", metavar="FIELD", help="the field that holds the address")
-    parser.add_argument("--what", choices=["text", "language", "url", "pii"], default="text")
+    parser.add_argument("--what", choices=["text", "language", "url", "pii", "dolma", "dclm"], default="text")
+    parser.add_argument("--checkout", type=Path, default=Path("dclm"), help="of mlfoundations/dclm, for --what dclm")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="take each N-th document")
     parser.add_argument("--recipe", default=str(RECIPE), help="whose `heuristics` are compared")
     parser.add_argument("--words", choices=["same", "theirs"], default="same", help="`theirs`: spaCy's English words")
@@ -164,6 +167,8 @@ def main() -> None:
             "language": lambda: language_rules(recipe.language),
             "url": lambda: url_rules(recipe.url, Path(folder)),
             "pii": lambda: pii_rules(recipe.pii),
+            "dolma": lambda: dolma_rules(recipe),
+            "dclm": lambda: dclm_rules(recipe, args.checkout),
         }[args.what]()
         of_url = args.what == "url"
         names = (args.url, "") if of_url else (args.text, args.html)

@@ -5,7 +5,7 @@ A rule stands alone: in datatrove's filter and in our parameters every other rul
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from datatrove.data import Document as TheirDocument
@@ -20,7 +20,7 @@ from datatrove.utils.word_tokenizers import WordTokenizer
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.params import Params
 from refinery.transforms.filter.heuristics import judge_heuristics
-from refinery.transforms.filter.heuristics_rules import HeuristicsParams
+from refinery.transforms.filter.heuristics_rules import C4Params, HeuristicsParams
 from refinery.transforms.native import scripts
 from refinery.transforms.native.heuristics import measure
 
@@ -113,11 +113,11 @@ def theirs(block: Any) -> Callable[[str], Decision]:
     return decide
 
 
-def ours(params: HeuristicsParams) -> Callable[[str], Decision]:
-    """Our stage as a decision, on an English document."""
+def ours(params: HeuristicsParams, language: str = "en") -> Callable[[str], Decision]:
+    """Our stage as a decision, on a document of that language."""
 
     def decide(text: str) -> Decision:
-        doc = Document(document_id(text), text, "", "", "", 0, {"language": "en"})
+        doc = Document(document_id(text), text, "", "", "", 0, {"language": language})
         found = judge_heuristics(doc, params)
         return Decision(found.reason) if isinstance(found, Drop) else Decision("", found.text)
 
@@ -189,63 +189,83 @@ RULES_OF = {
 
 
 def text_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
-    """Every rule of the four sets alone; C4's as they work together in FineWeb, and FineWeb's behind them.
+    """Every rule of the sets that are on alone, with our thresholds on both sides; C4's as they work together in
+    FineWeb, and FineWeb's behind them; all sets together.
 
-    whole: our parameters, with thresholds as published (those of datatrove's defaults). words: a tokenizer of
-    datatrove, or the language of one.
+    words: a tokenizer of datatrove, or the language of one.
     """
-    gopher = whole.gopher
-    if not (gopher and whole.repetition and whole.c4 and whole.fineweb):
-        raise SystemExit("heuristics: a set is off in this recipe; recipes/fineweb.yaml has all four")
-    stop_words = list(gopher.stop_words["en"])
+    if not (whole.gopher and whole.repetition and whole.fineweb):
+        raise SystemExit("heuristics: gopher, repetition and fineweb must be on; recipes/fineweb.yaml has all of them")
+    language, stop_words = next(iter(whole.gopher.stop_words.items()))
+    decide = partial(ours, language=language)
+    off: dict[str, Any] = dict.fromkeys(set(GOPHER.values()))
     for name, their_name in GOPHER.items():
-        off = dict.fromkeys(set(GOPHER.values()))
-        block = GopherQualityFilter(**{**off, their_name: getattr(gopher, name)}, stop_words=stop_words, language=words)
+        block = GopherQualityFilter(
+            **{**off, their_name: getattr(whole.gopher, name)}, stop_words=list(stop_words), language=words
+        )
         hidden = {"max_hash_ratio": ("...…", "*"), "max_ellipsis_ratio": ("#", "*")}.get(name, ("", ""))
-        yield Rule(f"gopher.{name}", _hiding(theirs(block), *hidden), ours(alone(whole, "gopher", [name])))
-    off = {**dict.fromkeys(REPETITION.values()), "top_n_grams": (), "dup_n_grams": ()}
-    pairs: dict[str, dict[str, Any]] = {n: {t: getattr(whole.repetition, n)} for n, t in REPETITION.items()}
+        yield Rule(f"gopher.{name}", _hiding(theirs(block), *hidden), decide(alone(whole, "gopher", [name])))
+    off = {**dict.fromkeys(REPETITION.values(), 0), "top_n_grams": (), "dup_n_grams": ()}
+    pairs = _repetition(whole)
+    for name, on in pairs.items():
+        block = GopherRepetitionFilter(**{**off, **on}, language=words)
+        yield Rule(f"repetition.{name}", theirs(block), decide(alone(whole, "repetition", [name])))
+    if whole.c4:
+        yield from _c4_rules(whole, words)
+    off = {"line_punct_thr": -1.0, "short_line_thr": 999, "char_duplicates_ratio": 999, "new_line_ratio": 999}
+    fineweb = {their: most for name, their in FINEWEB.items() if (most := getattr(whole.fineweb, name)) is not None}
+    fineweb_c4 = theirs(C4QualityFilter(filter_no_terminal_punct=False, remove_citations=True, language=words))
+    for name, their_name in FINEWEB.items():
+        if their_name not in fineweb:
+            continue
+        block = theirs(FineWebQualityFilter(**{**off, their_name: fineweb[their_name]}, language=words))
+        own = alone(whole, "fineweb", [name])
+        yield Rule(f"fineweb.{name}", block, decide(own))
+        if whole.c4:
+            both = HeuristicsParams(**{**values_of(own), "c4": whole.c4})
+            yield Rule(f"c4, then fineweb.{name}", _in_order(fineweb_c4, block), decide(both))
+    if whole.c4:
+        our_c4 = decide(HeuristicsParams(**{**values_of(whole), **OFF, "c4": whole.c4}))
+        yield Rule("c4, all", fineweb_c4, our_c4, by_text=True)
+    merged: dict[str, Any] = {**dict.fromkeys(REPETITION.values(), 0)}
+    for key in ("top_n_grams", "dup_n_grams"):
+        merged[key] = tuple(pair for on in pairs.values() for pair in on.get(key, ()))
+    merged |= {key: most for on in pairs.values() for key, most in on.items() if key in REPETITION.values()}
+    gopher = {their: getattr(whole.gopher, name) for name, their in GOPHER.items()}
+    yield Rule(
+        "all sets",
+        _in_order(
+            theirs(GopherRepetitionFilter(**merged, language=words)),
+            theirs(GopherQualityFilter(**gopher, stop_words=list(stop_words), language=words)),
+            *([fineweb_c4] if whole.c4 else []),
+            theirs(FineWebQualityFilter(**{**off, **fineweb}, language=words)),
+        ),
+        decide(HeuristicsParams(**{**values_of(whole), "basic": None})),
+        by_text=True,
+    )
+
+
+def _repetition(whole: HeuristicsParams) -> dict[str, dict[str, Any]]:
+    """Our rules that are on -> their arguments."""
+    limits = values_of(whole.repetition)
+    pairs: dict[str, dict[str, Any]] = {name: {their: limits[name]} for name, their in REPETITION.items()}
     for key, kind, sizes in (
         ("top_n_grams", "max_top_{}_gram", TOP),
         ("dup_n_grams", "max_duplicate_{}_grams", DUPLICATE),
     ):
-        for n in sizes:
-            pairs[kind.format(n)] = {key: ((n, getattr(whole.repetition, kind.format(n))),)}
-    for name, on in pairs.items():
-        block = GopherRepetitionFilter(**{**off, **on}, language=words)
-        yield Rule(f"repetition.{name}", theirs(block), ours(alone(whole, "repetition", [name])))
-    c4_off = {name: False if isinstance(value, bool) else -1 for on in C4.values() for name, value in on.items()}
+        pairs |= {kind.format(n): {key: ((n, limits[kind.format(n)]),)} for n in sizes}
+    return {name: on for name, on in pairs.items() if limits[name] is not None}
+
+
+def _c4_rules(whole: HeuristicsParams, words: Any) -> Iterator[Rule]:
+    """Each rule of C4 alone, also those that FineWeb left out."""
+    off = {name: False if isinstance(value, bool) else -1 for on in C4.values() for name, value in on.items()}
     for name, on in C4.items():
-        block = C4QualityFilter(**{**c4_off, **on}, language=words)
+        block = C4QualityFilter(**{**off, **on}, language=words)
         params = alone(whole, "c4", [name, *(["min_words_per_line"] if len(on) > 1 else [])])
-        if not getattr(whole.c4, name):  # off in FineWeb, but a rule all the same
-            params = HeuristicsParams(
-                **{**values_of(params), "c4": type(whole.c4)(**{**values_of(params.c4), name: True})}
-            )
+        if whole.c4 and params.c4 and not getattr(whole.c4, name):
+            params = HeuristicsParams(**{**values_of(params), "c4": C4Params(**{**values_of(params.c4), name: True})})
         yield Rule(f"c4.{name}", theirs(block), ours(params), by_text=True)
-    fineweb_off = {"line_punct_thr": -1.0, "short_line_thr": 999, "char_duplicates_ratio": 999, "new_line_ratio": 999}
-    fineweb_c4 = theirs(C4QualityFilter(filter_no_terminal_punct=False, remove_citations=True, language=words))
-    our_c4 = ours(HeuristicsParams(**{**values_of(whole), **OFF, "c4": whole.c4}))
-    for name, their_name in FINEWEB.items():
-        block = theirs(
-            FineWebQualityFilter(**{**fineweb_off, their_name: getattr(whole.fineweb, name)}, language=words)
-        )
-        own = alone(whole, "fineweb", [name])
-        yield Rule(f"fineweb.{name}", block, ours(own))
-        both = HeuristicsParams(**{**values_of(own), "c4": whole.c4})
-        yield Rule(f"c4, then fineweb.{name}", _in_order(fineweb_c4, block), ours(both))
-    yield Rule("c4, all", fineweb_c4, our_c4, by_text=True)
-    yield Rule(
-        "all four sets",
-        _in_order(
-            theirs(GopherRepetitionFilter(language=words)),
-            theirs(GopherQualityFilter(language=words)),
-            fineweb_c4,
-            theirs(FineWebQualityFilter(language=words)),
-        ),
-        ours(HeuristicsParams(**{**values_of(whole), "basic": None})),
-        by_text=True,
-    )
 
 
 def _hiding(decide: Callable[[str], Decision], characters: str, cover: str) -> Callable[[str], Decision]:

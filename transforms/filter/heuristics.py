@@ -10,8 +10,8 @@ from typing import Any
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.stage import Note, Stage
-from refinery.transforms.filter.counting import datatrove
-from refinery.transforms.filter.counting.datatrove import Counts
+from refinery.transforms.filter.counting import datatrove, dclm, dolma
+from refinery.transforms.filter.counting.counts import Counts
 from refinery.transforms.filter.heuristics_rules import (
     BASIC_REASONS,
     C4_REASONS,
@@ -29,6 +29,7 @@ from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
 _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
+_ALL_OCCURRENCES = {"dclm": dclm, "dolma": dolma}  # by HeuristicsParams.counting
 
 
 def _judge_basic(found: Features, chars: int, p: BasicParams) -> str | None:
@@ -125,14 +126,12 @@ def _judge_as_measured(
         or (_judge_gopher(found, language, stop_lists, params.gopher) if params.gopher else None)
         or (_judge_repetition(found, len(text), params.repetition) if params.repetition else None)
     )
-    if reason is None and c4:
-        if c4.remove_citations and "[" in text:
-            text = _cut_citations(text, c4.max_word_chars or 0)
-            found = measure(text, (), *params.limits)
-        reason = _judge_c4(found, c4)
-    if reason is None and params.fineweb:
-        reason = _judge_fineweb(found, params.fineweb)
-    return text if found.text is None else found.text, reason
+    if reason is not None:
+        return text, reason
+    if c4 and c4.remove_citations and "[" in text:
+        text = _cut_citations(text, c4.max_word_chars or 0)
+        found = measure(text, (), *params.limits)
+    return _judge_lines(text, found, params)
 
 
 def _judge_as_datatrove(
@@ -158,6 +157,47 @@ def _judge_as_datatrove(
     return text, reason
 
 
+def _judge_all_occurrences(
+    text: str, found: Features, language: Any, stop_lists: tuple[tuple[str, ...], ...], params: HeuristicsParams
+) -> tuple[str, str | None]:
+    """The same, Gopher's sets by the counts of DCLM or dolma, and C4's by those of dolma."""
+    gopher, repetition, c4 = params.gopher, params.repetition, params.c4
+    units = _ALL_OCCURRENCES[params.counting]
+    reason = _judge_basic(found, len(text), params.basic) if params.basic else None
+    if reason is None and gopher:
+        known = language if language in gopher.word_lengths else None  # no lengths of words by language there
+        reason = _judge_gopher(units.gopher_counts(text, found, stop_lists), known, stop_lists, gopher)
+    if reason is None and repetition:
+        shares = units.repetition_shares(text)
+        reason = next((reason for figure, most, reason in repetition.rules if shares[figure.name]() > most), None)
+    if reason is not None:
+        return text, reason
+    if c4 and params.counting == "dolma":
+        whole = text = _cut_citations(text, 0) if c4.remove_citations else text
+        text = dolma.c4_lines(text, c4.require_terminal_punctuation, c4.min_words_per_line or 0)
+        _, short, _, chars, flags = params.limits
+        limits = (0, short, 0, chars, flags & ~(kernel.NEED_TERMINAL | kernel.WORDS | kernel.PARAGRAPHS))
+        marks = {"lorem_ipsum": "lorem ipsum" in whole.lower(), "curly_brackets": "{" in whole}
+        return _judge_lines(text, Counts(measure(text, (), *limits), lines=found.lines, **marks), params)
+    if c4 and c4.remove_citations and "[" in text:
+        text = _cut_citations(text, c4.max_word_chars or 0)
+        found = measure(text, (), *params.limits)
+    return _judge_lines(text, found, params)
+
+
+def _judge_lines(text: str, found: Features | Counts, params: HeuristicsParams) -> tuple[str, str | None]:
+    """What C4's line rules left, and the reason of C4's document rules or of FineWeb's."""
+    reason = _judge_c4(found, params.c4) if params.c4 else None
+    if reason is None and params.fineweb:
+        reason = _judge_fineweb(found, params.fineweb)
+    return text if found.text is None else found.text, reason
+
+
+_JUDGES = {"own": _judge_as_measured, "datatrove": _judge_as_datatrove} | dict.fromkeys(
+    _ALL_OCCURRENCES, _judge_all_occurrences
+)
+
+
 def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop:
     """`doc`, `doc` without the lines that C4's rules remove (with a new id), or Drop with the first rule that fails.
 
@@ -174,8 +214,7 @@ def judge_heuristics(doc: Document, params: HeuristicsParams) -> Document | Drop
     language = doc.meta.get("language")
     stop_lists = params.gopher.lists_for(language) if params.gopher else ()
     found = measure(text, stop_lists, *params.limits)
-    judge = _judge_as_datatrove if params.counting == "datatrove" else _judge_as_measured
-    text, reason = judge(text, found, language, stop_lists, params)
+    text, reason = _JUDGES[params.counting](text, found, language, stop_lists, params)
     if reason is not None:
         return Drop(reason)
     if len(text) < min_chars:

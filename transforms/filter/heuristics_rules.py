@@ -292,9 +292,9 @@ class HeuristicsParams(Params):
     columns: tuple[str, ...] = ()
     """figures of the repetition rules that become columns, each with `repetition_` before it: `duplicate_lines`,
     `top_2_gram`, … (the rules' keys without `max_`), whether the rules are on or not"""
-    counting: Literal["own", "datatrove"] = "own"
-    """`datatrove`: words, lines, paragraphs and n-grams of the sets but `basic` are counted as FineWeb's code counts
-    them: [conformance.md](conformance.md)"""
+    counting: Literal["own", "datatrove", "dclm", "dolma"] = "own"
+    """in whose units: `datatrove`, the sets but `basic` as FineWeb's code counts; `dclm`, Gopher's two sets as DCLM's
+    and Dolma 3's code; `dolma`, Gopher's and C4's as the taggers of dolma 1: [conformance.md](conformance.md)"""
     LATER: ClassVar[tuple[str, ...]] = ("columns", "counting")
 
     @field_validator("columns")
@@ -316,7 +316,8 @@ class HeuristicsParams(Params):
     def limits(self) -> tuple[int, int, int, int, int]:
         """The kernel's max_ngram, short_line_chars, min_line_words, max_word_chars and flags: no work for rules off."""
         basic, gopher, repetition, c4, fineweb = self.basic, self.gopher, self.repetition, self.c4, self.fineweb
-        used = {*self.figures, *(rule[0] for rule in (repetition.rules if repetition else ()))}
+        by_kernel = repetition and self.counting in ("own", "datatrove")
+        used = {*self.figures, *(rule[0] for rule in (repetition.rules if repetition and by_kernel else ()))}
         max_ngram = max((figure.ngram for figure in used), default=0)
         flags = kernel.PARAGRAPHS if any("paragraph" in figure.counted for figure in used) else 0
         flags |= kernel.LINES if any("line" in figure.counted for figure in used) else 0

@@ -20,7 +20,16 @@ from refinery.transforms.core.document import Document, Drop, FailClosed
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.resources import read_key
 from refinery.transforms.core.stage import Note, Reason, Stage
-from refinery.transforms.filter.pii_types import emails, identities, networks, payments, phones, places, source_code
+from refinery.transforms.filter.pii_types import (
+    datatrove,
+    emails,
+    identities,
+    networks,
+    payments,
+    phones,
+    places,
+    source_code,
+)
 from refinery.transforms.filter.pii_types.pseudonyms import Pseudonyms
 from refinery.transforms.filter.pii_types.scan import RUN_HINT, Hints, number_runs
 
@@ -63,7 +72,7 @@ RULES = (
 class PiiParams(Params):
     """What counts as personal data and what becomes of it."""
 
-    LATER: ClassVar[tuple[str, ...]] = ("style", "remains")
+    LATER: ClassVar[tuple[str, ...]] = ("style", "remains", "matching")
 
     action: Literal["redact", "drop"] = "redact"
     """`redact` replaces every match, `drop` refuses the document"""
@@ -73,6 +82,9 @@ class PiiParams(Params):
     remains: Literal["unchecked", "drop", "fail"] = "unchecked"
     """`drop`, `fail`: the text is searched again after redaction, and what is found even then refuses the document, or
     ends the run"""
+    matching: Literal["own", "datatrove"] = "own"
+    """`datatrove`: e-mail and IPv4 addresses are what FineWeb's code takes for them, by their form alone, and there are
+    no others: [conformance.md](conformance.md#personal-data)"""
     email: bool = True
     """e-mail addresses"""
     phone: bool = True
@@ -186,14 +198,7 @@ def find_pii(text: str, params: PiiParams) -> list[Span]:
 def _candidates(data: bytes, params: PiiParams) -> Iterator[tuple[int, int, Kind]]:
     """What each type takes, by byte offsets, overlapping."""
     hints = HINTS.of(data)
-    if params.email and b"@" in data:
-        yield from ((start, end, "email") for start, end in emails.emails(data))
-    if params.email and "spelt" in hints:
-        yield from ((start, end, "email") for start, end in emails.spelt_emails(data))
-    if params.ip and "ipv4" in hints:
-        yield from ((start, end, "ip") for start, end in networks.ipv4(data, params.private_ip))
-    if params.ip and ("ipv6" in hints or (params.private_ip and b"::" in data)):
-        yield from ((start, end, "ip") for start, end in networks.ipv6(data, params.private_ip))
+    yield from _as_datatrove(data, params, hints) if params.matching == "datatrove" else _addresses(data, params, hints)
     if params.mac and "mac" in hints:
         yield from ((start, end, "mac") for start, end in networks.macs(data))
     if params.iban and "iban" in hints:
@@ -212,6 +217,26 @@ def _candidates(data: bytes, params: PiiParams) -> Iterator[tuple[int, int, Kind
         yield from ((start, end, "user_path") for start, end in users(data))
     if params.address:
         yield from ((start, end, "address") for start, end in places.addresses(data))
+
+
+def _addresses(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+    """E-mail and IP addresses."""
+    if params.email and b"@" in data:
+        yield from ((start, end, "email") for start, end in emails.emails(data))
+    if params.email and "spelt" in hints:
+        yield from ((start, end, "email") for start, end in emails.spelt_emails(data))
+    if params.ip and "ipv4" in hints:
+        yield from ((start, end, "ip") for start, end in networks.ipv4(data, params.private_ip))
+    if params.ip and ("ipv6" in hints or (params.private_ip and b"::" in data)):
+        yield from ((start, end, "ip") for start, end in networks.ipv6(data, params.private_ip))
+
+
+def _as_datatrove(data: bytes, params: PiiParams, hints: frozenset[str]) -> Iterator[tuple[int, int, Kind]]:
+    """The same by FineWeb's patterns."""
+    taken = list(datatrove.emails(data)) if params.email else []
+    yield from ((start, end, "email") for start, end in taken)
+    if params.ip and "ipv4" in hints:
+        yield from ((start, end, "ip") for start, end in datatrove.ipv4(data, taken, params.private_ip))
 
 
 def _without_overlap(found: list[tuple[int, int, Kind]]) -> list[tuple[int, int, Kind]]:

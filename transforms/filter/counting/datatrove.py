@@ -10,8 +10,8 @@ plain Python. Cost: linear, about four times that of the kernel's own counts.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
+from refinery.transforms.filter.counting.counts import Counts
 from refinery.transforms.native import heuristics as kernel
 from refinery.transforms.native.heuristics import Features, measure
 
@@ -22,17 +22,6 @@ _SPACES_ALONE = re.compile(r"\n[^\S\n]+\n")
 _SYMBOLS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~«´»–—’“”„…∶━►、。〈〉《》「」【】！％（），．１：；？～"
 _NO_ALNUM = re.compile(r"(?<!\S)(?:[^\w\s]|_)+(?!\S)")
 _BULLETS = ("•", "-")
-
-
-class Counts:
-    """The kernel's counts, some of them replaced."""
-
-    def __init__(self, found: Features, **values: Any) -> None:
-        self._found = found
-        self.__dict__.update(values)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._found, name)
 
 
 def gopher_counts(text: str, found: Features, bullet_share: float | None, ellipsis_share: float | None) -> Counts:

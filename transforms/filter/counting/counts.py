@@ -1,0 +1,16 @@
+"""Counts of a text under the names of the kernel's, some of them made otherwise."""
+
+from typing import Any
+
+from refinery.transforms.native.heuristics import Features
+
+
+class Counts:
+    """The kernel's counts, some of them replaced."""
+
+    def __init__(self, found: Features, **values: Any) -> None:
+        self._found = found
+        self.__dict__.update(values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
