@@ -46,8 +46,8 @@ from refinery.transforms.dedup.deduplicate import (
     list_parts,
 )
 from refinery.transforms.dedup.near_duplicates import bucket_batches
-from refinery.transforms.dedup.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.records.record_batch import HASH, HASHES, HeldRows, cut
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor, read_batches
 from refinery.transforms.write.kept_documents import write_pairs

@@ -31,7 +31,7 @@ from refinery.loader.format.provenance import ADOPTED
 from refinery.loader.format.shard_list import I64, ListedFiles, ListedRun, Listings, Shards
 from refinery.loader.storage.store import checksums
 
-SHARD_SCHEMA = pa.schema([("split", pa.string()), ("domain", pa.string()), ("count", pa.int32()), *SCHEMA])
+SHARD_SCHEMA = pa.schema([("split", pa.string()), ("domain", pa.string()), ("count", pa.int64()), *SCHEMA])
 
 
 def parse_listings(top: Fields, lane: str, source: Listings) -> tuple[Shards, ListedFiles, tuple[FileEntry, ...]]:

@@ -19,9 +19,9 @@ from refinery.pipelines.tracing.by_token import corpus_tokenizer, read_tokens, s
 from refinery.transforms.core.document import Document, RawDocument
 from refinery.transforms.core.per_document import Damaged, Skipped, content_size
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.dedup.rank import rank_key
 from refinery.transforms.read.plan import ReadTask
 from refinery.transforms.read.sources import read_task
+from refinery.transforms.records.rank import rank_key
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.targets import slice_of
 

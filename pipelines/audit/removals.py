@@ -21,8 +21,8 @@ from refinery.transforms.core.document import Document
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.dedup.exact_jaccard import shingle_set
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
-from refinery.transforms.dedup.rank import rank_key
 from refinery.transforms.dedup.signatures import compute_signatures, run_key, word_key
+from refinery.transforms.records.rank import rank_key
 
 EXACT, IN_SOURCE, NEAR = "exact-duplicate", "near-duplicate-in-source", "near-duplicate"
 AT_ONCE = 10_000  # ids that are looked up together

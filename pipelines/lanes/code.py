@@ -8,13 +8,13 @@ from refinery.transforms.code.source_text import FIELDS, SOURCE_TEXT, SourceFile
 from refinery.transforms.core.lane import Lane
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
-from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import EXACT_DUPLICATES, NEAR_DUPLICATES, NEAR_DUPLICATES_IN_SOURCE
 from refinery.transforms.filter.decontaminate import DECONTAMINATE
 from refinery.transforms.filter.pii import PII, PiiParams
 from refinery.transforms.filter.secrets_stage import SECRETS, SecretsParams
 from refinery.transforms.read.sources import READ
+from refinery.transforms.records.rank import RankParams
 from refinery.transforms.tokenize.encode import ENCODE
 from refinery.transforms.write.documents import PARTS
 from refinery.transforms.write.shards import MEGATRON

@@ -25,7 +25,6 @@ from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyPa
 from refinery.transforms.dedup.cut_lines import LINES, LineParams
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.near_duplicates import ANY_SOURCE, NearParams
-from refinery.transforms.dedup.rank import RankParams
 from refinery.transforms.dedup.reference_corpora import MAX_CORPORA, ReferenceCorpusParams
 from refinery.transforms.dedup.signatures import SignatureParams
 from refinery.transforms.dedup.stages import (
@@ -37,6 +36,7 @@ from refinery.transforms.dedup.stages import (
 )
 from refinery.transforms.pack.write_packed import PackedParams
 from refinery.transforms.read.plan import LimitParams, SourceParams
+from refinery.transforms.records.rank import RankParams
 from refinery.transforms.tokenize.encode import TokenizerParams
 from refinery.transforms.write.documents import SourceFacts
 from refinery.transforms.write.shuffle import ShardParams

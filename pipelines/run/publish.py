@@ -186,13 +186,13 @@ def publish_records(recipe: Recipe, phases: Sequence[Phase], jobs: PhaseJobs) ->
         elif parts:
             table = sort_rows(read_records(*place, schema) for place in places)
             files.append(publish_file(folder, 0, [table], jobs.prefix))
-    report = phases[-1].report
+    shards, removals = reported_shards(phases[-1].report), phases[-1].report["removals"]
     tasks = [
-        *shard_tasks(jobs.prefix, report["shards"]),
-        *folder_tasks(jobs.prefix, [*report["removals"], *files]),
+        *shard_tasks(jobs.prefix, shards),
+        *folder_tasks(jobs.prefix, [*removals, *files]),
         *(LookupTask(*place, folder, -1, count) for folder, (places, count) in many.items() for place in places),
     ]
-    counted = sum(shard["documents"] for shard in report["shards"]), sum(file["rows"] for file in report["removals"])
+    counted = pc.sum(shards["documents"]).as_py() or 0, sum(file["rows"] for file in removals)
     lookups = files_for(*counted, rows[REJECTS], rows[DEAD])
     if lookups > 1 or len(tasks) > FEW_PARTS or many:
         name = f"{RECORDS}/report.json"

@@ -26,8 +26,8 @@ from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.takedown.rows import Key, among, sorted_keys
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.near_duplicates import NearParams, band_hashes
-from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.dedup.signatures import fixed_width, signature_values
+from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
 REMOVED = pa.schema([("removed", pa.bool_())])

@@ -8,6 +8,7 @@ from typing import Any
 
 import apache_beam as beam
 
+from refinery.loader.format.listed import shard_table
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.run.publish import FEW_PARTS
 from refinery.pipelines.takedown.place import Place
@@ -28,7 +29,7 @@ def publish_lookup(
 ) -> list[dict[str, Any]]:
     """Write lookup/ of the files that are there; returns its own for the manifest. shards, files: as the manifest will
     list them. rejected: rows of rejects/. funnel: of the corpus, which counts its dead letters."""
-    tasks = [*shard_tasks(place.root, shards), *folder_tasks(place.root, files)]
+    tasks = [*shard_tasks(place.root, shard_table(shards)), *folder_tasks(place.root, files)]
     documents, removed = sum(shard["documents"] for shard in shards), sum(file.get("rows", 0) for file in files)
     dead = sum(count["documents"] for row in funnel for count in row["dead"].values())
     count = files_for(documents, removed, rejected, dead)

@@ -18,10 +18,10 @@ from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.near_duplicates import NearParams, sketches
-from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.reference_corpora import ReferenceCorpus
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
+from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 from tests.beam import make_document, run_and_collect
 
 SIGNATURE = SignatureParams()

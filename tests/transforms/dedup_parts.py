@@ -12,8 +12,8 @@ from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.dedup.components.find import Method
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import compute_signatures, signature_table
+from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.write.documents import documents_table
 from tests.beam import run_and_collect
 from tests.transforms.dedup_oracle import DOMAINS, PRIORITIES, SIGNATURE, SOURCES

@@ -4,7 +4,7 @@
           -> components -> members -> verified removals -> lines and substrings of the kept documents -> cuts
           -> verdicts
 
-Every arrow is a shuffle of record batches (transforms/dedup/record_batch.py). The result depends on the documents
+Every arrow is a shuffle of record batches (transforms/records/record_batch.py). The result depends on the documents
 alone: not on the runner, the bundles, the order of elements, or how documents are spread over parts.
 
 No `from __future__ import annotations` here: Beam reads these hints.
@@ -43,7 +43,19 @@ from refinery.transforms.dedup.near_duplicates import (
     hash_batches,
     link_batches,
 )
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import (
+    Parts,
+    ReferenceCorpus,
+    listing,
+    number_parts,
+    reference_id_batches,
+)
+from refinery.transforms.dedup.signatures import Key, SignatureParams, compare_key
+from refinery.transforms.dedup.stages import UrlDupParams
+from refinery.transforms.dedup.substring_duplicates import FindSubstrings
+from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
+from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
+from refinery.transforms.records.record_batch import (
     CORPUS,
     EXACT,
     NEAR,
@@ -59,18 +71,6 @@ from refinery.transforms.dedup.record_batch import (
     only,
     without,
 )
-from refinery.transforms.dedup.reference_corpora import (
-    Parts,
-    ReferenceCorpus,
-    listing,
-    number_parts,
-    reference_id_batches,
-)
-from refinery.transforms.dedup.signatures import Key, SignatureParams, compare_key
-from refinery.transforms.dedup.stages import UrlDupParams
-from refinery.transforms.dedup.substring_duplicates import FindSubstrings
-from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
-from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
 
 # A hash takes a sixth of the memory of a candidate with its sketch, so a key of the shuffle may have more of them: the
 # fewer the keys, the larger the batches.

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from refinery.transforms.address.normalise import ADDRESS_BYTES
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.dedup.rank import RANK_BYTES, WORST
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
+from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
+from refinery.transforms.records.rank import RANK_BYTES, WORST
+from refinery.transforms.records.record_batch import (
     CAPTURE,
     CAPTURES,
     CHOICE,
@@ -45,8 +47,6 @@ from refinery.transforms.dedup.record_batch import (
     split_repeated,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import REFERENCE_ID, Parts
-from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part
 
 IDENTITY_RANK = ("priority", "preference", "tie", "locator")
 CAPTURE_ORDER = ("address_high", "address_low", "first", "second", "third", "id_high", "id_low", "tie", "locator")

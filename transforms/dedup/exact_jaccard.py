@@ -33,7 +33,18 @@ from numpy.typing import NDArray
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.propose_chunks import CHUNK_ORDER, PLACE, PROPOSAL, propose_batches
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import (
+    PUBLIC,
+    SignatureParams,
+    compare_key,
+    fixed_width,
+    read_signature_part,
+    shingle_hashes,
+)
+from refinery.transforms.dedup.verify_similarity import removal_batches
+from refinery.transforms.native import jaccard
+from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     COPIES,
     COPY,
@@ -54,17 +65,6 @@ from refinery.transforms.dedup.record_batch import (
     sort_by,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import (
-    PUBLIC,
-    SignatureParams,
-    compare_key,
-    fixed_width,
-    read_signature_part,
-    shingle_hashes,
-)
-from refinery.transforms.dedup.verify_similarity import removal_batches
-from refinery.transforms.native import jaccard
 
 Piece = tuple[Rows, NDArray[np.uint32]]
 

@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
+from refinery.transforms.records.record_batch import (
     CUT,
     CUTS,
     LINES,
@@ -35,8 +37,6 @@ from refinery.transforms.dedup.record_batch import (
     scatter,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
 
 STAGE = "lines"
 # A distinct line of a part, and how many of the part's documents have it.

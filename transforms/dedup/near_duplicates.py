@@ -16,8 +16,17 @@ from pydantic import Field
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params, Positive
-from refinery.transforms.dedup.rank import RANK_BYTES
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import (
+    SignatureParams,
+    fixed_width,
+    name_codes,
+    read_signature_part,
+    signature_values,
+)
+from refinery.transforms.native import clusters
+from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.records.record_batch import (
     BANDS,
     CANDIDATE,
     CANDIDATES,
@@ -42,15 +51,6 @@ from refinery.transforms.dedup.record_batch import (
     split_repeated,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import (
-    SignatureParams,
-    fixed_width,
-    name_codes,
-    read_signature_part,
-    signature_values,
-)
-from refinery.transforms.native import clusters
 from refinery.transforms.spill.sorted_rows import SPLIT_ROWS, Block, RowSorter, group_pieces, join
 
 # A derived layout finds at least this share of the pairs that are exactly as similar as the threshold.

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.verify_similarity import (
+    FACTS,
+    Clusters,
+    assign_representatives,
+    removal_batches,
+    sort_members,
+)
+from refinery.transforms.records.record_batch import (
     COPY,
     ID,
     PROPOSALS,
@@ -25,14 +33,6 @@ from refinery.transforms.dedup.record_batch import (
     part_of,
     scatter,
     starts_of,
-)
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.verify_similarity import (
-    FACTS,
-    Clusters,
-    assign_representatives,
-    removal_batches,
-    sort_members,
 )
 from refinery.transforms.spill.sorted_rows import Block, Piece, RowSorter, group_pieces
 

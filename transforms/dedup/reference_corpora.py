@@ -18,7 +18,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.signatures import fixed_width
+from refinery.transforms.records.record_batch import (
     ID,
     REFERENCE,
     REFERENCE_IDS,
@@ -30,7 +31,6 @@ from refinery.transforms.dedup.record_batch import (
     set_id,
     set_rank,
 )
-from refinery.transforms.dedup.signatures import fixed_width
 
 # The id of a document in the shards of the reference corpus with that scope.
 REFERENCE_ID = np.dtype([*ID, ("scope", "u1")])

@@ -43,8 +43,8 @@ from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.resources import read_key
-from refinery.transforms.dedup.rank import RANK_BYTES
 from refinery.transforms.native import minhash, scripts
+from refinery.transforms.records.rank import RANK_BYTES
 
 SIGNATURE_SCHEME = "affine32/words-2"
 

@@ -37,8 +37,11 @@ from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.exact_jaccard import check_ids, documents_url
 from refinery.transforms.dedup.line_duplicates import LINE, kept_rows, sum_by_hash, sum_in_lots
-from refinery.transforms.dedup.rank import RANK_BYTES
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
+from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
+from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.records.record_batch import (
     ANCHORS,
     BATCH_BYTES,
     ID,
@@ -63,9 +66,6 @@ from refinery.transforms.dedup.record_batch import (
     split_repeated,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
-from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
 
 STAGE = "substrings"
 SPREAD = 64  # shuffle keys per partition: a document has thousands of windows

@@ -25,7 +25,15 @@ from refinery.transforms.core.side_outputs import (
     side_output_record,
     with_side_output,
 )
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import name_codes, read_signature_part
+from refinery.transforms.dedup.stages import (
+    EXACT_DUPLICATES,
+    NEAR_DUPLICATES,
+    NEAR_DUPLICATES_IN_SOURCE,
+    URL_DUPLICATES,
+)
+from refinery.transforms.records.record_batch import (
     COPIES,
     COPY,
     CORPUS,
@@ -47,14 +55,6 @@ from refinery.transforms.dedup.record_batch import (
     read_header,
     row_of,
     sort_by,
-)
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import name_codes, read_signature_part
-from refinery.transforms.dedup.stages import (
-    EXACT_DUPLICATES,
-    NEAR_DUPLICATES,
-    NEAR_DUPLICATES_IN_SOURCE,
-    URL_DUPLICATES,
 )
 
 NAME = b"part"  # metadata key of serialized verdicts: the name of their part

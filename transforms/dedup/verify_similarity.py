@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
-from refinery.transforms.dedup.rank import RANK_BYTES
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
+from refinery.transforms.native import clusters
+from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.records.record_batch import (
     COPIES,
     COPY,
     ID,
@@ -37,9 +40,6 @@ from refinery.transforms.dedup.record_batch import (
     scatter,
     set_id,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import fixed_width, name_codes, read_signature_part, signature_values
-from refinery.transforms.native import clusters
 from refinery.transforms.spill.sorted_rows import SPLIT_ROWS, Block, Piece, RowSorter, group_pieces, join
 
 # In a component each member is compared with this many representatives; with later ones only where a sub-band agrees,

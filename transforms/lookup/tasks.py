@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.parquet.batches import bounded_parquet
@@ -15,6 +16,7 @@ from refinery.transforms.lookup.entries import KEYS, SCHEMA, count_lookup_files,
 from refinery.transforms.write.records import FOLDERS, record_files
 
 PROVENANCE = provenance_schema(())
+SHARD_KEYS = ("split", "domain", "shard", "path")
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,11 @@ def load_task(line: bytes) -> LookupTask:
     return LookupTask(**orjson.loads(line))
 
 
-def shard_tasks(root: str, shards: Iterable[Mapping[str, Any]]) -> Iterator[LookupTask]:
-    """The provenance of shards, as a job reports these."""
-    for shard in shards:
-        place = f"{shard['split']}/{shard['domain']}"
-        yield LookupTask(root, shard["files"]["provenance"]["path"], place, shard["index"])
+def shard_tasks(root: str, shards: pa.Table) -> Iterator[LookupTask]:
+    """The provenance of shards, of `refinery.loader.format.listed.shard_table`."""
+    rows = shards.filter(pc.equal(shards["kind"], "provenance"))
+    for split, domain, number, path in zip(*(rows[name].to_pylist() for name in SHARD_KEYS), strict=True):
+        yield LookupTask(root, path, f"{split}/{domain}", number)
 
 
 def folder_tasks(root: str, files: Iterable[Mapping[str, Any]]) -> Iterator[LookupTask]:

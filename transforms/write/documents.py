@@ -34,7 +34,6 @@ from refinery.transforms.core.side_outputs import (
 from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
 from refinery.transforms.dedup.cut_lines import hash_lines
-from refinery.transforms.dedup.rank import RankParams, rank_key, seconds_of_date
 from refinery.transforms.dedup.signatures import (
     SIGNATURE_SCHEME,
     SignatureParams,
@@ -43,6 +42,7 @@ from refinery.transforms.dedup.signatures import (
     word_key,
 )
 from refinery.transforms.dedup.substring_hashes import hash_anchors
+from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 
 DOCUMENTS_SCHEMA = pa.schema(
     [

@@ -19,7 +19,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.core.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
-from refinery.transforms.dedup.record_batch import places_by_key
+from refinery.transforms.records.record_batch import places_by_key
 from refinery.transforms.spill.sorted_tables import sorted_tables
 
 BATCH_BYTES = 1 << 20  # of the rows of one batch, before compression

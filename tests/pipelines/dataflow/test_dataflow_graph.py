@@ -10,7 +10,7 @@ import pytest
 
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.dedup.components.find import FindComponents
-from refinery.transforms.dedup.record_batch import LABEL, LABELS, LINK, LINKS, gather
+from refinery.transforms.records.record_batch import LABEL, LABELS, LINK, LINKS, gather
 from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import (
     PHASES,

@@ -21,13 +21,13 @@ from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from refinery.transforms.dedup.rank import RankParams, rank_key
 from refinery.transforms.dedup.signatures import (
     SignatureParams,
     compute_signatures,
     shingle_hashes,
     signature_table,
 )
+from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents
 from tests.beam import make_document, run_and_collect

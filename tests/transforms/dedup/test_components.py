@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.report import merge_records
 from refinery.transforms.core.side_outputs import merge_side_outputs
-from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.components.contraction import rounds_for
 from refinery.transforms.dedup.components.find import (
     FindComponents,
@@ -29,7 +28,8 @@ from refinery.transforms.dedup.components.forest import (
     join_forests,
     links_of,
 )
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.records import record_batch
+from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     LABEL,
     LABELS,

@@ -26,7 +26,7 @@ from refinery.transforms.dedup.components.contraction import (
 )
 from refinery.transforms.dedup.components.forest import dense
 from refinery.transforms.dedup.components.links import NEIGHBOUR, both_ways, pair, scramble, unscramble
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.records.record_batch import (
     CHILDREN,
     FACTS,
     JOINED,

@@ -27,7 +27,10 @@ from refinery.transforms.dedup.exact_jaccard import (
 )
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope
 from refinery.transforms.dedup.propose_chunks import PROPOSAL, propose_batches
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.dedup.verify_similarity import member_batches
+from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     COPIES,
     COPY,
@@ -44,9 +47,6 @@ from refinery.transforms.dedup.record_batch import (
     gather,
     header,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
-from refinery.transforms.dedup.verify_similarity import member_batches
 from refinery.transforms.write.documents import documents_table
 from tests.sampling import examples
 

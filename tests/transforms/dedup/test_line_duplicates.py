@@ -26,8 +26,10 @@ from refinery.transforms.dedup.line_duplicates import (
     line_batches,
     sum_by_hash,
 )
-from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.records.rank import RankParams, rank_key
+from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     CUT,
     CUTS,
@@ -41,8 +43,6 @@ from refinery.transforms.dedup.record_batch import (
     header,
     scatter,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
 from refinery.transforms.write.documents import SourceFacts, WriteDocuments, documents_table
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect

@@ -17,7 +17,9 @@ from refinery.transforms.dedup.near_duplicates import (
     sketch_bytes,
     sketches,
 )
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.native import clusters
+from refinery.transforms.records.record_batch import (
     BANDS,
     CANDIDATE,
     CANDIDATES,
@@ -29,8 +31,6 @@ from refinery.transforms.dedup.record_batch import (
     form_batches,
     gather,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.native import clusters
 from tests.sampling import examples
 
 

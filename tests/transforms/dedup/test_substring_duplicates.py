@@ -17,16 +17,6 @@ from refinery.transforms.dedup.cut_lines import LINES as CUT_LINES_STAGE
 from refinery.transforms.dedup.cut_lines import LineParams, hash_lines
 from refinery.transforms.dedup.cut_substrings import SUBSTRINGS, SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
-from refinery.transforms.dedup.rank import RankParams, rank_key
-from refinery.transforms.dedup.record_batch import (
-    BATCH_BYTES,
-    SPAN,
-    SPANS,
-    Batch,
-    form_batches,
-    gather,
-    header,
-)
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, compute_signatures, no_key, signature_table
 from refinery.transforms.dedup.substring_duplicates import (
@@ -39,6 +29,16 @@ from refinery.transforms.dedup.substring_duplicates import (
     window_batches,
 )
 from refinery.transforms.dedup.substring_hashes import hash_anchors
+from refinery.transforms.records.rank import RankParams, rank_key
+from refinery.transforms.records.record_batch import (
+    BATCH_BYTES,
+    SPAN,
+    SPANS,
+    Batch,
+    form_batches,
+    gather,
+    header,
+)
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
 from tests.beam import make_document, run_and_collect

@@ -8,7 +8,9 @@ import pytest
 
 from refinery.transforms.dedup import propose_chunks
 from refinery.transforms.dedup.near_duplicates import NearParams, Scope, band_dtype, link_batches, sketches
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
+from refinery.transforms.records.record_batch import (
     BANDS,
     COPIES,
     COPY,
@@ -24,8 +26,6 @@ from refinery.transforms.dedup.record_batch import (
     form_batches,
     gather,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.verify_similarity import member_dtype, verify_batches
 from refinery.transforms.spill import sorted_rows
 from refinery.transforms.spill.sorted_rows import SPLIT_ROWS
 from tests.sampling import scaled

@@ -16,8 +16,8 @@ from refinery.loader.storage.store import StorageConflict
 from refinery.transforms.core.report import merge_records, write_part
 from refinery.transforms.core.side_outputs import take_side_outputs
 from refinery.transforms.core.task_list import read_task_list
-from refinery.transforms.dedup import record_batch
 from refinery.transforms.dedup.verdicts import VERDICTS_SCHEMA
+from refinery.transforms.records import record_batch
 from refinery.transforms.spill import sorted_tables
 from refinery.transforms.write import removals as module
 from refinery.transforms.write import table_batches

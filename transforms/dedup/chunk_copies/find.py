@@ -24,8 +24,11 @@ from refinery.transforms.dedup.chunk_copies.cut import ChunkCopyParams
 from refinery.transforms.dedup.chunk_copies.hashes import PLACE, TOKENS, VALUES, compared_hashes
 from refinery.transforms.dedup.cut_lines import list_values
 from refinery.transforms.dedup.line_duplicates import kept_rows, sum_by_hash, sum_in_lots
-from refinery.transforms.dedup.rank import RANK_BYTES
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.dedup.reference_corpora import Parts
+from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
+from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
+from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.records.record_batch import (
     ANCHORS,
     HOLDERS,
     ID,
@@ -47,9 +50,6 @@ from refinery.transforms.dedup.record_batch import (
     sort_by,
     starts_of,
 )
-from refinery.transforms.dedup.reference_corpora import Parts
-from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
-from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
 
 STAGE = "chunk-copies"
 SPREAD = 4  # shuffle keys per partition: a file has some ten constructs

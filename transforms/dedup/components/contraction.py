@@ -31,7 +31,7 @@ from refinery.transforms.dedup.components.forest import (
     fold_links,
 )
 from refinery.transforms.dedup.components.links import NEIGHBOUR, component_record, pair, place_of, scramble, unscramble
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.records.record_batch import (
     CHILDREN,
     FACTS,
     JOINED,

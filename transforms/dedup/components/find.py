@@ -28,7 +28,7 @@ from refinery.transforms.dedup.components.forest import (
     links_of,
 )
 from refinery.transforms.dedup.components.links import both_ways, component_record, pair, place_of, scramble
-from refinery.transforms.dedup.record_batch import (
+from refinery.transforms.records.record_batch import (
     LABEL,
     LABELS,
     LINK,

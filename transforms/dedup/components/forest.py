@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.core.memory import GROUP_BYTES
-from refinery.transforms.dedup.record_batch import LINK, LINKS, Rows, gather, starts_of
+from refinery.transforms.records.record_batch import LINK, LINKS, Rows, gather, starts_of
 
 # Distinct locators, ascending, and for each the index of the least locator of its component.
 Forest = tuple[NDArray[np.uint64], NDArray[np.uint32]]

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.core.side_outputs import side_output_record
-from refinery.transforms.dedup.record_batch import NEIGHBOURS, KeyedBatch, Rows, ranges, scatter
+from refinery.transforms.records.record_batch import NEIGHBOURS, KeyedBatch, Rows, ranges, scatter
 
 # A vertex and one linked to it.
 NEIGHBOUR = np.dtype([("node", "<u8"), ("neighbour", "<u8")])

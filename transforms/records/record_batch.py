@@ -33,7 +33,7 @@ from refinery.transforms.core.side_outputs import (
     side_output_record,
     with_side_output,
 )
-from refinery.transforms.dedup.rank import RANK_BYTES
+from refinery.transforms.records.rank import RANK_BYTES
 
 Rows = NDArray[Any]
 Batch = tuple[int, bytes]  # key, and rows for it

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from refinery.transforms.core.document import Document, document_id
-from refinery.transforms.dedup.rank import RANK_BYTES, RankParams, rank_key, seconds_of_date
+from refinery.transforms.records.rank import RANK_BYTES, RankParams, rank_key, seconds_of_date
 
 
 def make(text: str = "text", **fields: Any) -> Document:
