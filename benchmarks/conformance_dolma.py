@@ -63,11 +63,13 @@ def dolma_rules(recipe: Any) -> Iterator[Rule]:
         everything.append(drops)
         yield Rule(f"{section}.{name}", _of_figures(figures, [drops]), ours(alone(whole, section, [name])))
     both = {name: value for name, value in values_of(whole).items() if name not in ("basic", "c4", "fineweb")}
-    yield Rule("gopher, all", _of_figures(figures, everything), ours(HeuristicsParams(**{**OFF, **both})))
+    yield Rule("gopher, all", _of_figures(figures, everything), ours(HeuristicsParams.model_validate({**OFF, **both})))
     for name, mark in (DOLMA_MARKS | DOLMA_LINES).items():
         limit = C4Params().min_words_per_line if name == "min_words_per_line" else True
-        params = alone(HeuristicsParams(**{**OFF, "c4": C4Params(), "counting": "dolma"}), "c4", [])
-        params = HeuristicsParams(**{**values_of(params), "c4": C4Params(**{**values_of(params.c4), name: limit})})
+        params = alone(HeuristicsParams.model_validate({**OFF, "c4": C4Params(), "counting": "dolma"}), "c4", [])
+        params = HeuristicsParams.model_validate(
+            {**values_of(params), "c4": C4Params(**{**values_of(params.c4), name: limit})}
+        )
         left = partial(_without, lambda text: spans(c4_v2, text), mark, mark in DOLMA_MARKS.values())
         yield Rule(f"c4.{name}", left, ours(params), by_text=True)
     tagger_type = language.FastTextEnglishOnlyLanguageDocumentTagger
@@ -99,7 +101,8 @@ def _without(spans: Callable[[str], Any], mark: str, drops: bool, text: str) -> 
     found = [span for span in spans(text) if span.type == mark]
     if drops:
         return Decision(mark if found else "", text)
-    kept, at = [], 0
+    kept: list[str] = []
+    at = 0
     for span in found:
         kept, at = [*kept, text[at : span.start]], span.end
     return Decision("", "".join([*kept, text[at:]]))
@@ -135,10 +138,8 @@ def dclm_rules(recipe: Any, checkout: Path) -> Iterator[Rule]:
     cached: dict[str, dict[str, Any]] = {}  # of one document, as their own loop over the rules has it
     for figure, most, _ in repetition.rules:
         granularity = figure.ngram or ("paragraph" if "paragraph" in figure.name else "line")
-        rules["repetition", f"max_{figure.name}"] = lambda page, granularity=granularity, most=most, figure=figure: (
-            filters.repetition_filter(
-                page, granularity, most, count_characters="char" in figure.name, cache=_cache_of(cached, page["text"])
-            )
+        rules["repetition", f"max_{figure.name}"] = partial(
+            _repeated, filters.repetition_filter, cached, granularity, most, "char" in figure.name
         )
 
     def decide(chosen: list[Callable[[dict[str, str]], list[Any]]], text: str) -> Decision:
@@ -148,7 +149,20 @@ def dclm_rules(recipe: Any, checkout: Path) -> Iterator[Rule]:
     for (section, name), rule in rules.items():
         yield Rule(f"{section}.{name}", partial(decide, [rule]), ours(alone(whole, section, [name])))
     both = {"gopher": gopher, "repetition": repetition, "counting": "dclm"}
-    yield Rule("both sets", partial(decide, list(rules.values())), ours(HeuristicsParams(**{**OFF, **both})))
+    yield Rule(
+        "both sets", partial(decide, list(rules.values())), ours(HeuristicsParams.model_validate({**OFF, **both}))
+    )
+
+
+def _repeated(
+    rule: Callable[..., list[Any]],
+    cached: dict[str, dict[str, Any]],
+    granularity: str | int,
+    most: float,
+    characters: bool,
+    page: dict[str, str],
+) -> list[Any]:
+    return rule(page, granularity, most, count_characters=characters, cache=_cache_of(cached, page["text"]))
 
 
 def _cache_of(cached: dict[str, dict[str, Any]], text: str) -> dict[str, Any]:
@@ -171,4 +185,4 @@ def _dclm_filters(checkout: Path) -> Any:
 
 
 def _counting(whole: HeuristicsParams, counting: str) -> HeuristicsParams:
-    return HeuristicsParams(**{**values_of(whole), "counting": counting})
+    return HeuristicsParams.model_validate({**values_of(whole), "counting": counting})

@@ -22,7 +22,7 @@ from refinery.transforms.filter.pii_types.emails import FILE_ENDINGS
 from refinery.transforms.filter.pii_types.networks import LAST_ARC, SMALL_OCTET
 
 SWITCHES = (name for name, field in PiiParams.model_fields.items() if field.annotation is bool)
-OWN = PiiParams(**{name: name in ("email", "ip") for name in SWITCHES})
+OWN = PiiParams.model_validate({name: name in ("email", "ip") for name in SWITCHES})
 THEIRS = PIIFormatter()
 Pair = tuple[Span | None, Span | None]
 Class = Callable[[str, str, str], bool]  # of the text around, what they take and what we take ("" for nothing)
@@ -30,13 +30,13 @@ Class = Callable[[str, str, str], bool]  # of the text around, what they take an
 
 def their_spans(text: str) -> list[Span]:
     """By datatrove's own patterns and its own check; an IP address inside of an e-mail address is gone with it."""
-    found = [Span(*match.span(), "email") for match in THEIRS.emails_replacer.regex.finditer(text)]
+    found = [Span(match.start(), match.end(), "email") for match in THEIRS.emails_replacer.regex.finditer(text)]
     rest = text
     for span in found:
         rest = rest[: span.start] + " " * (span.end - span.start) + rest[span.end :]
     check = THEIRS.ip_replacer.validator
     addresses = (match for match in THEIRS.ip_replacer.regex.finditer(rest) if check(match.group()))
-    return sorted(found + [Span(*match.span(), "ip") for match in addresses])
+    return sorted(found + [Span(match.start(), match.end(), "ip") for match in addresses])
 
 
 def pairs(theirs: list[Span], ours: list[Span]) -> Iterator[Pair]:
@@ -126,7 +126,7 @@ def main() -> None:
         for there, here in pairs(their_spans(text), find_pii(text, OWN)):
             kind = (there or here or Span(0, 0, "ip")).kind
             side = "both" if there and here else "there" if there else "here"
-            key = kind, side, "the same" if there == here else class_of(text, there, here)
+            key: tuple[str, str, str] = kind, side, "the same" if there == here else class_of(text, there, here)
             counts[key] += 1
             if len(ids[key]) < IDS and name not in ids[key]:
                 ids[key].append(name)
