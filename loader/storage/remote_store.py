@@ -24,6 +24,10 @@ class RemoteStore(Store):
         """One attempt at bytes [start, stop): see refinery.loader.storage.fetch.RangeStore."""
         raise NotImplementedError
 
+    def open_ahead(self, connections: int) -> None:
+        """Open connections in the background, where the store does that: soon as many requests will be sent at once."""
+        return
+
     def read(self, name: str, start: int = 0, length: int | None = None, stop_by: Stop | None = None) -> bytes:
         """As Store.read. stop_by: lets another thread cancel it, which raises FetchError."""
         check_range(start, length)
