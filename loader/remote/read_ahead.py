@@ -44,7 +44,8 @@ class ReadAhead:
         self._lock = threading.Lock()  # taken without the condition's methods: see prefetch.py
         self._changed = threading.Condition(self._lock)
         self._stopped = False
-        self._urgent_since = float("inf")  # time.monotonic() since when readers have been waiting
+        self._urgent_since = float("inf")  # time.monotonic() since when the first readers have been waiting
+        self._yielded = False  # whether these have what they waited for
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
 
@@ -142,14 +143,15 @@ class ReadAhead:
                 self._start_threads()
 
     def _yields(self) -> bool:
-        """Waiting readers go before long runs, but only for `peer_wait` seconds: one slow block must not stop all
-        prefetching."""
-        if not self._reader.urgent:
-            self._urgent_since = float("inf")
+        """Whether long runs wait for readers: the first go before them, for `peer_wait` seconds at most. Later ones
+        have requests of their own, and what holds the runs back for them makes more readers wait."""
+        if self._yielded or not self._reader.urgent:
+            self._yielded |= self._urgent_since < float("inf")
             return False
         now = time.monotonic()
         self._urgent_since = min(self._urgent_since, now)
-        return now < self._urgent_since + self._params.peer_wait
+        self._yielded = now >= self._urgent_since + self._params.peer_wait
+        return not self._yielded
 
     def _long_next(self) -> bool:
         return bool(self._queue) and len(self._queue[0].blocks) > SHORT

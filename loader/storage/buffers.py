@@ -12,34 +12,35 @@ class Buffers:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._kept: list[bytearray] = []
+        self._kept: list[bytearray] = []  # their sizes are powers of two, so that few kinds are needed
         self._lock = threading.Lock()
 
-    def take(self, size: int) -> bytearray:
-        """`size` bytes of any content. They are the caller's for as long as it, or a view of them, refers to them.
+    def take(self, size: int) -> memoryview:
+        """`size` bytes of any content, the caller's for as long as anything refers to them.
 
-        Cost: some microseconds; zeroing `size` bytes if none of that size is free.
+        Cost: some microseconds; new memory if none of that size is free.
         """
+        room = 1 << max(size - 1, 0).bit_length()
         with self._lock:
             free = [i for i in range(len(self._kept)) if sys.getrefcount(self._kept[i]) == _UNUSED]
             for i in free:
-                if len(self._kept[i]) == size:
-                    return self._kept[i]
-            buffer = bytearray(size)
-            room = self._most - size - sum(map(len, self._kept))
+                if len(self._kept[i]) == room:
+                    return memoryview(self._kept[i])[:size]
+            buffer = bytearray(room)
+            left = self._most - room - sum(map(len, self._kept))
             for i in reversed(free):  # those of other sizes make room
-                if room >= 0 or size > self._most:
+                if left >= 0 or room > self._most:
                     break
-                room += len(self._kept.pop(i))
-            if room >= 0:
+                left += len(self._kept.pop(i))
+            if left >= 0:
                 self._kept.append(buffer)
-            return buffer
+            return memoryview(buffer)[:size]
 
 
 def _count_of_unused() -> int:
     """What sys.getrefcount says in `take` of an object that only the list refers to."""
     kept = [bytearray()]
-    return [sys.getrefcount(kept[i]) for i in range(len(kept))][0]
+    return sys.getrefcount(kept[0])
 
 
 _UNUSED = _count_of_unused()

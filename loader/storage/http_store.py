@@ -6,18 +6,12 @@ user name, password or query string are rejected, so that none can end up in a l
 """
 
 import base64
-import contextlib
 import http.client
 import io
 import ipaddress
 import re
-import select
-import socket
-import ssl
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
@@ -33,7 +27,7 @@ _REDIRECTS = 3
 _REMEMBERED = 1000  # targets of redirects, a kilobyte each
 _MOVED = (301, 302, 303, 307, 308)
 _EXPIRED = (400, 401, 403, 404, 410)  # what signed addresses answer when their time is over
-LARGE = 1 << 20  # bytes of a response from which on its memory is used again
+_LARGE = 1 << 20  # bytes of a response from which on its memory is used again
 _READ = 1 << 18  # bytes between two checks of the time limit
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
@@ -78,7 +72,7 @@ class HttpStore(RemoteStore):
         self._origin = f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
         self._path = f"/{prefix}/" if prefix else "/"
         self._anywhere, self._headers = anywhere, headers
-        self._buffers = Buffers(MOST_BYTES)
+        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
         self._targets: dict[str, str] = {}  # URL -> where it was redirected to, on another host
         self._pools = {self._origin: Connections(parts.scheme, host, port)}
         weakref.finalize(self, _close_all, self._pools)
@@ -209,13 +203,13 @@ class HttpStore(RemoteStore):
             total = size = declared
         if declared not in (None, size):
             raise Transient(f"Content-Length {declared}, {size} expected")
-        data = self._buffers.take(size) if size >= LARGE else bytearray(size)
+        data = self._buffers.take(size) if size >= _LARGE else memoryview(bytearray(size))
         _receive(response, data, attempt)
         return RangeResponse(data, total, response.getheader("ETag") or "", _hash(response))
 
 
-def _receive(response: http.client.HTTPResponse, data: bytearray, attempt: Attempt) -> None:
-    size, view, filled = len(data), memoryview(data), 0
+def _receive(response: http.client.HTTPResponse, data: memoryview, attempt: Attempt) -> None:
+    size, view, filled = len(data), data, 0
     # http.client has no way to read what has arrived into memory that is there already, but its file has: without it
     # every byte is copied twice more. `length` is what it has to know of that.
     straight = not response.chunked and response.length == size
