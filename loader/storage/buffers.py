@@ -1,5 +1,6 @@
 """Memory for responses that is used again: new memory costs the kernel about as much as receiving the bytes."""
 
+import os
 import sys
 import threading
 
@@ -13,13 +14,18 @@ class Buffers:
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
         self._kept: list[bytearray] = []  # their sizes are powers of two, so that few kinds are needed
-        self._lock = threading.Lock()
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process, self._lock = os.getpid(), threading.Lock()
 
     def take(self, size: int) -> memoryview:
         """`size` bytes of any content, the caller's for as long as anything refers to them.
 
         Cost: some microseconds; new memory if none of that size is free.
         """
+        if self._process != os.getpid():  # a thread of the parent may have taken the lock
+            self._begin()
         room = 1 << max(size - 1, 0).bit_length()
         with self._lock:
             free = [i for i in range(len(self._kept)) if sys.getrefcount(self._kept[i]) == _UNUSED]

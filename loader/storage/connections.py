@@ -42,11 +42,12 @@ class Connections:
         """Open `count` connections in the background, so that the first requests need not wait for that. timeout:
         seconds for each. An error is left to the request that needs the connection."""
         self._check_process()
+        how = timeout, self._closed
         for _ in range(count):
-            threading.Thread(target=self._open_one, args=(timeout,), name="refinery-connect", daemon=True).start()
+            threading.Thread(target=self._open_one, args=how, name="refinery-connect", daemon=True).start()
 
-    def _open_one(self, timeout: float) -> None:
-        closed = self._closed
+    def _open_one(self, timeout: float, closed: int) -> None:
+        """Add a connection, unless `close` was called since it had been `closed` times."""
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection = self._new(timeout)
             try:

@@ -74,7 +74,7 @@ def test_one_that_is_there_after_the_store_was_closed_is_closed(store: HttpStore
         return new(timeout)
 
     pool._new = closing  # type: ignore[assignment, method-assign]
-    pool._open_one(10)
+    pool._open_one(10, 0)
     assert not pool._idle
 
 
@@ -85,7 +85,7 @@ def test_no_connection_is_an_error_of_the_request_only() -> None:
         store = HttpStore(f"http://127.0.0.1:{nobody.getsockname()[1]}", params)
         store.open_ahead(2)
         (pool,) = store._pools.values()
-        pool._open_one(1)
+        pool._open_one(1, 0)
         assert not pool._idle
         with pytest.raises(FetchError, match="refused"):
             store.read("a")
