@@ -40,9 +40,12 @@ class ReadAhead:
         self._queue: deque[_Entry] = deque()
         self._joining: dict[tuple[str, int], _Entry] = {}  # (file, group) -> what later blocks of it join
         self._queued: set[tuple[str, int]] = set()  # (file, block) in the queue
+        self._turn = threading.Lock()  # of the thread that waits for the next entry: others need not wake up for it
         self._lock = threading.Lock()  # taken without the condition's methods: see prefetch.py
         self._changed = threading.Condition(self._lock)
         self._stopped = False
+        self._urgent_since = float("inf")  # time.monotonic() since when the first readers have been waiting
+        self._yielded = False  # whether these have what they waited for
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
 
@@ -101,12 +104,9 @@ class ReadAhead:
     def _work(self, number: int) -> None:
         started = False
         while True:
-            with self._lock:
+            with self._turn, self._lock:
                 self._changed.wait_for(lambda: self._stopped or self._queue)
-                # Waiting readers go before long runs, but only for `peer_wait` seconds: one slow block must not stop
-                # all prefetching.
-                until = time.monotonic() + self._params.peer_wait
-                while self._long_next() and self._reader.urgent and not self._stopped and time.monotonic() < until:
+                while self._long_next() and self._yields() and not self._stopped:
                     self._changed.wait(0.005)
                 if self._stopped:
                     return
@@ -141,6 +141,17 @@ class ReadAhead:
                 self._pause(0.01)
             if number == 0:
                 self._start_threads()
+
+    def _yields(self) -> bool:
+        """Whether long runs wait for readers: the first go before them, for `peer_wait` seconds at most. Later ones
+        have requests of their own, and what holds the runs back for them makes more readers wait."""
+        if self._yielded or not self._reader.urgent:
+            self._yielded |= self._urgent_since < float("inf")
+            return False
+        now = time.monotonic()
+        self._urgent_since = min(self._urgent_since, now)
+        self._yielded = now >= self._urgent_since + self._params.peer_wait
+        return not self._yielded
 
     def _long_next(self) -> bool:
         return bool(self._queue) and len(self._queue[0].blocks) > SHORT

@@ -74,12 +74,11 @@ class RemoteBytes:
         array = np.asarray(ranges, np.int64).reshape(-1, 3)
         array = array[array[:, 1] < array[:, 2]]
         spans = np.stack([array[:, 0], array[:, 1] // CHECKSUM_BLOCK, -(-array[:, 2] // CHECKSUM_BLOCK)], axis=1)
-        _, first = np.unique(spans, axis=0, return_index=True)
         # The blocks of a range stay together, so that samples announced before their windows are fetched alone, first.
         ahead.add(
             [
                 (self._file(number), tuple(blocks))
-                for number, begin, end in spans[np.sort(first)].tolist()
+                for number, begin, end in dict.fromkeys(map(tuple, spans.tolist()))
                 for _, blocks in groupby(range(begin, end), lambda block: block // self.params.group)
             ]
         )

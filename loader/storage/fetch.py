@@ -145,7 +145,7 @@ class ReadCounters:
 class RangeResponse:
     """The bytes of a range. size, version, crc32c: of the whole object; None or "" if the server does not send them."""
 
-    data: bytes | bytearray
+    data: bytes | bytearray | memoryview
     size: int | None = None
     version: str = ""
     crc32c: str = ""

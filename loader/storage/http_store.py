@@ -6,23 +6,20 @@ user name, password or query string are rejected, so that none can end up in a l
 """
 
 import base64
-import contextlib
 import http.client
 import io
 import ipaddress
 import re
-import select
-import socket
-import ssl
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+from refinery.loader.storage.buffers import Buffers
+from refinery.loader.storage.connections import Connections
 from refinery.loader.storage.fetch import Attempt, FetchParams, Permanent, RangeResponse, ReadCounters, Transient
+from refinery.loader.storage.pace import MOST_BYTES
 from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import Names, check_name
 
@@ -30,6 +27,7 @@ _REDIRECTS = 3
 _REMEMBERED = 1000  # targets of redirects, a kilobyte each
 _MOVED = (301, 302, 303, 307, 308)
 _EXPIRED = (400, 401, 403, 404, 410)  # what signed addresses answer when their time is over
+_LARGE = 1 << 20  # bytes of a response from which on its memory is used again
 _READ = 1 << 18  # bytes between two checks of the time limit
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
@@ -74,8 +72,9 @@ class HttpStore(RemoteStore):
         self._origin = f"{parts.scheme}://{shown}" + (f":{port}" if port else "")
         self._path = f"/{prefix}/" if prefix else "/"
         self._anywhere, self._headers = anywhere, headers
+        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
         self._targets: dict[str, str] = {}  # URL -> where it was redirected to, on another host
-        self._pools = {self._origin: _Connections(parts.scheme, host, port)}
+        self._pools = {self._origin: Connections(parts.scheme, host, port)}
         weakref.finalize(self, _close_all, self._pools)
         self.root = (self._origin + self._path).rstrip("/")
 
@@ -89,6 +88,9 @@ class HttpStore(RemoteStore):
             found = response.version or None
             raise Permanent(f"the object has changed: ETag {found!s:.80} found, {version:.80} expected")
         return response
+
+    def open_ahead(self, connections: int) -> None:
+        self._pools[self._origin].open_ahead(connections, self.params.connect_timeout)
 
     def open(self, name: str) -> BinaryIO:
         found = self._piece(name, 0, 1, "", None)
@@ -144,10 +146,10 @@ class HttpStore(RemoteStore):
                         return answer
         raise Permanent(f"more than {_REDIRECTS} redirects")
 
-    def _pool(self, origin: str) -> "_Connections":
+    def _pool(self, origin: str) -> "Connections":
         if origin not in self._pools:  # two threads may both create one, which is harmless
             found = urlsplit(origin)
-            self._pools[origin] = _Connections(found.scheme, found.hostname or "", found.port)
+            self._pools[origin] = Connections(found.scheme, found.hostname or "", found.port)
         return self._pools[origin]
 
     def _redirected(self, url: str, location: str) -> str:
@@ -201,13 +203,13 @@ class HttpStore(RemoteStore):
             total = size = declared
         if declared not in (None, size):
             raise Transient(f"Content-Length {declared}, {size} expected")
-        data = _body(response, size, attempt)
+        data = self._buffers.take(size) if size >= _LARGE else memoryview(bytearray(size))
+        _receive(response, data, attempt)
         return RangeResponse(data, total, response.getheader("ETag") or "", _hash(response))
 
 
-def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> bytearray:
-    data = bytearray(size)
-    view, filled = memoryview(data), 0
+def _receive(response: http.client.HTTPResponse, data: memoryview, attempt: Attempt) -> None:
+    size, view, filled = len(data), data, 0
     # http.client has no way to read what has arrived into memory that is there already, but its file has: without it
     # every byte is copied twice more. `length` is what it has to know of that.
     straight = not response.chunked and response.length == size
@@ -230,7 +232,6 @@ def _body(response: http.client.HTTPResponse, size: int, attempt: Attempt) -> by
     if response.read1(1):
         raise Transient(f"more than the {size} bytes requested")
     response.read()  # at the end already; lets http.client finish the response
-    return data
 
 
 def _content_length(response: http.client.HTTPResponse) -> int | None:
@@ -261,78 +262,6 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _close_all(pools: "Mapping[str, _Connections]") -> None:
+def _close_all(pools: "Mapping[str, Connections]") -> None:
     for pool in list(pools.values()):
         pool.close()
-
-
-@dataclass
-class _Lease:
-    connection: http.client.HTTPConnection
-    keep: bool = False  # whether its response was read to the end
-
-
-class _Connections:
-    """Idle connections to one host, for reuse. Safe to share between threads."""
-
-    def __init__(self, scheme: str, host: str, port: int | None) -> None:
-        self._scheme, self._host, self._port = scheme, host, port
-        self._idle: list[http.client.HTTPConnection] = []
-        self._lock = threading.Lock()
-        self._tls: ssl.SSLContext | None = None
-
-    def _take(self, attempt: Attempt) -> http.client.HTTPConnection:
-        while True:
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                break
-            # A readable idle connection was closed by the server, or has unrequested bytes.
-            watch = select.poll()
-            watch.register(connection.sock, select.POLLIN)
-            if not watch.poll(0):
-                return connection
-            connection.close()
-        limit = attempt.params.connect_timeout
-        if self._scheme == "http":
-            return http.client.HTTPConnection(self._host, self._port, timeout=limit)
-        if self._tls is None:  # two threads may both create one, which is harmless
-            self._tls = ssl.create_default_context()
-        return http.client.HTTPSConnection(self._host, self._port, timeout=limit, context=self._tls)
-
-    @contextlib.contextmanager
-    def use(self, attempt: Attempt) -> "Iterator[_Lease]":
-        """A connection, returned to the pool if `lease.keep` is set. Raises Transient if it breaks."""
-        connection = self._take(attempt)
-        lease = _Lease(connection)
-        try:
-            if connection.sock is None:
-                connection.connect()
-            connection.sock.settimeout(attempt.params.read_timeout)
-            sock = connection.sock  # http.client drops it for a response that ends with its connection
-            with attempt.abortable(lambda: _shut_down(sock)):
-                yield lease
-        except FileNotFoundError:
-            raise
-        except ssl.SSLCertVerificationError as error:
-            raise Permanent(error) from error
-        except (OSError, http.client.HTTPException) as error:
-            raise Transient(error) from error
-        finally:
-            if lease.keep:
-                with self._lock:
-                    self._idle.append(connection)
-            else:
-                connection.close()
-
-    def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-
-
-def _shut_down(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        # Not SSLSocket.shutdown, which discards the TLS state that the reading thread still uses.
-        socket.socket.shutdown(sock, socket.SHUT_RDWR)

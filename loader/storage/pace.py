@@ -28,7 +28,9 @@ class Pace:
         self._not_before = 0.0
         self._stopped = False
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
+        # One of those that wait is woken for each that may start, and wakes the next: all of them, for every answer,
+        # would cost more than the answer.
+        self._changed = {urgent: threading.Condition(self._lock) for urgent in self._running}
 
     @property
     def limit(self) -> int:
@@ -42,18 +44,20 @@ class Pace:
         urgent: somebody waits for it. As many urgent ones may be in flight as others, so that they need not wait for
         these, and not bounded in bytes. until: time.monotonic() from which on, as after `stop`, nothing waits.
         """
-        with self._changed:
+        changed = self._changed[urgent]
+        with self._lock:
             while not (self._stopped or self._may_start(size, urgent)) and (now := time.monotonic()) < until:
-                self._changed.wait(min(until, self._not_before if self._not_before > now else until) - now)
+                changed.wait(min(until, self._not_before if self._not_before > now else until) - now)
             self._running[urgent] += 1
             self._bytes += 0 if urgent else size
+            changed.notify()
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._running[urgent] -= 1
                 self._bytes -= 0 if urgent else size
-                self._changed.notify_all()
+                changed.notify()
 
     def _may_start(self, size: int, urgent: bool) -> bool:
         if time.monotonic() < self._not_before or self._running[urgent] >= self.limit:
@@ -62,10 +66,11 @@ class Pace:
 
     def answered(self) -> None:
         """A request was answered as it should be."""
-        with self._changed:
+        with self._lock:
             if self._limit < self._most:
                 self._limit = min(self._most, self._limit + (1 if self._slow_start else 1 / self._limit))
-                self._changed.notify_all()
+                for changed in self._changed.values():
+                    changed.notify()
 
     def refused(self, retry_after: float) -> None:
         """The server asks for fewer requests, and for none in the next `retry_after` seconds."""
@@ -78,6 +83,7 @@ class Pace:
 
     def stop(self) -> None:
         """Nobody waits from here on."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
-            self._changed.notify_all()
+            for changed in self._changed.values():
+                changed.notify_all()

@@ -24,11 +24,15 @@ class RemoteStore(Store):
         """One attempt at bytes [start, stop): see refinery.loader.storage.fetch.RangeStore."""
         raise NotImplementedError
 
+    def open_ahead(self, connections: int) -> None:
+        """Open connections in the background, where the store does that: soon as many requests will be sent at once."""
+        return
+
     def read(self, name: str, start: int = 0, length: int | None = None, stop_by: Stop | None = None) -> bytes:
         """As Store.read. stop_by: lets another thread cancel it, which raises FetchError."""
         check_range(start, length)
         stop = None if length is None else start + length
-        pieces: list[bytes | bytearray] = []
+        pieces: list[bytes | bytearray | memoryview] = []
         position, crc32c, version = start, 0, ""
         while True:
             end = position + REQUEST_BYTES if stop is None else min(position + REQUEST_BYTES, stop)
@@ -88,7 +92,7 @@ class PiecesStream(io.RawIOBase):
         super().__init__()
         self._size, self._position = size, 0
 
-    def piece(self, start: int, stop: int) -> bytes | bytearray:
+    def piece(self, start: int, stop: int) -> bytes | bytearray | memoryview:
         """Bytes [start, stop), up to REQUEST_BYTES of them and at least one; fewer only where the object has ended."""
         raise NotImplementedError
 
@@ -126,7 +130,7 @@ class RangeStream(PiecesStream):
         super().__init__(size)
         self._store, self._name, self._version = store, name, version
 
-    def piece(self, start: int, stop: int) -> bytes | bytearray:
+    def piece(self, start: int, stop: int) -> bytes | bytearray | memoryview:
         found = self._store.range(self._name, start, stop, self._version)
         if found.size not in (None, self._size):
             where = self._store.url(self._name)

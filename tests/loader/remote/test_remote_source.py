@@ -70,6 +70,8 @@ def test_pieces_of_a_batch_are_asked_for_together(server: RangeServer, tmp_path:
         assert (out == expected).all()
         assert source.counters.cache_misses == 4  # near, across an edge (twice), and of the other shard
         assert len({(path, start) for path, start, _ in server.requests}) == len(server.requests)
+        reader, _ = source._running()
+        wait_for(lambda: not reader._in_flight)  # blocks are delivered first and stored then
         source.read_pieces(pieces[:20], 9, out)
         assert source.counters.cache_hits == 1
         for wrong in ((9, 0, -1, 2, 0), (9, 1, 1499, 2, 0)):

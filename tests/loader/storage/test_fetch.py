@@ -312,7 +312,7 @@ def test_close_wakes_readers_with_queued_attempts() -> None:
         reads = [pool.submit(fetcher.read, "x", i, i + 1) for i in range(3)]
         assert started.wait(30)
         until = time.monotonic() + 30
-        while len(fetcher.pace._changed._waiters) < 2:  # type: ignore[attr-defined]
+        while len(fetcher.pace._changed[True]._waiters) < 2:  # type: ignore[attr-defined]
             assert time.monotonic() < until
             time.sleep(0.002)
         fetcher.close()

@@ -84,6 +84,23 @@ def test_bytes_in_flight_are_bounded() -> None:
     pace.stop()
 
 
+def test_all_that_wait_get_their_turn() -> None:
+    """More than there are slots for, of several sizes and both classes."""
+    pace, served = Pace(3), []
+
+    def request(number: int) -> None:
+        with pace.slot((1 + number % 3) * MOST_BYTES // 3, number % 4 == 0, FAR):
+            served.append(number)
+        pace.answered()
+
+    threads = [threading.Thread(target=request, args=(number,), daemon=True) for number in range(40)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(served) == list(range(40))
+
+
 def test_nothing_starts_before_the_server_wants_it() -> None:
     pace = Pace(8)
     pace.refused(0.2)
