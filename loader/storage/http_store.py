@@ -11,7 +11,7 @@ import io
 import ipaddress
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
