@@ -269,18 +269,19 @@ class BlockCache:
         found: list[tuple[float, int, str]] = []
         total = 0
         now = time.time()
-        for folder in os.scandir(self.folder / "blocks"):
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        stat = entry.stat()
-                        if entry.name.startswith(_TEMPORARY):
-                            # abs(): the clock may have been set back since.
-                            if abs(now - stat.st_mtime) > _ABANDONED_SECONDS and _remove_unused(entry.path):
-                                continue
-                        else:
-                            found.append((stat.st_mtime, stat.st_size, entry.path))
-                        total += stat.st_size
+        with os.scandir(self.folder / "blocks") as folders:
+            for folder in folders:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        with contextlib.suppress(FileNotFoundError):
+                            stat = entry.stat()
+                            if entry.name.startswith(_TEMPORARY):
+                                # abs(): the clock may have been set back since.
+                                if abs(now - stat.st_mtime) > _ABANDONED_SECONDS and _remove_unused(entry.path):
+                                    continue
+                            else:
+                                found.append((stat.st_mtime, stat.st_size, entry.path))
+                            total += stat.st_size
         for _, size, path in sorted(found):
             if total <= target:
                 break
