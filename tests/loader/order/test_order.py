@@ -257,11 +257,14 @@ def test_a_seek_costs_what_it_delivers(tokens: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(order_module, "_rounds", counted)
     n = tokens // 4096
     whole = Order(n, seed=1, epoch=0, block=256, lanes=256, window=16)
+    kept = whole.blocks if whole.blocks <= 4096 else 0  # the order of few blocks is a table
+    assert sum(passed) <= 2 * kept + 64
+    passed.clear()
     middle = whole[np.arange(n // 2, n // 2 + 64)]
     assert len(np.unique(middle)) == 64
     assert sum(passed) < 10 * 64  # two bijections, each walked fewer than two times on average
     held = [value for value in vars(whole).values() if isinstance(value, (tuple, list, np.ndarray))]
-    assert sum(len(value) for value in held) == 16  # the round keys
+    assert sum(len(value) for value in held) == 16 + kept  # the round keys, and the table
 
 
 @pytest.mark.parametrize("shape", SHAPES)

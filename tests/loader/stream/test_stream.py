@@ -257,7 +257,7 @@ def test_a_missing_manifest(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"sequence_length": 0}, "sequence_length: 0 given, 1 or more is allowed"),
+        ({"sequence_length": 0}, "sequence_length: 0 given, 1 to 2147483647 is allowed"),
         ({"batch_size": 0}, "batch_size: 0 given"),
         ({"epochs": 0}, "epochs: 0 given"),
         ({"prefetch": -1}, "prefetch: -1 given"),

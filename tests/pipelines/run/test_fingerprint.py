@@ -55,7 +55,7 @@ def test_a_field_that_came_later_counts_where_it_is_set(recipe: Recipe) -> None:
     near, pii, secrets = recipe.near_dup, recipe.pii, recipe.secrets
     told = recipe.told()
     assert "permutations" not in told["near_dup"] and "style" not in told["pii"] and "remains" not in told["secrets"]
-    assert recipe.plain()["pii"] == told["pii"] | {"style": "prose", "remains": "unchecked"}
+    assert recipe.plain()["pii"] == told["pii"] | {"style": "prose", "remains": "unchecked", "matching": "own"}
     assert changed(recipe, recipe.replace(pii=pii.replace(style="code"))) == ["shards"]
     assert changed(recipe, recipe.replace(secrets=secrets.replace(remains="fail"))) == ["clean", "dedup", "shards"]
     assert changed(recipe, recipe.replace(near_dup=near.replace(permutations=112))) == ["dedup", "shards"]
