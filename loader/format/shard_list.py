@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from refinery.loader.errors import FormatError
 from refinery.loader.format.entries import FileEntry, ShardEntry
-from refinery.loader.format.listing import MAX_BYTES, Listing, file_entries, first_rows, read_listing
+from refinery.loader.format.listing import KINDS, MAX_BYTES, Listing, file_entries, first_rows, read_listing
 from refinery.loader.format.shard_files import check_bin_size, read_file
 from refinery.loader.storage.store import Store
 
@@ -85,7 +85,10 @@ class Run(Protocol):
         """int64 [shards]: `documents` or `tokens` of each."""
 
     def files(self, kind: str) -> tuple[list[str], I64]:
-        """Paths and sizes of the shards' files of a kind that each has: `bin` or `idx`."""
+        """Paths and sizes of the shards' files of a kind that each has: `bin`, `idx` or, with one, `provenance`."""
+
+    def numbers(self) -> list[tuple[int, int]]:
+        """Of each shard its number in its domain, and of how many."""
 
     def all_files(self) -> tuple[int, int]:
         """How many files the shards have, of all kinds, and their bytes."""
@@ -116,6 +119,9 @@ class HeldRun:
     def files(self, kind: str) -> tuple[list[str], I64]:
         found: list[FileEntry] = [getattr(entry, kind) for entry in self._entries]
         return [file.path for file in found], np.array([file.size for file in found], np.int64)
+
+    def numbers(self) -> list[tuple[int, int]]:
+        return [(entry.index, entry.count) for entry in self._entries]
 
     def all_files(self) -> tuple[int, int]:
         sizes = [file.size for entry in self._entries for file in (*entry.files, *entry.packed)]
@@ -160,8 +166,12 @@ class ListedRun:
 
     def files(self, kind: str) -> tuple[list[str], I64]:
         table, bounds = self._table()
-        rows = bounds[:-1] + ("bin", "idx").index(kind)
+        rows = bounds[:-1] + KINDS.index(kind)
         return table["path"].take(rows).to_pylist(), np.asarray(table["size"].take(rows).to_numpy(), np.int64)
+
+    def numbers(self) -> list[tuple[int, int]]:
+        table, bounds = self._table()
+        return [(number, self.count) for number in table["shard"].take(bounds[:-1]).to_pylist()]
 
     def all_files(self) -> tuple[int, int]:
         table, _ = self._table()
@@ -251,6 +261,17 @@ class Shards(Sequence[ShardEntry]):
             if domains is None or run.domain in domains:
                 paths, sizes = run.files(kind)
                 yield from zip(paths, sizes.tolist(), strict=True)
+
+    def named(self, kind: str) -> Iterator[tuple[tuple[str, str, int], int, str]]:
+        """((split, domain, how many), number, path of the file of that kind) of each, without an object for each."""
+        for run in self.runs:
+            for (number, count), path in zip(run.numbers(), run.files(kind)[0], strict=True):
+                yield (run.split, run.domain, count), number, path
+
+    def having(self, kind: str, paths: Collection[str]) -> Iterator[ShardEntry]:
+        """Those whose file of that kind is one of these, without an object for each of the others."""
+        every = (path for run in self.runs for path in run.files(kind)[0]) if paths else ()
+        return (self[at] for at, path in enumerate(every) if path in paths)
 
     def all_files(self) -> tuple[int, int]:
         """How many files they have, of all kinds, and their bytes, without an object for each."""

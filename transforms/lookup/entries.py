@@ -18,6 +18,7 @@ import pyarrow as pa
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.format.row_groups import write_row_groups
+from refinery.loader.format.shard_list import as_shards
 
 FOLDER = "lookup"
 KEYS = ("url", "origin")  # columns whose values are hashed
@@ -101,8 +102,8 @@ def listed_files(paths: Iterable[str]) -> Iterator[tuple[Entry, str]]:
 
 def entry_files(manifest: Manifest) -> dict[Entry, str]:
     """What entries may name in a corpus -> the path of that file."""
-    shards = ((f"{shard.split}/{shard.domain}", shard.index, shard.provenance.path) for shard in manifest.shards)
-    found = {(place, index): path for place, index, path in shards}
+    shards = as_shards(manifest.shards).named("provenance")
+    found = {(f"{split}/{domain}", number): path for (split, domain, _), number, path in shards}
     return found | dict(listed_files(file.path for file in manifest.files))
 
 
