@@ -161,6 +161,8 @@ def foreseen_lines(run: "TakedownRun", foreseen: "Foreseen") -> Iterator[str]:
     gone, shards = foreseen.decision.gone, run.manifest.shards
     tokens = sum(row["token_count"] for row in gone)
     yield f"{len(gone):,} documents with {tokens:,} tokens would go from {run.prefix}"
+    if len(gone) == run.manifest.totals["documents"]:
+        yield "these are all its documents: nothing but what comes back would be left"
     why = Counter(row["why"] for row in gone)
     yield from (f"  {count:>12,} {name}" for name, count in sorted(why.items()))
     yield from (f"  {line}" for line in benchmark_lines(foreseen.found.to_pylist()))

@@ -7,6 +7,7 @@ the same formula gives the same bits on every machine: power and exp are compute
 """
 
 import math
+import re
 from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException
 from functools import lru_cache
@@ -15,6 +16,7 @@ from refinery.transforms.rules.expression import ExpressionError, compile_formul
 from refinery.transforms.rules.grammar import Functions
 
 PARTS = 64  # of a bin at whose middles a curve is taken
+MOST_CALLS = 8  # of power and exp, which take 0.1 ms each
 _DECIMAL = Context(prec=30, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
 
 
@@ -39,6 +41,7 @@ def _decimal(compute: Callable[[], Decimal]) -> float | None:
 
 
 FUNCTIONS: Functions = {"power": (2, _power), "exp": (1, _exp)}
+_CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\b")
 
 
 @lru_cache(maxsize=32)
@@ -51,6 +54,10 @@ def factors_of(curve: str, quantiles: int, most: float) -> tuple[float, ...]:
         formula = compile_formula(curve, {"q": "double"}, FUNCTIONS)
     except ExpressionError as error:
         raise ValueError(f"{error}; a formula of q is allowed, as in power(max(q - 0.4, 0), 2)") from None
+    if (calls := len(_CALL.findall(curve))) > MOST_CALLS:
+        raise ValueError(
+            f"{curve[:80]!r} has {calls} calls of {' and '.join(FUNCTIONS)}, at most {MOST_CALLS} are allowed"
+        )
     found = []
     for number in range(quantiles):
         values = []

@@ -32,7 +32,7 @@ from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import provenance_rows
 
-ASKED = "it is asked for itself"
+ASKED = "the request names it, too"
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ def test_a_bin_has_the_mean_of_the_curve(curve: str, value: Any, quantiles: int)
         ("exp(exp(exp(exp(exp(10)))))", "is no number"),
         ("(" * 60 + "q" + ")" * 60 + "+ -" * 60 + "q", "nested deeper"),
         ("q" * 10_001, "10,001 characters"),
+        (" + ".join(["exp(q)"] * 9), "has 9 calls of power and exp, at most 8"),
     ],
 )
 def test_curves_that_cannot_be(curve: str, said: str) -> None:

@@ -81,4 +81,6 @@ def test_a_dry_run_writes_nothing(taken: Place, tmp_path: Path) -> None:
     list_ = write_list(tmp_path / "urls", ["https://a.example/1"])
     done = run("remove", taken.prefix, "--urls", list_, "--dry-run", "--workers", 0)
     assert "1 of their duplicates would come back" in done.stdout and "shards would be rewritten" in done.stdout
+    done = run("remove", taken.prefix, "--where", "token_count >= 0", "--dry-run", "--workers", 0)
+    assert "these are all its documents" in done.stdout
     assert {path.name: path.stat().st_mtime_ns for path in taken.prefix.rglob("*")} == before

@@ -63,7 +63,7 @@ def test_what_meets_the_rule_goes_and_does_not_come_back(taken: Place, tmp_path:
     survivor, duplicate = "https://site26.example/26", "https://notes.example/26"
     rule = f"url == '{survivor}' or pii > 0"
     dry = run("remove", taken.prefix, "--where", rule, "--dry-run", "--workers", 0)
-    assert dry.stdout.startswith("1 documents with") and "it is asked for itself" in dry.stdout
+    assert dry.stdout.startswith("1 documents with") and "the request names it, too" in dry.stdout
     remove(taken.prefix, tmp_path / "new", "--where", rule)
     before, after = ({row["url"] for row in rows(prefix)} for prefix in (taken.prefix, tmp_path / "new"))
     assert before ^ after == {survivor}
