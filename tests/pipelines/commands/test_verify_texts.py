@@ -12,7 +12,7 @@ import pytest
 from refinery.loader.errors import FormatError
 from refinery.loader.format.manifest import SUFFIXES, provenance_schema
 from refinery.loader.parquet import batches as parquet_batches
-from refinery.loader.parquet.batches import MAX_BATCH, bounded_parquet
+from refinery.loader.parquet.batches import bounded_parquet
 from refinery.pipelines.commands.verify import verify
 from refinery.transforms.core.document import TEXT_ID_SINCE, document_id
 from tests.corpus_factory import (
@@ -109,10 +109,11 @@ def test_a_sample_may_miss_what_full_finds(tmp_path: Path) -> None:
 # --- files that would fill memory -----------------------------------------------------------------------------------
 
 
-def test_a_small_provenance_file_does_not_fill_memory(tmp_path: Path) -> None:
-    """One long value that each of a million rows repeats: 9 KB of file, 4 TB of text."""
+def test_a_small_provenance_file_does_not_fill_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One long value that each of many rows repeats: 9 KB of file, 200 GB of text."""
+    monkeypatch.setattr(parquet_batches, "MAX_BATCH", 1 << 24)
     root = build_corpus(tmp_path)
-    row = provenance_row("x", WEB0, 0, 1) | {"url": "u" * (4 << 20)}
+    row = provenance_row("x", WEB0, 0, 1) | {"url": "u" * (1 << 20)}
     schema = provenance_schema(COLUMNS)
     column = {name: pa.array([row[name]], schema.field(name).type) for name in schema.names}
     many = pa.array(np.zeros(200_000, np.int32))
@@ -127,7 +128,7 @@ def test_a_small_provenance_file_does_not_fill_memory(tmp_path: Path) -> None:
     assert path.stat().st_size < 64_000
     with path.open("rb") as stream, bounded_parquet(stream, "it") as (_, batches):
         batch = next(batches)
-        assert batch.num_rows >= 1 and batch.nbytes <= MAX_BATCH
+        assert batch.num_rows >= 1 and batch.nbytes <= 1 << 24
 
 
 @pytest.mark.parametrize(
@@ -151,9 +152,10 @@ def test_pages_and_lists_of_any_size_are_refused(
         raise AssertionError
 
 
-def test_what_is_refused_is_a_failure(tmp_path: Path) -> None:
+def test_what_is_refused_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_batches, "MAX_PAGE", 1 << 22)
     root = build_corpus(tmp_path)
-    rows = [provenance_row("x", WEB0, 0, 1) | {"meta": "{" + " " * (80 << 20) + "}"}]
+    rows = [provenance_row("x", WEB0, 0, 1) | {"meta": "{" + " " * (5 << 20) + "}"}]
     table = pa.Table.from_pylist(rows, schema=provenance_schema(COLUMNS))
     pq.write_table(table, root / f"{WEB0}{SUFFIXES['provenance']}", compression="zstd")
     edit_manifest(root)
