@@ -16,7 +16,7 @@ from hypothesis import settings
 from tests import sampling
 
 RESERVED = (".invalid", ".test", ".example", "localhost")  # names that RFC 2606 leaves to tests
-PEAK_LIMIT = sampling.scaled(4_000_000_000, 2_000_000_000)  # bytes that a process of the tests may hold
+PEAK_LIMIT = sampling.scaled(4_000_000_000, 2_500_000_000)  # bytes that a process of the tests may hold
 MALLOC_TRIM = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc
 
 settings.register_profile("session", deadline=None, max_examples=sampling.examples(100), print_blob=True)

@@ -9,6 +9,7 @@ from refinery.pipelines.statistics.published import Distribution
 
 STEPS, FINE = 4, 16  # bins of an octave; of numbers that stay within a few octaves
 OCTAVES = 3
+LEAST, MOST = 2.0**-1000, 2.0**1000  # beyond these a bin has no edges of its own that floats can say
 LINEAR = 32  # bins from 0 to 1, of scores
 MOST_BINS = 48
 SMALL = 64  # up to which whole numbers are places of their own
@@ -73,7 +74,7 @@ def _place(lower: float, linear: bool, steps: int) -> int:
         return max(0, min(LINEAR - 1, int(lower * LINEAR)))
     if lower <= 0:
         return ZERO
-    fraction, exponent = math.frexp(lower)
+    fraction, exponent = math.frexp(min(max(lower, LEAST), MOST))
     return (exponent - 1) * steps + int((fraction * 2 - 1) * steps)
 
 

@@ -1,7 +1,7 @@
 """Distributions as charts show them: nothing is lost, and the axis is what it says."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refinery.pipelines.report.distributions import distribution_of
@@ -20,6 +20,8 @@ def made(*bins: tuple[float, float, int]) -> Distribution:
     st.lists(st.floats(0, 1e12) | st.floats(0, 1) | st.integers(0, 9), min_size=1, max_size=50),
     st.sampled_from(["", "bytes", "tokens"]),
 )
+@example([2.0, 5e-324], "")
+@example([2.0, 1.7e308], "")
 def test_every_document_is_in_a_bin(values: list[float], unit: str) -> None:
     if unit:
         values = [float(int(value)) for value in values]
