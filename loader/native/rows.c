@@ -7,32 +7,7 @@
  * are checked at entry, and every piece before the first is copied, for the shard, the row and the blocks that it is in.
  * No shard may share memory with the batch. The GIL is released, since a page may have to come from the disk. */
 
-#include "kernel.h"
-
-#define LINE 64 /* bytes of a cache line; elsewhere too many or too few are asked for, which costs time alone */
-
-/* Widens `size` tokens; next: `ahead` tokens that come after them. */
-#define WIDEN(name, type)                                                                                              \
-    VECTORISED static void name(const type *restrict piece, Py_ssize_t size, const type *restrict next,                \
-                                Py_ssize_t ahead, int64_t *restrict out)                                               \
-    {                                                                                                                  \
-        enum { STEP = LINE / sizeof(type) };                                                                           \
-        Py_ssize_t i = 0;                                                                                              \
-        for (; i + STEP <= size; i += STEP) {                                                                          \
-            if (i < ahead)                                                                                             \
-                __builtin_prefetch(next + i);                                                                          \
-            for (int k = 0; k < STEP; k++)                                                                             \
-                out[i + k] = piece[i + k];                                                                             \
-        }                                                                                                              \
-        if (i < ahead)                                                                                                 \
-            __builtin_prefetch(next + i);                                                                              \
-        for (; i < size; i++)                                                                                          \
-            out[i] = piece[i];                                                                                         \
-    }
-
-WIDEN(widen_uint16, uint16_t)
-WIDEN(widen_int32, int32_t)
-WIDEN(widen_int64, int64_t) /* no wider, copied: files of other tools */
+#include "widen.h"
 
 /* A piece: `count` tokens of a shard from `start` on, at `place` of a row. */
 typedef struct {

@@ -5,14 +5,13 @@ import fcntl
 import hashlib
 import os
 import struct
-import threading
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
+from refinery.loader.native import pages
 
 PAGE = 1 << 14
 _MAGIC = b"RFBLOCK1"
@@ -35,55 +34,59 @@ class Key(NamedTuple):
 
 
 class CachedBlock:
-    """An open block, which no process evicts until it is closed. Safe to share between threads."""
+    """An open block, which no process evicts until it is freed.
 
-    def __init__(self, descriptor: int, length: int, table: tuple[int, ...]) -> None:
-        self._descriptor = descriptor
-        self.length = length
-        self.table = table
-        self._lock = threading.Lock()  # a closed descriptor's number may already belong to another file
+    table: CRC-32C of each page, uint32. closed: to be freed once nobody holds it (refinery.loader.remote.open_blocks).
+    """
+
+    __slots__ = ("closed", "descriptor", "length", "table")
+
+    def __init__(self, descriptor: int, length: int, table: bytes) -> None:
+        self.descriptor, self.length, self.table = descriptor, length, table
+        self.closed = False
 
     @property
     def crc32c(self) -> int:
-        return combine_blocks(self.table, self.length, PAGE)
+        return combine_pages(self.table, self.length)
 
     def read(self, start: int, stop: int) -> memoryview:
-        """Bytes [start, stop), verified. Raises DamagedBlock, and OSError also if the block was closed.
+        """Bytes [start, stop), verified. Raises DamagedBlock and OSError.
 
         Cost: reading and hashing the pages of 16 KiB that they touch.
         """
         first = start // PAGE
         begin = first * PAGE
-        with self._lock:
-            size = min(-(-stop // PAGE) * PAGE, self.length) - begin
-            data = os.pread(self._descriptor, size, begin)
-        for page, value in enumerate(page_values(data), first):
-            if value != self.table[page]:
-                raise DamagedBlock(f"page {page}")
+        size = min(-(-stop // PAGE) * PAGE, self.length) - begin
+        data = os.pread(self.descriptor, size, begin)
         if len(data) != size:
             raise DamagedBlock(f"{len(data)} bytes")
+        if page_values(data) != self.table[4 * first : 4 * -(-stop // PAGE)]:
+            raise DamagedBlock(f"pages {first} to {stop // PAGE}")
         return memoryview(data)[start - begin : stop - begin]
 
-    def close(self) -> None:
-        with self._lock:
-            if self._descriptor >= 0:
-                unlock(self._descriptor)
-                self._descriptor = -1
+    def free(self) -> None:
+        """A second call does nothing."""
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            unlock(descriptor)
 
     def abandon(self) -> None:
         """In a forked child: close the inherited descriptor without releasing the parent's lock."""
-        os.close(self._descriptor)
+        os.close(self.descriptor)
 
 
-def page_values(data: bytes | bytearray | memoryview) -> list[int]:
-    """CRC-32C of each page of `data`, without a copy of any."""
-    view = np.frombuffer(data, np.uint8)
-    return [google_crc32c.value(view[i : i + PAGE]) for i in range(0, len(view), PAGE)]
+def page_values(data: bytes | bytearray | memoryview) -> bytes:
+    """CRC-32C of each page of `data`, uint32. Cost: 60 us for a MiB, without the GIL."""
+    return pages.values(data, PAGE)
 
 
-def footer_of(key: Key, length: int, pages: Sequence[int]) -> bytes:
+def combine_pages(table: bytes, length: int) -> int:
+    """CRC-32C of `length` bytes from the table of their pages."""
+    return combine_blocks(np.frombuffer(table, "<u4").tolist(), length, PAGE)
+
+
+def footer_of(key: Key, length: int, table: bytes) -> bytes:
     """What follows the bytes of a block: the table of its pages' checksums and the footer."""
-    table = struct.pack(f"<{len(pages)}I", *pages)
     footer = _FOOTER.pack(_MAGIC, key.digest, length, 0)[:-4]
     return table + footer + struct.pack("<I", google_crc32c.value(table + footer))
 
@@ -94,21 +97,26 @@ def check_size(descriptor: int, length: int) -> None:
         raise DamagedBlock("length")
 
 
-def read_footer(descriptor: int, key: Key) -> tuple[int, tuple[int, ...]]:
-    """Length and page checksums of the block in an open file. Raises DamagedBlock."""
+def read_footer(descriptor: int, key: Key) -> tuple[int, bytes]:
+    """Length and table of page checksums of the block in an open file. Raises DamagedBlock."""
     size = os.fstat(descriptor).st_size
     rest = min(size, _FOOTER.size + 4 * (CHECKSUM_BLOCK // PAGE))
     tail = os.pread(descriptor, rest, size - rest)
     if len(tail) != rest or rest < _FOOTER.size:
         raise DamagedBlock("too short")
     magic, digest, length, crc32c = _FOOTER.unpack(tail[-_FOOTER.size :])
-    pages = -(-length // PAGE)
-    table = tail[-_FOOTER.size - 4 * pages :]
-    if magic != _MAGIC or digest != key.digest or size != length + 4 * pages + _FOOTER.size or length > CHECKSUM_BLOCK:
+    size_of_table = 4 * -(-length // PAGE)
+    table = tail[-_FOOTER.size - size_of_table :]
+    if (
+        magic != _MAGIC
+        or digest != key.digest
+        or size != length + size_of_table + _FOOTER.size
+        or length > CHECKSUM_BLOCK
+    ):
         raise DamagedBlock("footer")
     if google_crc32c.value(table[:-4]) != crc32c:
         raise DamagedBlock("footer checksum")
-    return length, struct.unpack(f"<{pages}I", table[: 4 * pages])
+    return length, table[:size_of_table]
 
 
 def unlock(descriptor: int) -> None:

@@ -8,8 +8,9 @@ prefetched in runs of up to `request_bytes`.
 import resource
 import threading
 import time
+from array import array
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass, field
@@ -17,11 +18,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from refinery.loader.arguments import number, of_kind, whole
 from refinery.loader.errors import CorruptShard, FormatError
-from refinery.loader.format.block_checksums import CHECKSUM_BLOCK, combine_blocks
-from refinery.loader.remote.block_file import PAGE, CachedBlock, DamagedBlock, Key, page_values
+from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
+from refinery.loader.native import pages
+from refinery.loader.order.arrays import I64
+from refinery.loader.remote.block_file import PAGE, DamagedBlock, Key, combine_pages, page_values
 from refinery.loader.remote.cache import BlockCache, default_folder
+from refinery.loader.remote.open_blocks import OpenBlocks
 from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.storage.fetch import FetchError, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
 from refinery.loader.storage.fetcher import Fetcher
@@ -30,7 +36,7 @@ SHORT = 2  # blocks of one sample; a longer prefetch yields to readers that wait
 RUN_WAIT = 0.25  # seconds that a reader waits for a run that has its block, before it asks for the block alone
 
 Data = bytes | bytearray | memoryview
-_Fetched = tuple[memoryview, list[int]]  # a block and the checksums of its pages
+_Fetched = tuple[memoryview, bytes]  # a block and the checksums of its pages
 
 
 @dataclass(frozen=True)
@@ -103,14 +109,12 @@ class BlockReader:
         self.cache = BlockCache(params.folder, params.cache_bytes, counters)
         self._fetcher = Fetcher(store, params.fetch, counters, params.threads)
         self._pool = ThreadPoolExecutor(params.threads, "refinery-demand")
-        self._most_open = params.most_open
         self._lock = threading.Lock()
         self._in_flight: dict[Key, Future[Data]] = {}
         self._runs: dict[Key, Future[Data]] = {}  # of the blocks of runs that are being fetched
-        self._open: OrderedDict[Key, CachedBlock] = OrderedDict()
+        self._open = OpenBlocks(self.cache, params.most_open)
         self._memory: OrderedDict[Key, Data] = OrderedDict()
         self._memory_bytes = 0
-        self._fetching_groups: set[tuple[str, int]] = set()  # (file, group), in this process
         self.urgent = 0  # blocks that readers wait for; a hint, so no lock
 
     @property
@@ -125,18 +129,59 @@ class BlockReader:
         """
         return next(self.read_several([(file, start, stop)]))
 
+    def gather(self, files: Callable[[int], RemoteFile], pieces: I64, itemsize: int, row: int, out: I64) -> I64:
+        """Copy those of `pieces` whose blocks are in the cache, verified, and return the others, cut where blocks end.
+
+        pieces: row, shard, first token, tokens and place in the row, int64 [n, 5]. files: the file of a number.
+        itemsize: bytes of a token. out: int64 [rows, tokens], rows from `row` on. Cost: 4 us per piece, and without the
+        GIL reading and hashing the pages that they touch, once.
+        """
+        size = CHECKSUM_BLOCK // itemsize
+        inside: list[tuple[int, int, int, int, int, int]] = []  # shard, block, first token in it, tokens, row, place
+        left: list[tuple[int, int, int, int, int]] = []
+        for its_row, shard, start, count, place in pieces.tolist():
+            if start < 0 or (start + count) * itemsize > files(shard).size:  # the reader of `left` says so
+                left.append((its_row, shard, start, count, place))
+                continue
+            while count > 0:
+                block, first = divmod(start, size)
+                taken = min(count, size - first)
+                inside.append((shard, block, first, taken, its_row, place))
+                start, count, place = start + taken, count - taken, place + taken
+        inside.sort()  # pieces of the same pages follow each other
+        wanted = list(dict.fromkeys((shard, block) for shard, block, *_ in inside))
+        held = self._open.hold([(files(shard), block) for shard, block in wanted])
+        try:
+            blocks = [(block.descriptor, block.length, block.table) for block in held if block is not None]
+            there = {place: i for i, place in enumerate(p for p, block in zip(wanted, held, strict=True) if block)}
+            moved, own = array("q"), []
+            for piece in inside:
+                shard, block, first, taken, its_row, place = piece
+                which = there.get((shard, block))
+                if which is None:
+                    left.append((its_row, shard, block * size + first, taken, place))
+                else:
+                    moved.extend((its_row, which, first, taken, place))
+                    own.append(piece)
+            failed = pages.gather(blocks, PAGE, itemsize, moved, row, out)
+        finally:
+            self._open.release(held)
+        for shard, block, first, taken, its_row, place in (own[i] for i in failed):  # read again, and then repaired
+            left.append((its_row, shard, block * size + first, taken, place))
+        self._counters.add(cache_hits=len(blocks))
+        return np.array(left, np.int64).reshape(-1, 5)
+
     def read_several(self, spans: Sequence[tuple[RemoteFile, int, int]]) -> Iterator[list[memoryview]]:
         """`read` of each span, in order; what is missing of any of them is asked for at once."""
         found: list[list[memoryview | _Missing]] = []
         hits = misses = 0
         for file, start, stop in spans:
             pieces: list[memoryview | _Missing] = []
-            expected = file.checksums
             for block in range(start // CHECKSUM_BLOCK, -(-stop // CHECKSUM_BLOCK)):
                 begin = block * CHECKSUM_BLOCK
                 inside = max(start - begin, 0), min(stop - begin, CHECKSUM_BLOCK)
                 key = Key(file.id, block)
-                piece = self._local(key, *inside, expected)
+                piece = self._local(file, key, *inside)
                 if piece is None:
                     misses += 1
                     known = self._arriving(key) or self._in_flight.get(key)
@@ -171,23 +216,18 @@ class BlockReader:
         return memoryview(self._request(file, key).result())[start:stop]
 
     def fetch_ahead(self, file: RemoteFile, blocks: Sequence[int]) -> bool:
-        """Fetch the missing ones of `blocks` (ascending, in one group); False if another process is fetching them."""
+        """Fetch the missing ones of `blocks` (ascending, in one group), but for those that this process is fetching
+        already; False if another process is fetching some of the group."""
         if len(blocks) <= SHORT:  # like a reader's request, so that a reader arriving meanwhile shares it
             with self._lock:
                 keys = [key for block in blocks if (key := Key(file.id, block)) not in self._memory]
             for future in [self._request(file, key) for key in keys if not self.cache.has(key)]:
                 future.result()
             return True
-        group = file.id, blocks[0] // self._params.group
-        with self.cache.fetching(*group) as mine:
-            if not mine:
-                return False
-            self._fetching_groups.add(group)
-            try:
+        with self.cache.fetching(file.id, blocks[0] // self._params.group) as mine:
+            if mine:
                 self._fetch_missing(file, blocks)
-            finally:
-                self._fetching_groups.discard(group)
-        return True
+        return mine
 
     def _fetch_missing(self, file: RemoteFile, blocks: Sequence[int]) -> None:
         with self._lock:
@@ -206,8 +246,8 @@ class BlockReader:
                 blocks_there = self._download(file, first, last + 1, urgent=False)
                 for future, (part, _) in zip(arriving.values(), blocks_there, strict=True):
                     future.set_result(part)
-                for key, (part, pages) in zip(arriving, blocks_there, strict=True):
-                    self._keep(key, part, pages, evict=False)
+                for key, (part, table) in zip(arriving, blocks_there, strict=True):
+                    self._keep(key, part, table, evict=False)
             finally:
                 with self._lock:
                     for key, future in arriving.items():
@@ -219,10 +259,8 @@ class BlockReader:
         """This process will not read the block again."""
         key = Key(file.id, block)
         with self._lock:
-            opened = self._open.pop(key, None)
             self._memory_bytes -= len(self._memory.pop(key, b""))
-        if opened is not None:
-            opened.close()
+        self._open.close(key)
         self.cache.done(key)
 
     def close(self) -> None:
@@ -232,52 +270,33 @@ class BlockReader:
             for future in self._in_flight.values():
                 if not future.done():
                     future.set_exception(RuntimeError("closed"))
-            opened = list(self._open.values())
-            self._open.clear()
             self._memory.clear()
-        for block in opened:
-            block.close()
+        self._open.close_all()
 
     def abandon(self) -> None:
         """In a forked child: close inherited descriptors without releasing the parent's locks."""
-        for block in self._open.values():
-            block.abandon()
+        self._open.abandon()
 
-    def _local(self, key: Key, start: int, stop: int, expected: tuple[int, ...]) -> memoryview | None:
+    def _local(self, file: RemoteFile, key: Key, start: int, stop: int) -> memoryview | None:
         """The bytes from memory or from the cache; None if they are in neither, or damaged."""
         with self._lock:
             data = self._memory.get(key)
             if data is not None:
                 self._memory.move_to_end(key)
                 return memoryview(data)[start:stop]
-            block = self._open.get(key)
-            if block is not None:
-                self._open.move_to_end(key)
-        if block is None:
-            block = self.cache.open(key, expected[key.block])
-            if block is None:
-                return None
-            self._keep_open(key, block)
+        held = self._open.hold([(file, key.block)])
+        if held[0] is None:
+            return None
         try:
-            return block.read(start, stop)
+            return held[0].read(start, stop)
         except DamagedBlock:
             self.cache.repair(key)
-        except OSError:  # closed by another thread in between, or a failing disk: fetch it again
+        except OSError:  # a failing disk: fetch it again
             pass
-        with self._lock:
-            gone = self._open.pop(key, None)
-        if gone is not None:
-            gone.close()
+        finally:
+            self._open.release(held)
+        self._open.close(key)
         return None
-
-    def _keep_open(self, key: Key, block: CachedBlock) -> None:
-        with self._lock:
-            closing = [old] if (old := self._open.pop(key, None)) is not None else []
-            self._open[key] = block
-            while len(self._open) > self._most_open:
-                closing.append(self._open.popitem(last=False)[1])
-        for old in closing:
-            old.close()
 
     def _request(self, file: RemoteFile, key: Key) -> Future[Data]:
         """The future of a block: that of a request already in flight, or of a new one."""
@@ -303,22 +322,14 @@ class BlockReader:
             group = file.id, key.block // self._params.group
             while True:
                 with self.cache.fetching(*group) as mine:
-                    data = self._local(key, 0, file.length(key.block), file.checksums)
+                    data = self._local(file, key, 0, file.length(key.block))
                     if data is not None:
                         future.set_result(data)
                         break
-                    # If this process is fetching the group already, that is another block or a long run: a separate
-                    # request for this block returns sooner.
-                    if mine or group in self._fetching_groups or time.monotonic() > until:
-                        if mine:
-                            self._fetching_groups.add(group)
-                        try:
-                            ((fresh, pages),) = self._download(file, key.block, key.block + 1)
-                            future.set_result(fresh)
-                            self._keep(key, fresh, pages, evict=True)
-                        finally:
-                            if mine:
-                                self._fetching_groups.discard(group)
+                    if mine or time.monotonic() > until:
+                        ((fresh, table),) = self._download(file, key.block, key.block + 1)
+                        future.set_result(fresh)
+                        self._keep(key, fresh, table, evict=True)
                         break
                 if pause == 0.001:
                     self._counters.add(waits=1)
@@ -350,12 +361,12 @@ class BlockReader:
             data, blocks = memoryview(response.data), []
             for block in range(first, last):
                 part = data[(block - first) * CHECKSUM_BLOCK : (block - first + 1) * CHECKSUM_BLOCK]
-                pages = page_values(part)
-                value = combine_blocks(pages, len(part), PAGE)
+                table = page_values(part)
+                value = combine_pages(table, len(part))
                 if value != expected[block]:
                     text = f"{where}: block {block}: crc32c {value:08x} found, {expected[block]:08x} expected"
                     raise WrongBytes(CorruptShard(text))
-                blocks.append((part, pages))
+                blocks.append((part, table))
             found[id(response.data)] = blocks
 
         try:
@@ -363,9 +374,9 @@ class BlockReader:
         except FileNotFoundError:
             raise FormatError(f"{where}: missing, {file.size} bytes expected") from None
 
-    def _keep(self, key: Key, data: Data, pages: Sequence[int], evict: bool) -> None:
+    def _keep(self, key: Key, data: Data, table: bytes, evict: bool) -> None:
         """Store a block in the cache, or else in memory, where `evict` says whether other blocks make room for it."""
-        if self.cache.store(key, data, pages):
+        if self.cache.store(key, data, table):
             return
         self._counters.add(bypasses=1)
         data = bytes(data)  # a slice would keep its whole run in memory

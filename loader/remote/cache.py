@@ -20,7 +20,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
@@ -43,7 +43,7 @@ _USAGE_LOCK_SECONDS = 10.0  # longest wait for the lock on `usage`: its holder m
 _FULL_SECONDS = 1.0  # for which a cache full of blocks in use is not searched again
 _FAILED_SECONDS = 30.0  # without attempts to write after one failed
 _ABANDONED_SECONDS = 60.0  # after which an unlocked temporary file counts as abandoned
-_MOST_TABLES = 1 << 14  # blocks whose page checksums are remembered: 8 MiB
+_MOST_TABLES = 1 << 14  # blocks whose page checksums are remembered: 6 MiB
 
 _log = logging.getLogger("refinery.loader")
 
@@ -82,7 +82,10 @@ class BlockCache:
         self.max_bytes = max_bytes
         self._counters = counters
         self._lock = threading.Lock()
-        self._tables: OrderedDict[Key, tuple[int, tuple[int, ...]]] = OrderedDict()  # verified: length, page checksums
+        self._stripes: dict[int, tuple[int, int]] = {}  # locks of this process: descriptor, threads inside
+        self._striping = threading.Lock()
+        self._reserving = threading.Lock()  # threads of a process wait for each other without polling a file's lock
+        self._tables: OrderedDict[Key, tuple[int, bytes]] = OrderedDict()  # verified: length, page checksums
         self._warned = False
         self._not_before = 0.0  # time.monotonic() at which storing may be tried again
         with self._tolerate_errors():
@@ -139,14 +142,14 @@ class BlockCache:
         """False while nothing can be stored: the folder failed or was full of blocks in use a moment ago."""
         return self.max_bytes > 0 and time.monotonic() >= self._not_before
 
-    def store(self, key: Key, data: bytes | bytearray | memoryview, pages: Sequence[int] | None = None) -> bool:
-        """Store a block; False if the cache is full of blocks in use or cannot be written. pages: `page_values` of it,
+    def store(self, key: Key, data: bytes | bytearray | memoryview, table: bytes | None = None) -> bool:
+        """Store a block; False if the cache is full of blocks in use or cannot be written. table: `page_values` of it,
         None to compute them."""
         if self.has(key):
             return True
         if len(data) > self.max_bytes or not self.may_store():
             return False
-        tail = footer_of(key, len(data), page_values(data) if pages is None else pages)
+        tail = footer_of(key, len(data), page_values(data) if table is None else table)
         with self._tolerate_errors():
             path = self._path(key)
             temporary = f"{os.path.dirname(path)}/{_TEMPORARY}{secrets.token_hex(8)}"
@@ -183,31 +186,46 @@ class BlockCache:
 
     @contextlib.contextmanager
     def fetching(self, file: str, group: int) -> Iterator[bool]:
-        """False if another thread or process is fetching blocks of this group; True excludes all others while inside.
+        """False if another process is fetching blocks of this group; True excludes other processes while inside.
 
         Groups share 1,024 locks, so collisions are rare. Never blocks. True if locks are not available.
         """
-        stripe = int.from_bytes(hashlib.blake2b(f"{file}/{group}".encode(), digest_size=8).digest()) % STRIPES
+        digest = hashlib.blake2b(f"{file}/{group}".encode(), digest_size=8).digest()
+        stripe = int.from_bytes(digest) % STRIPES
+        with self._striping:
+            descriptor, users = self._stripes.get(stripe) or (self._lock_stripe(stripe), 0)
+            if descriptor is not None:
+                self._stripes[stripe] = descriptor, users + 1
+        if descriptor is None:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with self._striping:
+                _, users = self._stripes.pop(stripe)
+                if users > 1:
+                    self._stripes[stripe] = descriptor, users - 1
+                elif descriptor >= 0:
+                    unlock(descriptor)
+
+    def _lock_stripe(self, stripe: int) -> int | None:
+        """The descriptor of its file, locked; -1 if locks are not available, None if another process has it."""
         descriptor = -1
         with self._tolerate_errors():
             descriptor = self._open_own(f"locks/{stripe:03x}")
-        if descriptor < 0:
-            yield True
-            return
-        try:
+        if descriptor >= 0:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                yield False
-            else:
-                yield True
-        finally:
-            unlock(descriptor)
+                os.close(descriptor)
+                return None
+        return descriptor
 
     def _path(self, key: Key) -> str:
         return f"{self.folder}/blocks/{key.file}/{key.block:08x}"
 
-    def _remember(self, key: Key, length: int, table: tuple[int, ...]) -> None:
+    def _remember(self, key: Key, length: int, table: bytes) -> None:
         with self._lock:
             self._tables[key] = length, table
             if len(self._tables) > _MOST_TABLES:
@@ -218,7 +236,7 @@ class BlockCache:
 
         It has its size before the lock on `usage` is released, so a process that counts the folder includes it.
         """
-        with self._usage() as usage:
+        with self._reserving, self._usage() as usage:
             if usage is None:
                 return None
             stored = os.pread(usage, 8, 0)

@@ -13,7 +13,8 @@ from refinery.loader.storage.pace import FIRST
 
 _QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
 _ALONE = 16  # ranges of an announcement that are fetched as they are; later ones wait for their neighbours
-_RETRIES = 100  # times that a group is put back because another process is fetching some of it
+_RETRIES = 12  # times that a group is put back because another process is fetching some of it: 2.5 s
+_LONGEST_PAUSE = 0.25  # seconds between two of these times
 
 
 class _Entry:
@@ -131,14 +132,16 @@ class ReadAhead:
                 fetched = self._reader.fetch_ahead(file, blocks)
             except Exception:  # noqa: BLE001 - prefetching is optional: a reader of the block gets the error
                 self._counters.add(prefetch_errors=1)
+            again = not fetched and entry.tries < _RETRIES
+            if again:
+                self._pause(min(0.01 * 2**entry.tries, _LONGEST_PAUSE))
             with self._lock:
-                if not fetched and entry.tries < _RETRIES:
+                if again:
                     entry.blocks, entry.tries = blocks, entry.tries + 1
-                    self._queue.append(entry)
+                    self._queue.appendleft(entry)  # it is older than what is in the queue
+                    self._changed.notify_all()
                 else:
                     self._queued.difference_update((file.id, block) for block in blocks)
-            if not fetched:
-                self._pause(0.01)
             if number == 0:
                 self._start_threads()
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.format.manifest import FileEntry
+from refinery.loader.order.arrays import I64
 from refinery.loader.remote.blocks import BlockReader, RemoteParams
 from refinery.loader.remote.read_ahead import ReadAhead
 from refinery.loader.remote.remote_file import RemoteFile
@@ -62,6 +63,11 @@ class RemoteBytes:
         """Bytes [start, stop) of a file, in order, in pieces. Raises as BlockReader.read; RuntimeError when closed."""
         reader, _ = self._running()
         return reader.read(self._file(number), start, stop)
+
+    def read_cached(self, pieces: I64, itemsize: int, row: int, out: I64) -> I64:
+        """Tokens of `itemsize` bytes, as BlockReader.gather copies them; the pieces that are left."""
+        reader, _ = self._running()
+        return reader.gather(self._file, pieces, itemsize, row, out)
 
     def read_spans(self, spans: Sequence[ByteRange]) -> Iterator[list[memoryview]]:
         """`read_bytes` of each span, in order; what is missing of any of them is asked for at once."""

@@ -9,7 +9,8 @@ from refinery.loader.remote.cache import file_id
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file of a corpus. crc32c: 8 hexadecimal digits. block_crc32c: the manifest's string."""
+    """A file of a corpus. crc32c: 8 hexadecimal digits. block_crc32c: the manifest's string. id: its folder in the
+    cache."""
 
     corpus: str
     path: str
@@ -19,12 +20,10 @@ class RemoteFile:
     # Not functools.cached_property: before Python 3.12 it takes a lock, and a child forked meanwhile would deadlock.
     _computed: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    @property
-    def id(self) -> str:
-        """The name of the file's folder in the cache."""
-        if "id" not in self._computed:
-            self._computed["id"] = file_id(self.corpus, self.path, self.size, self.crc32c)
-        return cast(str, self._computed["id"])
+    id: str = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", file_id(self.corpus, self.path, self.size, self.crc32c))
 
     @property
     def checksums(self) -> tuple[int, ...]:

@@ -45,7 +45,11 @@ class RemoteSource(RemoteBytes):
             self._copy(self.read_bytes(*span), out)
 
     def read_pieces(self, pieces: I64, row: int, out: I64) -> None:
-        """Pieces less than a page of the cache apart are read together, so that no page is read or hashed for each."""
+        """What is in the cache is read from there first, the others together: those less than a page of the cache apart
+        at once, so that no page is read or hashed for each."""
+        pieces = self.read_cached(pieces, self._dtype.itemsize, row, out)
+        if not len(pieces):
+            return
         near, which = PAGE // self._dtype.itemsize, np.empty(len(pieces), np.int64)
         order = np.lexsort((pieces[:, 2], pieces[:, 1]))
         shards: list[tuple[int, int, int]] = []  # shard, first token and end of each span

@@ -4,6 +4,11 @@ import os
 import sys
 import threading
 
+import numpy as np
+import numpy.typing as npt
+
+Memory = npt.NDArray[np.uint8]
+
 
 class Buffers:
     """Buffers that nobody refers to any more, given out again. Safe to share between threads.
@@ -13,7 +18,7 @@ class Buffers:
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
-        self._kept: list[bytearray] = []  # their sizes are powers of two, so that few kinds are needed
+        self._kept: list[Memory] = []  # their sizes are powers of two, so that few kinds are needed
         self._begin()
 
     def _begin(self) -> None:
@@ -31,8 +36,8 @@ class Buffers:
             free = [i for i in range(len(self._kept)) if sys.getrefcount(self._kept[i]) == _UNUSED]
             for i in free:
                 if len(self._kept[i]) == room:
-                    return memoryview(self._kept[i])[:size]
-            buffer = bytearray(room)
+                    return self._kept[i].data[:size]
+            buffer = np.empty(room, np.uint8)  # not a bytearray, which is filled with zeros first
             left = self._most - room - sum(map(len, self._kept))
             for i in reversed(free):  # those of other sizes make room
                 if left >= 0 or room > self._most:
@@ -40,12 +45,12 @@ class Buffers:
                 left += len(self._kept.pop(i))
             if left >= 0:
                 self._kept.append(buffer)
-            return memoryview(buffer)[:size]
+            return buffer.data[:size]
 
 
 def _count_of_unused() -> int:
     """What sys.getrefcount says in `take` of an object that only the list refers to."""
-    kept = [bytearray()]
+    kept = [np.empty(0, np.uint8)]
     return sys.getrefcount(kept[0])
 
 

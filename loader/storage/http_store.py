@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+import numpy as np
+
 from refinery.loader.storage.buffers import Buffers
 from refinery.loader.storage.connections import Connections
 from refinery.loader.storage.fetch import Attempt, FetchParams, Permanent, RangeResponse, ReadCounters, Transient
@@ -203,7 +205,7 @@ class HttpStore(RemoteStore):
             total = size = declared
         if declared not in (None, size):
             raise Transient(f"Content-Length {declared}, {size} expected")
-        data = self._buffers.take(size) if size >= _LARGE else memoryview(bytearray(size))
+        data = self._buffers.take(size) if size >= _LARGE else np.empty(size, np.uint8).data
         _receive(response, data, attempt)
         return RangeResponse(data, total, response.getheader("ETag") or "", _hash(response))
 

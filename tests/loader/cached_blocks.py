@@ -31,7 +31,7 @@ def take(cache: BlockCache, block: int, size: int = SIZE) -> bytes | None:
     try:
         return bytes(opened.read(0, size))
     finally:
-        opened.close()
+        opened.free()
 
 
 def path_of(cache: BlockCache, block: int) -> Path:

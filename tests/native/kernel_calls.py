@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.native import best_fit, documents, masks, rows, runs
+from refinery.loader.native import best_fit, documents, masks, pages, rows, runs
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     attributes,
@@ -208,6 +208,15 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "positions": np.zeros(8, np.int32),
         "documents": np.zeros(8, np.int32),
         "bounds": np.zeros(8, np.int32),
+    },
+    pages.values: lambda: {"data": bytes(9), "page": 8},
+    pages.gather: lambda: {
+        "blocks": [(0, 0, b"")],
+        "page": 8,
+        "itemsize": 2,
+        "pieces": np.array([[7, 0, 0, 0, 0], [8, 0, 0, 0, 4]]),
+        "first": 7,
+        "out": np.zeros((2, 4), np.int64),
     },
     rows.gather: lambda: {
         "shards": {3: (np.zeros(4, np.uint16), bytes([1]))},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.native import documents, masks, rows, runs
+from refinery.loader.native import documents, masks, pages, rows, runs
 from refinery.transforms.native import (
     bpe,
     clusters,
@@ -268,6 +268,25 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (masks.fill, {"tokens": np.arange(9)}, "tokens"),
     (masks.fill, {"loss": np.zeros(7, np.bool_)}, "tokens"),
     (masks.fill, {"bounds": np.zeros(7, np.int32)}, "bounds"),
+    (pages.values, {"page": 0}, "page: 0 given, 1 to"),
+    (pages.gather, {"page": 7}, "page: 7 given, 8 to"),
+    (pages.gather, {"page": 12}, "page and itemsize: 12 and 2 given"),
+    (pages.gather, {"itemsize": 3}, "page and itemsize: 8 and 3 given"),
+    (pages.gather, {"itemsize": 16}, "itemsize: 16 given, 2 to 8"),
+    (pages.gather, {"first": -1}, "first: -1 given"),
+    (pages.gather, {"out": np.zeros(8, np.int64)}, "pieces and out: 10 values and 1 dimensions"),
+    (pages.gather, {"pieces": i8(1, 2)}, "pieces and out: 2 values"),
+    (pages.gather, {"blocks": []}, "pieces: piece 0 is in block 0, 0 to -1 are known"),
+    (pages.gather, {"blocks": [(0, 9, bytes(4))]}, "blocks: a table of 4 bytes given, four for each of 2 pages"),
+    (pages.gather, {"blocks": [(-1, 0, b"")]}, "descriptor: -1 given"),
+    (pages.gather, {"blocks": [(0, HUGE, b"")]}, "length: a number above 64 bits"),
+    (pages.gather, {"pieces": i8(7, 0, 0, 1, 0)}, "piece 0 is 1 tokens from 0 on"),
+    (pages.gather, {"pieces": i8(7, 0, 1, 0, 0)}, "piece 0 is 0 tokens from 1 on"),
+    (pages.gather, {"pieces": i8(7, 0, 0, -1, 0)}, "piece 0 is -1 tokens"),
+    (pages.gather, {"pieces": i8(7, -1, 0, 0, 0)}, "piece 0 is in block -1"),
+    (pages.gather, {"pieces": i8(6, 0, 0, 0, 0)}, "at 0 of row 6"),
+    (pages.gather, {"pieces": i8(9, 0, 0, 0, 0)}, "at 0 of row 9"),
+    (pages.gather, {"pieces": i8(7, 0, 0, 0, 5)}, "at 5 of row 7"),
     (rows.gather, {"block": 0}, "block: 0 given"),
     (rows.gather, {"first": HUGE}, "first: a number above 64 bits"),
     (rows.gather, {"out": np.zeros(8, np.int64)}, "pieces and out: 10 values and 1 dimensions"),
@@ -312,6 +331,12 @@ def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> No
             call(function, {name: object()})
     with pytest.raises(TypeError):
         function()
+
+
+@pytest.mark.parametrize("block", [None, (0, 0), [0, 0, b""], (0, 0, bytearray()), (0.0, 0, b""), (0, "0", b"")])
+def test_blocks_are_tuples_of_numbers_and_bytes(block: Any) -> None:
+    with pytest.raises(TypeError):
+        call(pages.gather, {"blocks": [block]})
 
 
 @pytest.mark.parametrize("texts", [["a", b"b"], ["a", None], 3])

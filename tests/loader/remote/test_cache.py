@@ -30,8 +30,8 @@ def test_round_trip(cache: BlockCache, size: int) -> None:
     assert (opened.length, opened.crc32c) == (size, google_crc32c.value(data))
     for start, stop in ((0, size), (size // 3, size // 2), (size // 2, size), (size // 2, size // 2)):
         assert opened.read(start, stop) == data[start:stop]
-    opened.close()
-    opened.close()
+    opened.free()
+    opened.free()
     with pytest.raises(OSError):
         opened.read(0, 1)
 
@@ -96,7 +96,7 @@ def test_changed_while_open(cache: BlockCache) -> None:
         change(path_of(cache, 1))
         with pytest.raises(DamagedBlock):
             opened.read(PAGE, 2 * PAGE)
-        opened.close()
+        opened.free()
         cache.repair(key(1))
 
 
@@ -148,7 +148,7 @@ def test_open_blocks_stay(tmp_path: Path) -> None:
     assert stored(cache) == [0, 1, 2, 3]
     for block in opened:
         assert block is not None
-        block.close()
+        block.free()
     assert other.store(key(9), content(9))
     assert 9 in stored(cache)
     assert cache._counters.cache_errors == other._counters.cache_errors == 0
@@ -178,7 +178,9 @@ def test_one_fetcher_at_a_time(cache: BlockCache, tmp_path: Path) -> None:
     with cache.fetching(FILE, 0) as mine:
         assert mine
         with other.fetching(FILE, 0) as again, cache.fetching(FILE, 0) as twice:
-            assert not again and not twice
+            assert twice and not again
+        with other.fetching(FILE, 0) as still:
+            assert not still
         with other.fetching(FILE, 1) as neighbour:
             assert neighbour
     with other.fetching(FILE, 0) as free:

@@ -113,7 +113,7 @@ while True:
     opened = cache.open(key, None)
     if opened is not None:
         found = bytes(opened.read(0, size))
-        opened.close()
+        opened.free()
         if found != data:
             print("WRONG", block, flush=True)
         if rng.random() < 0.3:
@@ -217,7 +217,7 @@ def test_the_folder_is_removed_during_use(cache: BlockCache) -> None:
     assert opened is not None
     shutil.rmtree(cache.folder)
     assert opened.read(0, SIZE) == content(0)
-    opened.close()
+    opened.free()
     assert take(cache, 0) is None
     with cache.fetching(FILE, 0) as mine:
         assert mine

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.remote.block_file import Key
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import BlockCache, file_id
+from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import ReadCounters
 from refinery.loader.storage.http_store import HttpStore
@@ -177,7 +179,7 @@ def test_a_cache_without_room(server: RangeServer, tmp_path: Path) -> None:
         assert source.counters.bypasses > 0
         assert (source.counters.evictions, source.counters.cache_errors) == (0, 0)
     assert used.read(0, CHECKSUM_BLOCK) == bytes(CHECKSUM_BLOCK)
-    used.close()
+    used.free()
 
 
 def test_a_folder_that_cannot_be_written(server: RangeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -330,3 +332,38 @@ def test_imports() -> None:
         "assert not {'google.cloud.storage', 'requests', 'apache_beam', 'torch'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script]).returncode == 0
+
+
+def test_a_group_that_this_process_is_fetching_is_fetched_beside_it(server: RangeServer, tmp_path: Path) -> None:
+    """A thread that stores one block of a group does not keep the others waiting, to be asked for one by one."""
+    with source_of(server, tmp_path) as source:
+        reader, _ = source._running()
+        file = source._file(0)
+        with reader.cache.fetching(file.id, 0) as mine:
+            assert mine
+            source.will_need([(0, 0, len(TOKENS[0]))])
+            wait_for(lambda: all(reader.cache.has(Key(file.id, block)) for block in range(3)))
+
+
+def test_a_group_that_another_process_is_fetching_is_asked_for_again(
+    server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = BlockCache(tmp_path, 1 << 24, ReadCounters())  # locks are its own, as another process's are
+    with source_of(server, tmp_path) as source:
+        reader, _ = source._running()
+        file, fetch, found = source._file(0), reader.fetch_ahead, []
+
+        def noted(file: RemoteFile, blocks: Sequence[int]) -> bool:
+            found.append(fetch(file, blocks))
+            return found[-1]
+
+        monkeypatch.setattr(reader, "fetch_ahead", noted)
+        with other.fetching(file.id, 0) as mine:
+            assert mine
+            source.will_need([(0, 0, len(TOKENS[0]))])
+            wait_for(lambda: len(found) == 3)
+            assert not any(found)
+            assert not server.requests
+        wait_for(lambda: all(reader.cache.has(Key(file.id, block)) for block in range(3)))
+        check_everything(source)
+        assert source.counters.prefetch_dropped == 0
