@@ -1,29 +1,33 @@
 """Cold reading over a network: tokens per second and the first batch, against a server that answers late.
 
-    python -m benchmarks.remote_cold [--latency 0.05] [--tokens 200000000] [--repeat 3] [--threads N] [--masks]
+    python -m benchmarks.remote_cold [--latency 0.05] [--tokens 200000000] [--repeat 3] [--threads N] [--masks] [--gcs]
 
 The corpus is random tokens in documents of about 500, one shard, behind an HTTP server in a process of its own, which
 sends the first byte of every response `latency` seconds after its request, and that of a connection's first response a
 round trip later (the connection's own handshake). Batches are 8 rows of 4,096 tokens, shuffled as a remote corpus is by
 default, no work between two batches; the cache is a new folder every time. "First" is from opening the stream to its
-first batch, "whole" the tokens of the epoch by the wall time from opening to its end.
+first batch, "whole" the tokens of the epoch by the wall time from opening to its end. With --gcs the server answers as
+Cloud Storage's JSON API does, and the corpus is read as gs://.
 """
 
 import argparse
 import asyncio
 import multiprocessing
+import os
 import re
 import statistics
 import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
+from urllib.parse import unquote
 
 from benchmarks.loader_corpus import BATCH, SEED, SEQUENCE, make_corpus
 from benchmarks.signatures import describe_run
 from refinery.loader import RemoteParams, TokenStream
 
 _ASKED = re.compile(rb"GET /(\S*) HTTP/1\.1\r\n.*?[Rr]ange: bytes=(\d+)-(\d+)", re.DOTALL)
+_OBJECT = re.compile(r"download/storage/v1/b/bucket/o/([^?]*)\?")
 
 
 def serve(root: Path, latency: float, pipe: Connection) -> None:
@@ -36,7 +40,8 @@ def serve(root: Path, latency: float, pipe: Connection) -> None:
                 head = await reader.readuntil(b"\r\n\r\n")
                 arrived = time.perf_counter()
                 asked = _ASKED.match(head)
-                path = root / asked[1].decode() if asked else root / "none"
+                name = asked[1].decode() if asked else "none"
+                path = root / (unquote(found[1]) if (found := _OBJECT.match(name)) else name)
                 if asked is None or not path.is_file():
                     writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                     continue
@@ -44,6 +49,7 @@ def serve(root: Path, latency: float, pipe: Connection) -> None:
                 stop = min(int(asked[3]) + 1, size)
                 await asyncio.sleep(arrived + latency - time.perf_counter())
                 answer = f"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {start}-{stop - 1}/{size}\r\n"
+                answer += "X-Goog-Generation: 1\r\n" if found else ""
                 writer.write(f"{answer}Content-Length: {stop - start}\r\n\r\n".encode())
                 with path.open("rb") as file:
                     await asyncio.get_running_loop().sendfile(writer.transport, file, start, stop - start)
@@ -65,6 +71,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--threads", type=int, help="RemoteParams.threads; the default if it is not given")
     parser.add_argument("--masks", action="store_true", help="with doc_ids, which read the index")
+    parser.add_argument("--gcs", action="store_true", help="as gs://")
     parser.add_argument("--work", type=Path, help="folder that keeps the corpus")
     given = parser.parse_args()
     print(describe_run())
@@ -77,6 +84,8 @@ def main() -> None:
         )
         server.start()
         url = f"http://127.0.0.1:{here.recv()}"
+        if given.gcs:
+            os.environ["STORAGE_EMULATOR_HOST"], url = url, "gs://bucket"
         size = corpus.bin.stat().st_size
         print(f"{corpus.tokens:,} tokens, {size:,} bytes; {given.latency * 1000:.0f} ms of latency")
         rates, firsts = [], []

@@ -12,7 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 import google_crc32c
 
 from refinery.loader.errors import CorruptObject
-from refinery.loader.storage import gcs_client
+from refinery.loader.storage import gcs_client, gcs_download
+from refinery.loader.storage.buffers import Buffers
 from refinery.loader.storage.fetch import (
     Attempt,
     FetchError,
@@ -20,7 +21,6 @@ from refinery.loader.storage.fetch import (
     Permanent,
     RangeResponse,
     ReadCounters,
-    Transient,
     retrying,
 )
 from refinery.loader.storage.gcs_delete import delete_objects
@@ -33,6 +33,7 @@ from refinery.loader.storage.gcs_upload import (
     send_chunks,
     size_and_sum,
 )
+from refinery.loader.storage.pace import MOST_BYTES
 from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import TEMPORARY, Names, StorageError, check_name, conflict, size_and_crc32c
 
@@ -63,6 +64,7 @@ class GcsStore(RemoteStore):
         self.params = params or FetchParams()
         self.counters = ReadCounters()
         self._bucket = bucket
+        self._buffers = Buffers(2 * MOST_BYTES)  # on their way, and being stored
         self._prefix = f"{prefix}/" if prefix else ""
         self.root = f"gs://{bucket}/{prefix}".rstrip("/")
 
@@ -95,25 +97,16 @@ class GcsStore(RemoteStore):
         """One attempt, without the library's retries. The version is the object's generation."""
         from google.api_core import exceptions
 
-        sink = _Sink(stop - start, attempt)
-        options: dict[str, Any] = {"if_generation_match": int(version)} if version else {}
-        timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
+        wanted = gcs_download.Wanted(self._bucket, self._prefix + check_name(name), start, stop, version)
         try:
             with gcs_client.classified():
-                blob = self.blob(name)  # the first call loads credentials
-                # raw: the stored bytes, also of objects with Content-Encoding: gzip
-                blob.download_to_file(
-                    sink, start=start, end=stop - 1, raw_download=True, retry=None, checksum=None, timeout=timeout,
-                    **options,
-                )  # fmt: skip
+                return gcs_download.download(wanted, attempt, self._buffers)
         except exceptions.RequestRangeNotSatisfiable:
             return RangeResponse(b"")
         except exceptions.PreconditionFailed:
             raise Permanent(f"the object has changed: generation {version} expected") from None
         except exceptions.NotFound as error:
             raise FileNotFoundError(errno.ENOENT, "no such object", self.url(name)) from error
-        crc32c = base64.b64decode(blob.crc32c).hex() if blob.crc32c else ""
-        return RangeResponse(sink.data, None, str(blob.generation or ""), crc32c)
 
     def open(self, name: str) -> BinaryIO:
         info = self._info(name)
@@ -330,19 +323,3 @@ class _CheckedStream(RangeStream):
                 text = f"crc32c {self._crc32c:08x} found, {self._expected} expected by the server"
                 raise CorruptObject(f"{self._store.url(self._name)}: {text}")
         return count
-
-
-class _Sink:
-    """The target of a download: rejects more bytes than requested, and ends a cancelled attempt."""
-
-    def __init__(self, limit: int, attempt: Attempt) -> None:
-        self.data = bytearray()
-        self._limit = limit
-        self._attempt = attempt
-
-    def write(self, data: bytes) -> int:
-        self._attempt.check()
-        if len(self.data) + len(data) > self._limit:
-            raise Transient(f"more than the {self._limit} bytes requested")
-        self.data += data
-        return len(data)

@@ -5,7 +5,6 @@ are followed on the same host only, unless the store was opened for a hub that k
 user name, password or query string are rejected, so that none can end up in a log.
 """
 
-import base64
 import http.client
 import io
 import ipaddress
@@ -16,12 +15,11 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn, cast
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-import numpy as np
-
 from refinery.loader.storage.buffers import Buffers
 from refinery.loader.storage.connections import Connections
 from refinery.loader.storage.fetch import Attempt, FetchParams, Permanent, RangeResponse, ReadCounters, Transient
 from refinery.loader.storage.pace import MOST_BYTES
+from refinery.loader.storage.receive import crc32c_of, receive
 from refinery.loader.storage.remote_store import REQUEST_BYTES, RangeStream, RemoteStore
 from refinery.loader.storage.store import Names, check_name
 
@@ -29,9 +27,6 @@ _REDIRECTS = 3
 _REMEMBERED = 1000  # targets of redirects, a kilobyte each
 _MOVED = (301, 302, 303, 307, 308)
 _EXPIRED = (400, 401, 403, 404, 410)  # what signed addresses answer when their time is over
-_LARGE = 1 << 20  # bytes of a response from which on its memory is used again
-_READ = 1 << 18  # bytes between two checks of the time limit
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
 
 
 def no_headers() -> Mapping[str, str]:
@@ -178,76 +173,20 @@ class HttpStore(RemoteStore):
         status = response.status
         if status in (404, 410):
             raise FileNotFoundError(self.url(name))
-        declared = _content_length(response)
         text = response.getheader("Content-Range") or ""
         if status == 416:
             beyond = re.fullmatch(r"bytes \*/([0-9]{1,19})", text)
             if beyond is None or int(beyond[1]) > start:
                 raise Transient(f"status 416, Content-Range {text!r:.80}")
-            return RangeResponse(b"", int(beyond[1]), response.getheader("ETag") or "", _hash(response))
+            return RangeResponse(b"", int(beyond[1]), response.getheader("ETag") or "", crc32c_of(response))
         if status not in (200, 206):
             if status in (408, 429) or status >= 500:
                 raise Transient(f"status {status}", _seconds(response.getheader("Retry-After")), status in (429, 503))
             raise Permanent(f"status {status}")
         if (response.getheader("Content-Encoding") or "identity").lower() != "identity":
             raise Transient(f"Content-Encoding {response.getheader('Content-Encoding')!r:.80}, identity requested")
-        if status == 206:
-            match = _CONTENT_RANGE.fullmatch(text)
-            total = int(match[3]) if match and match[3] != "*" else None
-            last = stop - 1 if total is None else min(stop, total) - 1
-            if match is None or (int(match[1]), int(match[2])) != (start, last):
-                raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} requested")
-            size = last + 1 - start
-        else:
-            # Some caches send the whole object while they fetch it, which is fine if it is no longer than requested.
-            if start or declared is None or declared > stop:
-                raise Transient("status 200: the server ignores Range")
-            total = size = declared
-        if declared not in (None, size):
-            raise Transient(f"Content-Length {declared}, {size} expected")
-        data = self._buffers.take(size) if size >= _LARGE else np.empty(size, np.uint8).data
-        _receive(response, data, attempt)
-        return RangeResponse(data, total, response.getheader("ETag") or "", _hash(response))
-
-
-def _receive(response: http.client.HTTPResponse, data: memoryview, attempt: Attempt) -> None:
-    size, view, filled = len(data), data, 0
-    # http.client has no way to read what has arrived into memory that is there already, but its file has: without it
-    # every byte is copied twice more. `length` is what it has to know of that.
-    straight = not response.chunked and response.length == size
-    while filled < size:
-        attempt.check()
-        room = view[filled : filled + _READ]
-        if straight:
-            count = response.fp.readinto1(room)
-            response.length = size - filled - count
-        else:
-            piece = response.read1(len(room))
-            count = len(piece)
-            if count > len(room):  # of chunks whose sizes are none
-                raise Transient(f"more than the {size} bytes requested")
-            room[:count] = piece
-        if not count:
-            raise Transient(f"{filled} bytes found, {size} expected")
-        filled += count
-    attempt.check()
-    if response.read1(1):
-        raise Transient(f"more than the {size} bytes requested")
-    response.read()  # at the end already; lets http.client finish the response
-
-
-def _content_length(response: http.client.HTTPResponse) -> int | None:
-    values = response.headers.get_all("Content-Length") or []
-    if len(values) > 1 or any(not re.fullmatch("[0-9]{1,19}", value.strip()) for value in values):
-        raise Transient(f"Content-Length {', '.join(values):.80}")
-    return int(values[0]) if values else None
-
-
-def _hash(response: http.client.HTTPResponse) -> str:
-    """The whole object's CRC-32C if Cloud Storage, perhaps behind a CDN, sends it; else ""."""
-    stored = response.getheader("x-goog-stored-content-encoding") or "identity"
-    match = re.search(r"crc32c=([A-Za-z0-9+/]{6}==)", response.getheader("x-goog-hash") or "")
-    return base64.b64decode(match[1]).hex() if match and stored == "identity" else ""
+        data, total = receive(response, start, stop, attempt, self._buffers)
+        return RangeResponse(data, total, response.getheader("ETag") or "", crc32c_of(response))
 
 
 def _seconds(text: str | None) -> float:

@@ -1,0 +1,83 @@
+"""The body of a response to a range request, received into the memory where it stays."""
+
+import base64
+import http.client
+import re
+
+import numpy as np
+
+from refinery.loader.storage.buffers import Buffers
+from refinery.loader.storage.fetch import Attempt, Transient
+
+_LARGE = 1 << 20  # bytes of a response from which on its memory is used again
+_READ = 1 << 18  # bytes between two checks of the time limit
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)")
+
+
+def receive(
+    response: http.client.HTTPResponse, start: int, stop: int, attempt: Attempt, buffers: Buffers
+) -> tuple[memoryview, int | None]:
+    """The body of a response with status 200 or 206 to a request for bytes [start, stop), and the size of the whole
+    object if the server says so. Fewer bytes only if the object ends earlier.
+
+    Raises Transient if the headers or the body are those of other bytes, OSError if the connection breaks.
+    """
+    declared = _content_length(response)
+    if response.status == 206:
+        text = response.getheader("Content-Range") or ""
+        match = _CONTENT_RANGE.fullmatch(text)
+        total = int(match[3]) if match and match[3] != "*" else None
+        last = stop - 1 if total is None else min(stop, total) - 1
+        if match is None or (int(match[1]), int(match[2])) != (start, last):
+            raise Transient(f"Content-Range {text!r:.80}, bytes {start}-{last} requested")
+        size = last + 1 - start
+    else:
+        # Some caches send the whole object while they fetch it, which is fine if it is no longer than requested.
+        if start or declared is None or declared > stop:
+            raise Transient("status 200: the server ignores Range")
+        total = size = declared
+    if declared not in (None, size):
+        raise Transient(f"Content-Length {declared}, {size} expected")
+    data = buffers.take(size) if size >= _LARGE else np.empty(size, np.uint8).data
+    _fill(data, response, attempt)
+    return data, total
+
+
+def crc32c_of(response: http.client.HTTPResponse) -> str:
+    """The whole object's CRC-32C if Cloud Storage, perhaps behind a CDN, sends it; else ""."""
+    stored = response.getheader("x-goog-stored-content-encoding") or "identity"
+    match = re.search(r"crc32c=([A-Za-z0-9+/]{6}==)", response.getheader("x-goog-hash") or "")
+    return base64.b64decode(match[1]).hex() if match and stored == "identity" else ""
+
+
+def _fill(data: memoryview, response: http.client.HTTPResponse, attempt: Attempt) -> None:
+    size, view, filled = len(data), data, 0
+    # http.client has no way to read what has arrived into memory that is there already, but its file has: without it
+    # every byte is copied twice more. `length` is what it has to know of that.
+    straight = not response.chunked and response.length == size
+    while filled < size:
+        attempt.check()
+        room = view[filled : filled + _READ]
+        if straight:
+            count = response.fp.readinto1(room)
+            response.length = size - filled - count
+        else:
+            piece = response.read1(len(room))
+            count = len(piece)
+            if count > len(room):  # of chunks whose sizes are none
+                raise Transient(f"more than the {size} bytes requested")
+            room[:count] = piece
+        if not count:
+            raise Transient(f"{filled} bytes found, {size} expected")
+        filled += count
+    attempt.check()
+    if response.read1(1):
+        raise Transient(f"more than the {size} bytes requested")
+    response.read()  # at the end already; lets http.client finish the response
+
+
+def _content_length(response: http.client.HTTPResponse) -> int | None:
+    values = response.headers.get_all("Content-Length") or []
+    if len(values) > 1 or any(not re.fullmatch("[0-9]{1,19}", value.strip()) for value in values):
+        raise Transient(f"Content-Length {', '.join(values):.80}")
+    return int(values[0]) if values else None
