@@ -52,16 +52,15 @@ SHAPES = {
 
 
 def seconds(html: str) -> float:
-    best = 1e9
-    for _ in range(3):
-        start = time.process_time()
-        extract_blocks(html, "", load_model(None), "text", True, 1_000_000)
-        best = min(best, time.process_time() - start)
-    return best
+    start = time.process_time()
+    extract_blocks(html, "", load_model(None), "text", True, 1_000_000)
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize("name", sampled("shapes of hostile pages", sorted(SHAPES), 12))
 @pytest.mark.parametrize("around", ["{}", "<pre>{}", "<table>{}</math>"])
 def test_ten_times_the_page_is_no_hundred_times_the_work(name: str, around: str) -> None:
-    small, large = (seconds(around.format(SHAPES[name] * times)) for times in (SMALL, LARGE))
-    assert large < 40 * small + 0.05
+    """Once is enough where it is fast: what else happens at a machine makes it slower alone."""
+    small, large = (around.format(SHAPES[name] * times) for times in (SMALL, LARGE))
+    bound = 40 * min(seconds(small) for _ in range(3)) + 0.05
+    assert any(seconds(large) < bound for _ in range(3))
