@@ -85,8 +85,8 @@ def spread(sequence: str, points: Sequence[T], keep: int) -> list[T]:
 
 
 def examples(count: int) -> int:
-    """Examples that Hypothesis tries where `test-all` tries `count`: a quarter, at least 10; the seed varies them."""
-    return count if ALL else max(min(count, 10), math.ceil(count / 4))
+    """Examples that Hypothesis tries where `test-all` tries `count`: an eighth, at least 10; the seed varies them."""
+    return count if ALL else max(min(count, 10), math.ceil(count / 8))
 
 
 def every_other_commit(test: Test) -> Test:

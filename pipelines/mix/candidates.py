@@ -123,7 +123,7 @@ class Chooser:
         return found
 
 
-def hash_ids(words: npt.NDArray[np.uint64], keys: tuple[np.uint64, ...]) -> npt.NDArray[np.uint64]:
+def hash_ids(words: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """uint64 [n], uniform, of ids as two little-endian words each: SplitMix64's finalizer over both."""
     found = mix(words[:, 0] + keys[0])
     found ^= words[:, 1]

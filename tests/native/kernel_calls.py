@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.native import best_fit, documents, masks, pages, rows, runs
+from refinery.loader.native import best_fit, documents, masks, pages, permutation, rows, runs
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     attributes,
@@ -34,6 +34,10 @@ def u4(size: int) -> Any:
 
 def i8(*values: int) -> Any:
     return np.array(values, np.int64)
+
+
+def u8(*values: int) -> Any:
+    return np.array(values, np.uint64)
 
 
 CLASSES = bytes(32) + b"\3" + bytes(0x110000 - 33)  # the space alone is whitespace
@@ -217,6 +221,14 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "pieces": np.array([[7, 0, 0, 0, 0], [8, 0, 0, 0, 4]]),
         "first": 7,
         "out": np.zeros((2, 4), np.int64),
+    },
+    permutation.permute: lambda: {
+        "x": u8(0, 8),
+        "n": u8(9, 10),
+        "keys": u8(*range(8)),
+        "tweak": u8(1, 2),
+        "inverse": False,
+        "out": u8(0, 0),
     },
     rows.gather: lambda: {
         "shards": {3: (np.zeros(4, np.uint16), bytes([1]))},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from refinery.loader.native import documents, masks, pages, rows, runs
+from refinery.loader.native import documents, masks, pages, permutation, rows, runs
 from refinery.transforms.native import (
     bpe,
     clusters,
@@ -23,7 +23,7 @@ from refinery.transforms.native import (
     substrings,
     trees,
 )
-from tests.native.kernel_calls import CLASSES, GOOD, WRITTEN, Arguments, call, i8, name_of, u4
+from tests.native.kernel_calls import CLASSES, GOOD, WRITTEN, Arguments, call, i8, name_of, u4, u8
 
 
 def unaligned(array: Any) -> Any:
@@ -98,6 +98,8 @@ OVERLAPPING = [
     (minhash.signatures, "a", "out"),
     (masks.fill, "tokens", "labels"),
     (masks.fill, "positions", "documents"),
+    (permutation.permute, "x", "out"),
+    (permutation.permute, "keys", "out"),
 ]
 
 
@@ -287,6 +289,13 @@ WRONG_VALUES: list[tuple[Callable[..., Any], Arguments, str]] = [
     (pages.gather, {"pieces": i8(6, 0, 0, 0, 0)}, "at 0 of row 6"),
     (pages.gather, {"pieces": i8(9, 0, 0, 0, 0)}, "at 0 of row 9"),
     (pages.gather, {"pieces": i8(7, 0, 0, 0, 5)}, "at 5 of row 7"),
+    (permutation.permute, {"keys": u8(*range(7))}, "8 keys"),
+    (permutation.permute, {"out": u8(0)}, "as many of out as of x"),
+    (permutation.permute, {"n": u8(9, 9, 9)}, "keys, x, out, n, tweak: 8, 2, 2, 3 and 2 values given"),
+    (permutation.permute, {"tweak": u8()}, "one of n and tweak"),
+    (permutation.permute, {"x": u8(0, 10)}, "x and n: value 1 is 10 of 10, values below n are needed"),
+    (permutation.permute, {"n": u8(9, 0)}, "value 1 is 8 of 0"),
+    (permutation.permute, {"n": u8(2**52 + 1)}, "value 0 is 0 of 4503599627370497"),
     (rows.gather, {"block": 0}, "block: 0 given"),
     (rows.gather, {"first": HUGE}, "first: a number above 64 bits"),
     (rows.gather, {"out": np.zeros(8, np.int64)}, "pieces and out: 10 values and 1 dimensions"),
@@ -322,10 +331,13 @@ def test_values_out_of_bounds_are_refused(function: Callable[..., Any], changed:
         call(function, changed)
 
 
+TRUTHS = ("any_case", "characters", "inner", "inverse", "unigram", "prefix", "trim")  # any object is true or false
+
+
 @pytest.mark.parametrize("function", list(GOOD), ids=name_of)
 def test_objects_of_another_kind_are_refused(function: Callable[..., Any]) -> None:
     for name in GOOD[function]():
-        if name in ("any_case", "characters", "inner", "unigram", "prefix", "trim"):  # any object is true or false
+        if name in TRUTHS:
             continue
         with pytest.raises((TypeError, ValueError)):
             call(function, {name: object()})

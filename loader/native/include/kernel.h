@@ -35,7 +35,7 @@
 #endif
 
 /* An array's element type. FLAG: bool or uint8. RAW32: uint32, or the bytes of such, at any address. */
-enum { FLAG, UINT16, UINT32, INT32, INT64, RAW32 };
+enum { FLAG, UINT16, UINT32, INT32, INT64, UINT64, RAW32 };
 enum { WRITTEN = 1, OPTIONAL = 2 }; /* how an array is used: the kernel writes to it; None may stand for it */
 
 typedef struct {
@@ -48,7 +48,7 @@ static const struct {
     Py_ssize_t size;
 } ELEMENT_TYPES[] = {
     {"bool or uint8", "?Bc", 1}, {"uint16", "H", 2}, {"uint32", "IL", 4},
-    {"int32", "il", 4},          {"int64", "lq", 8}, {"uint32", "IL", 4},
+    {"int32", "il", 4},          {"int64", "lq", 8}, {"uint64", "LQ", 8}, {"uint32", "IL", 4},
 };
 
 /* Whether the elements of `view` are of that type, in this machine's order of bytes. */

@@ -16,7 +16,7 @@ from refinery.loader.order.mixing import Mixture
 from refinery.loader.stream.schedule import Schedule
 from refinery.loader.tokens.samples import Domain
 from tests.loader.numbered import build_numbered
-from tests.sampling import examples
+from tests.sampling import examples, spread
 
 NAMES = ["books", "code", "web"]
 WEIGHTS = {"books": 0.1, "code": 0.3, "web": 0.6}
@@ -165,7 +165,7 @@ def test_a_stream_resumes_exactly(tmp_path: Path, options: dict[str, Any]) -> No
             states.append(json.loads(json.dumps(one.state_dict())))
             assert len(json.dumps(states[-1])) <= 400
     assert len(whole) == 2 * (7 + 23 + 43)  # every sample of every domain twice
-    for position in range(0, len(whole), 6):
+    for position in spread(f"positions of a mixture, {len(options)}", range(len(whole)), 8):
         rest: list[bytes] = []
         ranks = [TokenStream(corpus, batch_size=2, rank=rank, world_size=3, **shape) for rank in range(3)]
         for stream in ranks:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refinery.loader.native import permutation
 from refinery.loader.order import order as order_module
 from refinery.loader.order.order import (
     Order,
@@ -248,13 +249,13 @@ def test_seed_epoch_and_domain_change_the_order() -> None:
 def test_a_seek_costs_what_it_delivers(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted in evaluations of the network: 64 positions in the middle of 10^12 tokens cost no more than others."""
     passed: list[int] = []
-    rounds = order_module._rounds
 
-    def counted(x: np.ndarray, *rest: Any) -> np.ndarray:
-        passed.append(len(x))
-        return rounds(x, *rest)
+    class Counted:
+        @staticmethod
+        def permute(*arguments: Any) -> None:
+            passed.append(permutation.permute(*arguments))
 
-    monkeypatch.setattr(order_module, "_rounds", counted)
+    monkeypatch.setattr(order_module, "permutation", Counted)
     n = tokens // 4096
     whole = Order(n, seed=1, epoch=0, block=256, lanes=256, window=16)
     kept = whole.blocks if whole.blocks <= 4096 else 0  # the order of few blocks is a table

@@ -1,5 +1,6 @@
 """Streams of packed rows: each row once an epoch, the same order for any ranks, exact resume, wrong files refused."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Path:
-    """A corpus to be damaged."""
-    return add_packed_rows(build_corpus(tmp_path / "corpus", TEXTS), L)
+def own(corpus: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    return shutil.copytree(corpus, tmp_path / "corpus")
 
 
 def packed(corpus: Path, **options: Any) -> PackedStream:

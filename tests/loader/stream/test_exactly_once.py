@@ -130,7 +130,7 @@ def test_resuming_anywhere_under_any_shape(corpora: dict[str, Path], options: di
     whole = [row for batch in stream(corpus, batch_size=1, **options) for row in rows(batch)]
     shapes = [(1, 0, 2), (2, 2, 1), (1, 3, 1), (3, 0, 1), (2, 0, 3), (8, 0, 1), (1, 4, 4)]
     first = stream(corpus, batch_size=1, **options)
-    positions = {10, *spread(f"positions of {next(iter(options))}", range(1, len(whole) + 1), 12)}
+    positions = {10, *spread(f"positions of {next(iter(options))}", range(1, len(whole) + 1), 8)}
     for position in range(1, len(whole) + 1):
         next(first)
         if position not in positions:
@@ -171,7 +171,7 @@ def test_errors_and_interrupts_lose_nothing_and_repeat_nothing(
     flaky = Flaky(monkeypatch)
     flaky.error = error
     for worker in range(workers):
-        for fail in sorted(spread(f"reads that fail, {workers}, {prefetch}", range(1, 40), 5)):
+        for fail in sorted(spread(f"reads that fail, {workers}, {prefetch}", range(1, 40), 3)):
             flaky.left = fail
             one = stream(corpus, epochs=2, worker=worker, workers=workers, prefetch=prefetch)
             found, errors = [], 0

@@ -24,7 +24,7 @@ from refinery.loader.storage.open_store import open_store
 from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server
-from tests.sampling import scaled, seed
+from tests.sampling import scaled, seed, spread
 
 TEXTS = {
     ("train", "web"): [["one fine day", "zwei", "x" * 40], ["another day!", "drei", "y" * 40], [], ["", "z" * 300]],
@@ -140,7 +140,7 @@ def test_random_bits(place: Place) -> None:
     """Single bits of all files; fewer of them in remote stores."""
     rng = random.Random(f"{seed()} {place.cost}")
     sizes = {name: len(data) for name, data in place.files.items() if data and name != UNREAD}
-    for _ in range(scaled(1000, 200) // place.cost):
+    for _ in range(scaled(1000, 100) // place.cost):
         name = rng.choices(list(sizes), list(sizes.values()))[0] if rng.random() < 0.3 else rng.choice(list(sizes))
         byte, bit = rng.randrange(sizes[name]), 1 << rng.randrange(8)
         assert place.rejected({name: flip(place.files[name], byte, bit)}), (name, byte, bit)
@@ -151,7 +151,8 @@ def test_other_lengths(place: Place, suffix: str) -> None:
     name = SHARD.format(0, suffix)
     data = place.files[name]
     some = [0, 1, 2, 8, IDX_HEADER.size, len(data) // 2, len(data) - 8, len(data) - 2, len(data) - 1]
-    for length in range(len(data)) if place.cost == 1 else some[:: 1 if place.cost <= 10 else 2]:
+    many = sorted({*some, *spread(f"lengths of an .{suffix}", range(len(data)), 40)})
+    for length in many if place.cost == 1 else some[:: 1 if place.cost <= 10 else 2]:
         assert place.rejected({name: data[:length]}), length
     for more in (1, 2, 8, 4096) if place.cost <= 10 else (2,):
         assert place.rejected({name: data + bytes(more)}), more

@@ -97,7 +97,7 @@ def interrupt_anywhere(corpus: str, prefetch: int, worker: tuple[int, int]) -> N
         counting = Interrupt()
         assert delivered(one, states, counting) == whole
     assert counting.seen > 300
-    for at in sorted(spread(f"interrupts, prefetch {prefetch}", range(counting.seen), 40)):
+    for at in sorted(spread(f"interrupts, prefetch {prefetch}", range(counting.seen), 16)):
         with stream(corpus, **options) as one:
             assert delivered(one, states, Interrupt(at)) == whole, at
             assert json.dumps(one.state_dict()) == json.dumps(states[-1])

@@ -104,7 +104,7 @@ def test_faults_over_gcs(gcs: FakeGcs, sound: Any, tmp_path: Path, fault: str) -
 def test_permanent_faults_are_named(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
     """And when they are over, the stream continues where it was."""
     bins = {name: deque([fault] * 10_000) for name in server.files if name.endswith(".bin")}
-    with stream(server.url, tmp_path, replace(FETCH, deadline=1.5, read_timeout=0.1)) as batches:
+    with stream(server.url, tmp_path, replace(FETCH, deadline=0.5, read_timeout=0.1)) as batches:
         server.scripts = bins
         with pytest.raises(FetchError, match=f"{server.url}/train/.*attempt"):
             next(batches)

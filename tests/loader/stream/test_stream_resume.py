@@ -33,7 +33,7 @@ MIXED = {"weights": MixParams([MixStage({"web": 1, "code": 3}, 30 * S), MixStage
 def test_resume_at_every_position_with_other_shapes(corpus: Path, options: dict[str, Any]) -> None:
     reference = rows(stream(corpus, batch_size=1, **options))
     one = stream(corpus, batch_size=1, **options)
-    positions = spread(f"resumed positions, {next(iter(options))}", range(len(reference) + 1), 20)
+    positions = spread(f"resumed positions, {next(iter(options))}", range(len(reference) + 1), 10)
     for position in range(len(reference) + 1):
         state = json.loads(json.dumps(one.state_dict()))
         assert len(json.dumps(state)) < 700

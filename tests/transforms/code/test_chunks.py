@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from refinery.transforms.code import parse as parsing
 from refinery.transforms.code.chunks import BRACES, SYNTAX, Chunk, chunk_source
 from refinery.transforms.code.languages import KINDS, LANGUAGES, SELF_CONTAINED, language_of
+from tests.sampling import scaled
 
 WORD = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -133,24 +134,27 @@ def test_text_that_does_not_parse_is_cut_at_braces_and_says_so() -> None:
     assert chunk_source(CPP, "cpp", count, 64).borders == SYNTAX
 
 
+MANY = scaled(20_000, 5_000)
+
+
 @pytest.mark.parametrize("language", ["", "c", "python"])
 @pytest.mark.parametrize(
     "text",
     [
-        "{" * 20_000,
-        "{}\n" * 10_000,
-        "void f()" + "{" * 20_000 + "}" * 20_000,
-        "namespace a {\n" * 5_000 + "}\n" * 5_000,
-        "int x = " + "(" * 20_000 + "1" + ")" * 20_000 + ";",
-        "a<" * 20_000,
-        "\0" * 5_000,
-        "int a;\0\n" * 5_000,
-        "int f() {\r\n  return 1;\r\n}\r\n" * 2_000,
-        "\ufeffint f() { return 1; }\n" * 2_000,
-        "\n" * 50_000,
-        "x" * 50_000,
-        "😀Ω漢 " * 10_000,
-        " " * 20_000 + "{};" * 10_000 + " " * 20_000,
+        "{" * MANY,
+        "{}\n" * (MANY // 2),
+        "void f()" + "{" * MANY + "}" * MANY,
+        "namespace a {\n" * (MANY // 4) + "}\n" * (MANY // 4),
+        "int x = " + "(" * MANY + "1" + ")" * MANY + ";",
+        "a<" * MANY,
+        "\0" * (MANY // 4),
+        "int a;\0\n" * (MANY // 4),
+        "int f() {\r\n  return 1;\r\n}\r\n" * (MANY // 10),
+        "\ufeffint f() { return 1; }\n" * (MANY // 10),
+        "\n" * (2 * MANY),
+        "x" * (2 * MANY),
+        "😀Ω漢 " * (MANY // 2),
+        " " * MANY + "{};" * (MANY // 2) + " " * MANY,
     ],
     ids=lambda text: ascii(text[:12]),
 )
@@ -159,7 +163,7 @@ def test_hostile_text_keeps_the_promises(text: str, language: str) -> None:
 
 
 def test_nesting_is_followed_without_recursion_and_fills_its_chunks() -> None:
-    text = "void f()" + "{" * 100_000 + "}" * 100_000
+    text = "void f()" + "{" * (5 * MANY) + "}" * (5 * MANY)
     assert len(chunked(text, "c", 4096)) <= 2 * len(text) / 4096 + 2
 
 

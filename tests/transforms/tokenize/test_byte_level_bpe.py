@@ -91,7 +91,12 @@ def engines(name: str) -> tuple[ByteLevelTokenizer, HuggingFaceTokenizer]:
     return both(pre_tokenizer=PRE_TOKENIZERS[name])
 
 
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
+@pytest.fixture(scope="module", params=PRE_TOKENIZERS)
+def name(request: pytest.FixtureRequest) -> str:
+    """A pre-tokenizer. Of the scope of the file, so that all tests of one come before those of the next."""
+    return str(request.param)
+
+
 @given(text=st.lists(st.sampled_from(UNITS), max_size=60).map("".join))
 @settings(max_examples=examples(400))
 def test_equal_on_odd_characters(name: str, text: str) -> None:
@@ -99,7 +104,6 @@ def test_equal_on_odd_characters(name: str, text: str) -> None:
     np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
 
 
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
 @given(text=st.text(max_size=80))
 def test_equal_and_lossless_on_any_text(name: str, text: str) -> None:
     fast, reference = engines(name)
@@ -301,7 +305,6 @@ def test_memory_does_not_grow_with_the_text() -> None:
     assert resident() - before < 16 << 20
 
 
-@pytest.mark.parametrize("name", PRE_TOKENIZERS)
 def test_ids_stay_below_the_size_of_the_vocabulary(name: str) -> None:
     fast, _ = engines(name)
     ids = fast.encode("".join(UNITS) * 50)

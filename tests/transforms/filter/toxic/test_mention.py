@@ -1,9 +1,8 @@
-import time
-
 import pytest
 
 from refinery.transforms.filter.toxic.lexicon import find_hits, make_lexicon
 from refinery.transforms.filter.toxic.mention import find_mentions
+from tests.growth import is_linear
 
 LEXICON = make_lexicon([("darn", 1.0)])
 
@@ -41,10 +40,4 @@ def test_other_languages() -> None:
 
 @pytest.mark.parametrize("piece", ['" darn\n', "“darn", "„ darn ", "'darn ", "«»darn", "> darn", "said darn "])
 def test_hostile_text_is_linear(piece: str) -> None:
-    """Growth in one run: ten times the text, at most forty times the time."""
-    times = []
-    for count in (2_000, 20_000):
-        start = time.process_time()
-        mentions(piece * count)
-        times.append(time.process_time() - start)
-    assert times[1] < 40 * max(times[0], 0.002)
+    assert is_linear(lambda count: mentions(piece * count), 500, slack=0.05)
