@@ -39,6 +39,7 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 FILE, TOKENIZER, SHARD, PHASE, PART = "file", "tokenizer", "shard", "phase", "part"
 SAMPLES = 8  # documents decoded per shard
+SCRATCH = "refinery-verify-"  # begin of the names of temporary folders
 
 
 def samples_of(full: bool) -> int:
@@ -226,7 +227,7 @@ class Checker:
             return None, []
         if any(collect(entry.path, check_file(self.store, entry)) for entry in entries):
             return None, []
-        scratch = mkdtemp(prefix="refinery-verify-")
+        scratch = mkdtemp(prefix=SCRATCH)
         self._scratch.append(scratch)
         loaded: list[Tokenizer] = []
 
