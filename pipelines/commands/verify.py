@@ -10,11 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.checks.file_checks import SCRATCH
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.verify.corpus import Checked, Corpus, open_corpus, report_on
 from refinery.pipelines.verify.keyed_rows import Tables
 from refinery.pipelines.verify.partials import Share, check_runs, find_partial, read_partials, write_partial
-from refinery.pipelines.verify.pieces import PART, SAMPLES, SCRATCH, Question
+from refinery.pipelines.verify.pieces import PART, SAMPLES, Question
 from refinery.pipelines.verify.processes import Processes
 from refinery.pipelines.verify.whole import Report
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer

@@ -16,7 +16,7 @@ import numpy as np
 from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
@@ -39,7 +39,6 @@ from refinery.transforms.tokenize.tokenizer import Tokenizer
 
 FILE, TOKENIZER, SHARD, PHASE, PART = "file", "tokenizer", "shard", "phase", "part"
 SAMPLES = 8  # documents decoded per shard
-SCRATCH = "refinery-verify-"  # begin of the names of temporary folders
 
 
 def samples_of(full: bool) -> int:

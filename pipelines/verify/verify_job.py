@@ -15,10 +15,11 @@ from typing import Any
 import apache_beam as beam
 
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.checks.file_checks import SCRATCH
 from refinery.pipelines.verify.joins import add_found, find_cycles, join_partitions
 from refinery.pipelines.verify.keyed_rows import TABLES, Run, Tables
 from refinery.pipelines.verify.partials import Share, find_runs, publish_runs, write_partial
-from refinery.pipelines.verify.pieces import SCRATCH, Checker, Piece, Question
+from refinery.pipelines.verify.pieces import Checker, Piece, Question
 from refinery.pipelines.verify.processes import TASK_BYTES, TASK_DOCUMENTS, check_with
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.prepared import Prepared, prepare_once
