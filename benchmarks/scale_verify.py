@@ -64,7 +64,7 @@ tasks = share_tasks(pieces, shares_for(pieces))
 planned = time.process_time() - used
 findings, runs = read_partials(open_store(partials), asked, pieces, "``")
 nothing = dict.fromkeys(("ids", "addresses", "unknown", "twice", "both", "left", "cycles"), (0, None))
-failures = list(Whole(corpus.store, corpus.manifest, pieces, findings, nothing, "").judge(Report(prefix)))
+failures = list(Whole(corpus.store, corpus.manifest, pieces, findings, nothing, None).judge(Report(prefix)))
 largest = max(map(len, tasks))
 print(planned, time.process_time() - used, before, cost(), len(pieces), len(tasks), largest, len(failures))
 """

@@ -15,7 +15,7 @@ from refinery.pipelines.progress.work import Work
 from refinery.pipelines.verify.corpus import Checked, Corpus, open_corpus, report_on
 from refinery.pipelines.verify.keyed_rows import Tables
 from refinery.pipelines.verify.partials import Share, check_runs, find_partial, read_partials, write_partial
-from refinery.pipelines.verify.pieces import PART, SAMPLES, Question
+from refinery.pipelines.verify.pieces import SAMPLES, UNCOUNTED, Question
 from refinery.pipelines.verify.processes import Processes
 from refinery.pipelines.verify.whole import Report
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -42,7 +42,8 @@ def verify(
     processes, which start for corpora of `worth` bytes or more; the report is the same with any number. Raises
     RefineError where one of them is killed.
 
-    Cost: one read of every file. Memory of each process: a few chunks of 8 MiB, the index of a shard and 100 bytes for
+    Cost: one read of every file; with `against` one more of the shards that the takedown rewrote, in both versions.
+    Memory of each process: a few chunks of 8 MiB, the index of a shard and 100 bytes for
     each of its documents, the rows of a partition (400 MB). Disk, in the folder for temporary files: 24 bytes per
     document (56 where `url_dup` is on), and 90 per removed one.
     """
@@ -54,7 +55,7 @@ def verify(
             findings, runs = processes.check(corpus.pieces, Path(folder))
             return findings, processes.join(Tables(open_store(folder), corpus.question.partitions, runs), Path(folder))
 
-    return report_on(Question(prefix, samples if decode else 0, load), check, against)
+    return report_on(Question(prefix, samples if decode else 0, load, against), check)
 
 
 def verify_share(
@@ -64,6 +65,7 @@ def verify_share(
     *,
     samples: int = SAMPLES,
     load: Callable[[str], Tokenizer] = load_tokenizer,
+    against: str = "",
     work: Work | None = None,
     workers: int = 1,
     worth: int = WORTH,
@@ -74,12 +76,12 @@ def verify_share(
     The same arguments for every share, but for `workers`. Raises ValueError for a prefix that is no corpus, or for
     partial results of another check. Cost: as `verify`, of the share.
     """
-    corpus, place = open_corpus(Question(prefix, samples, load)), open_store(partials)
+    corpus, place = open_corpus(Question(prefix, samples, load, against)), open_store(partials)
     asked = corpus.identity
     found = find_partial(place, share, asked)
     if found is None:
         own = share.of(corpus.pieces)
-        size = sum(piece.size for piece in own if piece.kind != PART)  # as is counted
+        size = sum(piece.size for piece in own if piece.kind not in UNCOUNTED)  # as is counted
         (work or Work()).expect(size)
         processes = Processes(corpus.question, workers if size >= worth else 1)
         with TemporaryDirectory(prefix=SCRATCH) as folder, processes:
@@ -105,11 +107,12 @@ def verify_merged(
 
     def check(corpus: Corpus) -> Checked:
         place, partitions = open_store(partials), corpus.question.partitions
-        again = f"`refinery verify {prefix} --partial {partials} --shards `"
+        compared = f" --against {against}" if against else ""
+        again = f"`refinery verify {prefix}{compared} --partial {partials} --shards `"
         findings, runs = read_partials(place, corpus.identity, corpus.pieces, again)
         check_runs(place, runs, partitions)
         processes = Processes(corpus.question, workers if len(runs) > 1 else 1)
         with TemporaryDirectory(prefix=SCRATCH) as folder, processes:
             return findings, processes.join(Tables(place, partitions, runs), Path(folder))
 
-    return report_on(Question(prefix, samples, load), check, against, raises=True)
+    return report_on(Question(prefix, samples, load, against), check, raises=True)

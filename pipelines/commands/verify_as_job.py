@@ -71,7 +71,7 @@ def verify_as_job(
         findings, _ = read_partials(place.store, asked, pieces, f"`refinery verify {prefix} --partial {partials} `")
         return findings, joined
 
-    return report_on(Question(prefix, samples, load), check, against)
+    return report_on(Question(prefix, samples, load, against), check)
 
 
 def _joined(place: PartialsPlace, job: VerifyJob, tasks: list[bytes], size: int) -> Found:

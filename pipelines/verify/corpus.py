@@ -10,6 +10,7 @@ from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.keyed_rows import partitions_for
 from refinery.pipelines.verify.partials import identity
@@ -22,12 +23,14 @@ Checked = tuple[Sequence[Finding], Found]  # of every piece, and of what is join
 
 @dataclass(frozen=True)
 class Corpus:
-    """sealed: the manifest's bytes. question: with partitions for the rows that this corpus leaves."""
+    """sealed: the manifest's bytes. question: with partitions for the rows that this corpus leaves. before: the version
+    before, where that is asked for."""
 
     store: Store
     manifest: Manifest
     sealed: bytes
     question: Question
+    before: Before | None
     pieces: Sequence[Piece]
 
     @property
@@ -52,8 +55,9 @@ def open_corpus(question: Question) -> Corpus:
 
 def _in_pieces(question: Question, opened: Opened) -> Corpus:
     store, manifest, _ = opened
+    before = Before(store, manifest, question.against) if question.against else None
     question = replace(question, partitions=partitions_for(_rows(manifest)))
-    return Corpus(*opened, question, list_pieces(store, manifest))
+    return Corpus(*opened, question, before, list_pieces(store, manifest, before))
 
 
 def _rows(manifest: Manifest) -> int:
@@ -65,19 +69,14 @@ def _rows(manifest: Manifest) -> int:
     return rows
 
 
-def report_on(
-    question: Question,
-    check: Callable[[Corpus], Checked],
-    against: str = "",
-    raises: bool = False,
-) -> Report:
-    """The report on a corpus. check: what was found in its pieces, and what is joined of them. against: the version
-    before. raises: as `open_corpus`, where there is no corpus; otherwise that is a failure."""
+def report_on(question: Question, check: Callable[[Corpus], Checked], raises: bool = False) -> Report:
+    """The report on a corpus. check: what was found in its pieces, and what is joined of them. raises: as
+    `open_corpus`, where there is no corpus; otherwise that is a failure."""
     start = time.perf_counter()
     report = Report(question.prefix)
     for corpus in [open_corpus(question)] if raises else _open_if_whole(question, report.failures):
         findings, joined = check(corpus)
-        whole = Whole(corpus.store, corpus.manifest, corpus.pieces, findings, joined, against)
+        whole = Whole(corpus.store, corpus.manifest, corpus.pieces, findings, joined, corpus.before)
         report.failures += collect(question.prefix, whole.judge(report))
     report.seconds = time.perf_counter() - start
     return report
