@@ -67,13 +67,16 @@ class Before:
 
     def __init__(self, store: Store, manifest: Manifest, prefix: str) -> None:
         self.store, self.manifest, self.prefix = store, manifest, prefix
-        self._unreadable: Exception | None = None
+        self._unreadable: Exception | None = None  # what `judge` raises: the version before may be anything
         self.fault = f"--against {prefix}: nothing was taken out of this corpus; give the version that a takedown made"
         try:
             self.old = open_store(prefix)
             self.before, data = load_manifest(self.old)
         except (ValueError, OSError) as error:
             self.fault = f"--against {prefix}: {error}"
+            return
+        except Exception as error:  # noqa: BLE001 - see above
+            self.fault, self._unreadable = f"--against {prefix}: {type(error).__name__}: {error}", error
             return
         if manifest.takedowns:
             found, expected = hashlib.sha256(data).hexdigest(), self.takedown.previous
@@ -121,7 +124,7 @@ class Before:
             return []
         try:
             return self._changed_shards()
-        except Exception as error:  # noqa: BLE001 - the version before may be anything; `judge` raises it in its place
+        except Exception as error:  # noqa: BLE001 - see above
             self._unreadable = error
             return []
 
@@ -139,11 +142,11 @@ class Before:
         """Failures of the last takedown, in an order that the two versions decide. found: of `changed_shards`. Raises
         what made a list or the version before unreadable. Cost: the checksums of all shards; memory: the names of those
         of a split."""
+        if self._unreadable:
+            raise self._unreadable
         if self.fault:
             yield self.fault
             return
-        if self._unreadable:
-            raise self._unreadable
         for split in SPLITS:
             now, before = (as_shards(manifest.shards).of(split) for manifest in (self.manifest, self.before))
             paths = before.paths()
@@ -183,6 +186,9 @@ class Before:
         return f"{shard.bin.path}: not in {self.prefix}, and not all of its documents are listed as reinstated"
 
     def _listed(self, found: Mapping[Place, Compared]) -> Iterator[str]:
+        for listed in (self.removed, self.added):
+            if error := listed.wrong.get(""):
+                raise error
         there = _numbered(self.before, self.removed.rows)
         for place in self.removed.rows:
             if place not in there:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from refinery.loader.errors import FormatError
-from refinery.loader.format.manifest import ShardEntry, read_manifest
+from refinery.loader.format.manifest import MANIFEST, ShardEntry, read_manifest
 from refinery.loader.parquet import batches as parquet_batches
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.checks.file_checks import collect
@@ -126,6 +126,7 @@ LIES: dict[str, tuple[Lie, str]] = {
     "a list cut off": (lambda new, old: (new / REMOVED).write_bytes(b"PAR1"), r"CorruptShard: .*: 4 bytes, crc32c "),
     "no listings before": (lambda new, old: shutil.rmtree(old / "manifests"), "old: FormatError: .*: missing, "),
     "fewer shards": (fewer_shards, ": its shards are not those of "),
+    "no manifest before": (lambda new, old: (old / MANIFEST).write_bytes(b"{}"), "^--against .*"),
 }
 
 
