@@ -71,7 +71,8 @@ def bounded_parquet(
         if file.num_row_groups != len(pages):
             raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
         _check_columns(file.schema_arrow, path, columns, schema)
-        yield file.schema_arrow, _batches(file, path, pages, columns, rows)
+        most = _rows_by_width(file.schema_arrow, path, columns)
+        yield file.schema_arrow, _batches(file, path, pages, columns, rows, most)
 
 
 def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None) -> None:
@@ -84,19 +85,29 @@ def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, s
             raise FormatError(f"{path}: column {name!r} of type {found.field(name).type} found, {wanted} expected")
 
 
+def _rows_by_width(found: pa.Schema, path: str, columns: Sequence[str] | None) -> int:
+    """Rows of a batch by columns whose values have one width each: a null, which no page holds, takes it, too."""
+    widths: list[int] = [field.type.byte_width for field in found if pa.types.is_fixed_size_binary(field.type)
+              and (columns is None or field.name in columns)]  # fmt: skip
+    if sum(widths) > MAX_PAGE:
+        raise FormatError(f"{path}: rows of {sum(widths):,} bytes, {MAX_PAGE:,} or less expected")
+    return max(1, min(BATCH_ROWS, MAX_BATCH // max(sum(widths), 1)))
+
+
 def _batches(
     file: pq.ParquetFile,
     path: str,
     groups: Sequence[Pages],
     columns: Sequence[str] | None,
     wanted: NDArray[np.int64] | None,
+    rows: int,
 ) -> Batches:
     start = 0
     for number, pages in enumerate(groups):
         size = file.metadata.row_group(number).num_rows
         if wanted is None or _between(wanted, start, size).size:
             most = max(1, MAX_BATCH // max(pages.largest, 1), pages.rows_within(MAX_BATCH // LITTLE))
-            read = file.iter_batches(min(BATCH_ROWS, most), row_groups=[number], columns=columns, use_threads=False)
+            read = file.iter_batches(min(rows, most), row_groups=[number], columns=columns, use_threads=False)
             at = start
             while True:
                 with readable(path):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.parquet import batches
 from refinery.loader.parquet.batches import bounded_parquet, check_pages
 from refinery.loader.parquet.pages import Pages
@@ -66,3 +67,18 @@ def test_what_pages_hold() -> None:
     assert plain.repeated == 0 and plain.stored >= sum(map(len, SHORT))
     assert two.stored == 0 and len("again" + "and again") <= two.repeated <= 40
     assert (all_.stored, all_.repeated) == (plain.stored, two.repeated)
+
+
+def test_nulls_of_a_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No page holds them, and each takes its width in memory."""
+    monkeypatch.setattr(batches, "MAX_BATCH", 1 << 20)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.nulls(ROWS, pa.binary(1 << 12)), "n": pa.nulls(ROWS, pa.int64())}), file)
+    assert len(file.getvalue()) < 1000
+    with bounded_parquet(file, "x.parquet") as (_, found):
+        assert max(batch.nbytes for batch in found) < 1_100_000
+    with bounded_parquet(file, "x.parquet", ["n"]) as (_, found):
+        assert len(list(found)) == 1
+    monkeypatch.setattr(batches, "MAX_PAGE", 4095)
+    with pytest.raises(FormatError, match="rows of 4,096 bytes, 4,095 or less expected"), bounded_parquet(file, "x"):
+        pass
