@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scale_manifest import made_payload
-from refinery.loader.format.manifest import load_manifest
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import question_of
+from refinery.pipelines.verify.corpus import open_corpus
 from refinery.pipelines.verify.keyed_rows import PARTITION_ROWS, RunWriter, partitions_for, table_rows
-from refinery.pipelines.verify.partials import Share, identity, write_partial
-from refinery.pipelines.verify.pieces import FILE, SHARD, Finding, Piece, list_pieces
+from refinery.pipelines.verify.partials import Share, write_partial
+from refinery.pipelines.verify.pieces import FILE, SHARD, Finding, Piece, Question
 from refinery.pipelines.verify.processes import TASK_DOCUMENTS
 from refinery.pipelines.verify.verify_job import shares_for
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -48,28 +47,24 @@ print(time.process_time() - used, before, cost(), len(runs), found["ids"][0])
 """
 JUDGE = f"""
 import re, sys, time
-from refinery.loader.format.manifest import load_manifest
 from refinery.loader.storage.open_store import open_store
-from refinery.pipelines.commands.verify import question_of
+from refinery.pipelines.verify.corpus import open_corpus
 from refinery.pipelines.verify.joins import join_partitions
-from refinery.pipelines.verify.partials import identity, read_partials
-from refinery.pipelines.verify.pieces import list_pieces
+from refinery.pipelines.verify.partials import read_partials
+from refinery.pipelines.verify.pieces import Question
 from refinery.pipelines.verify.verify_job import share_tasks, shares_for
 from refinery.pipelines.verify.whole import Report, Whole
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 {COST}
 prefix, partials = sys.argv[1:]
 before, used = cost(), time.process_time()
-store = open_store(prefix)
-manifest, data = load_manifest(store)
-manifest.load()
-question, pieces = question_of(prefix, manifest, 8, load_tokenizer), list_pieces(store, manifest)
-asked = identity(question, data, pieces)
+corpus = open_corpus(Question(prefix, 8, load_tokenizer))
+pieces, asked = corpus.pieces, corpus.identity
 tasks = share_tasks(pieces, shares_for(pieces))
 planned = time.process_time() - used
 findings, runs = read_partials(open_store(partials), asked, pieces, "``")
 nothing = dict.fromkeys(("ids", "addresses", "unknown", "twice", "both", "left", "cycles"), (0, None))
-failures = list(Whole(store, manifest, pieces, findings, nothing, "").judge(Report(prefix)))
+failures = list(Whole(corpus.store, corpus.manifest, pieces, findings, nothing, None).judge(Report(prefix)))
 largest = max(map(len, tasks))
 print(planned, time.process_time() - used, before, cost(), len(pieces), len(tasks), largest, len(failures))
 """
@@ -115,10 +110,9 @@ def judge(folder: Path, shards: int) -> None:
     """Make what shares leave, and judge it."""
     prefix, partials = folder / "corpus", open_store(str(folder / "partials"))
     make_manifest(made_payload(shards, 8, 18)).publish(open_store(str(prefix)))
-    store = open_store(str(prefix))
-    manifest, data = load_manifest(store)
-    question, pieces = question_of(str(prefix), manifest, 8, load_tokenizer), list_pieces(store, manifest)
-    every, count, entries = identity(question, data, pieces), shares_for(pieces), list(manifest.shards)
+    corpus = open_corpus(Question(str(prefix), 8, load_tokenizer))
+    pieces, entries = corpus.pieces, list(corpus.manifest.shards)
+    every, count = corpus.identity, shares_for(pieces)
     for number in range(count):
         share = Share(number, count)
         findings = [Finding(facts=facts_of(piece, entries)) for piece in share.of(pieces)]

@@ -97,6 +97,12 @@ def shard_table(shards: Iterable[Mapping[str, Any]]) -> pa.Table:
     return rows_table(rows, SHARD_SCHEMA)
 
 
+def shard_totals(shards: pa.Table) -> dict[str, int]:
+    """Documents and tokens of all shards, of `shard_table`."""
+    heads = shards.take(pa.array(first_of_shards(shards)))
+    return {name: pc.sum(heads[name]).as_py() or 0 for name in ("documents", "tokens")}
+
+
 def list_files(shards: pa.Table, files: Sequence[Mapping[str, Any]]) -> Listed:
     """The listings of shards, of `shard_table`, and of files as jobs report them. Domains come in the order of their
     first shard.

@@ -2,7 +2,8 @@
 
 A checksum says that a file is what its manifest lists, not that it is harmless: a page of a few bytes can stand for
 gigabytes, and every row can repeat its longest value. So the sizes of pages are looked at first (pages.py), and
-a batch has no more rows than would fit if each were as large as the largest page.
+a batch has no more rows than would fit if each were as large as the largest page, unless its pages show that it is
+little in any case.
 """
 
 import io
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.pages import largest_page, read_footer
+from refinery.loader.parquet.pages import Pages, measure_pages, read_footer
 from refinery.loader.parquet.parquet_file import readable
 from refinery.loader.storage.store import Store
 
@@ -24,26 +25,27 @@ MAX_PAGE = 64 << 20  # inflated; our writers make pages of 1 MB, or of one value
 MAX_VALUES = 1 << 24  # of a column in a row group: a list of a row counts with all its elements
 MAX_BATCH = 256 << 20
 BATCH_ROWS = 16_384
+LITTLE = 8  # a batch that surely takes less than this part of MAX_BATCH may have BATCH_ROWS rows
 EXPANSION = 64  # bytes in memory for a byte of a file that is held as a whole, beyond MAX_BATCH
 
 Batches = Iterator[pa.RecordBatch]
 
 
-def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = None) -> list[int]:
-    """Bytes of the largest page of each row group, of these columns (all), inflated. Raises FormatError for pages above
-    MAX_PAGE, columns of too many values and damage. Cost: a read of 512 bytes a page."""
+def check_pages(stream: BinaryIO, path: str, columns: Sequence[str] | None = None) -> list[Pages]:
+    """The pages of each row group, of these columns (all), inflated. Raises FormatError for pages above MAX_PAGE,
+    columns of too many values and damage. Cost: a read of 512 bytes a page."""
     try:
-        pages = [
-            largest_page(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
+        found = [
+            measure_pages(stream, [each for each in group if columns is None or each.name in columns], MAX_VALUES)
             for group in read_footer(stream)
         ]
     except FormatError as error:
         raise FormatError(f"{path}: {error}") from error
     stream.seek(0)
-    for number, page in enumerate(pages):
-        if page > MAX_PAGE:
+    for number, pages in enumerate(found):
+        if (page := pages.largest) > MAX_PAGE:
             raise FormatError(f"{path}: row group {number} has a page of {page:,} bytes, {MAX_PAGE:,} or less expected")
-    return pages
+    return found
 
 
 @contextmanager
@@ -69,7 +71,8 @@ def bounded_parquet(
         if file.num_row_groups != len(pages):
             raise FormatError(f"{path}: {file.num_row_groups} row groups found, {len(pages)} expected from its footer")
         _check_columns(file.schema_arrow, path, columns, schema)
-        yield file.schema_arrow, _batches(file, path, pages, columns, rows)
+        most = _rows_by_width(file.schema_arrow, path, columns)
+        yield file.schema_arrow, _batches(file, path, pages, columns, rows, most)
 
 
 def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, schema: pa.Schema | None) -> None:
@@ -82,19 +85,29 @@ def _check_columns(found: pa.Schema, path: str, columns: Sequence[str] | None, s
             raise FormatError(f"{path}: column {name!r} of type {found.field(name).type} found, {wanted} expected")
 
 
+def _rows_by_width(found: pa.Schema, path: str, columns: Sequence[str] | None) -> int:
+    """Rows of a batch by columns whose values have one width each: a null, which no page holds, takes it, too."""
+    widths: list[int] = [field.type.byte_width for field in found if pa.types.is_fixed_size_binary(field.type)
+              and (columns is None or field.name in columns)]  # fmt: skip
+    if sum(widths) > MAX_PAGE:
+        raise FormatError(f"{path}: rows of {sum(widths):,} bytes, {MAX_PAGE:,} or less expected")
+    return max(1, min(BATCH_ROWS, MAX_BATCH // max(sum(widths), 1)))
+
+
 def _batches(
     file: pq.ParquetFile,
     path: str,
-    pages: Sequence[int],
+    groups: Sequence[Pages],
     columns: Sequence[str] | None,
     wanted: NDArray[np.int64] | None,
+    rows: int,
 ) -> Batches:
     start = 0
-    for number, page in enumerate(pages):
+    for number, pages in enumerate(groups):
         size = file.metadata.row_group(number).num_rows
         if wanted is None or _between(wanted, start, size).size:
-            most = max(1, min(BATCH_ROWS, MAX_BATCH // max(page, 1)))
-            read = file.iter_batches(most, row_groups=[number], columns=columns, use_threads=False)
+            most = max(1, MAX_BATCH // max(pages.largest, 1), pages.rows_within(MAX_BATCH // LITTLE))
+            read = file.iter_batches(min(rows, most), row_groups=[number], columns=columns, use_threads=False)
             at = start
             while True:
                 with readable(path):

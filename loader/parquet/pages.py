@@ -43,12 +43,28 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class PageHeader:
     """size: bytes of the page, inflated. compressed: as they are in the file. values: how many it has, with nulls and
-    elements of lists; 0 of a dictionary. header_bytes: of the header itself."""
+    elements of lists; 0 of a dictionary. encoding: of the values; None of a dictionary. header_bytes: of the header
+    itself."""
 
     size: int
     compressed: int
     values: int
+    encoding: int | None
     header_bytes: int
+
+
+@dataclass(slots=True)
+class Pages:
+    """Bytes of pages of some columns, inflated. largest: of one. stored: of those whose values stand in them each by
+    itself. repeated: what one row may take at most of the others: dictionaries, and values made of those before."""
+
+    largest: int = 0
+    stored: int = 0
+    repeated: int = 0
+
+    def rows_within(self, size: int) -> int:
+        """How many rows surely take less than so many bytes, whichever they are."""
+        return max(0, size - self.stored) // max(self.repeated, 1)
 
 
 def footer_bytes(tail: bytes) -> int:
@@ -82,31 +98,37 @@ def _columns(group: Mapping[int, Any]) -> list[Column]:
 
 # What is asked for, by number of field: of the footer, row groups -> columns -> meta_data -> path_in_schema,
 # total_compressed_size, data_page_offset, dictionary_page_offset; of a header, both sizes and, of either kind of page,
-# the number of values. MAKE: what becomes of a struct as soon as it is read, so that a footer of millions of empty ones
-# ends with the first, and no tree of it is held.
+# the number of values and their encoding. MAKE: what becomes of a struct as soon as it is read, so that a footer of
+# millions of empty ones ends with the first, and no tree of it is held.
 MAKE = 0
 FOOTER: Mapping[int, Any] = {4: {MAKE: _columns, 1: {MAKE: _column, 3: {3: None, 7: None, 9: None, 11: None}}}}
-HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None}, 8: {1: None}}
+HEADER: Mapping[int, Any] = {2: None, 3: None, 5: {1: None, 2: None}, 8: {1: None, 4: None}}
+PLAIN, BY_NUMBER = 0, (2, 8)  # encodings: of values, of their numbers in the dictionary
 
 
-def largest_page(file: Seekable, columns: Sequence[Column], most_values: int = 1 << 62) -> int:
-    """Bytes of the largest page of these columns, inflated. Raises FormatError, also for a column of more than
+def measure_pages(file: Seekable, columns: Sequence[Column], most_values: int = 1 << 62) -> Pages:
+    """What the pages of these columns of a row group take. Raises FormatError, also for a column of more than
     `most_values` values, and what the storage raises. Cost: a read of 512 bytes for each page."""
-    largest = 0
+    found = Pages()
     for column in columns:
-        at, values = column.start, 0
+        at, values, repeated = column.start, 0, 0
         for _ in range(MAX_PAGES):
             if at >= column.start + column.size:
                 break
             page = _header_at(file, at, column.start + column.size - at)
-            largest = max(largest, page.size)
+            found.largest = max(found.largest, page.size)
+            if page.encoding == PLAIN:
+                found.stored += page.size
+            elif page.encoding not in BY_NUMBER:
+                repeated = max(repeated, page.size)
             values += page.values
             if values > most_values:
                 raise FormatError(f"more than {most_values:,} values in one column of a row group")
             at += page.header_bytes + page.compressed
         else:
             raise FormatError(f"more than {MAX_PAGES} pages in one column of a row group")
-    return largest
+        found.repeated += repeated
+    return found
 
 
 def read_header(data: bytes) -> PageHeader:
@@ -115,12 +137,13 @@ def read_header(data: bytes) -> PageHeader:
     try:
         fields = reader.struct(HEADER)
         size, compressed = int(fields[2]), int(fields[3])
-        values = int((fields.get(5) or fields.get(8) or {}).get(1, 0))
+        page, number = (fields[5], 2) if fields.get(5) else (fields.get(8) or {}, 4)
+        values, encoding = int(page.get(1, 0)), page.get(number)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise FormatError("not the header of a page") from error
     if size < 0 or compressed < 0 or values < 0:
         raise FormatError(f"a page of {size} bytes, {compressed} in the file, and {values} values")
-    return PageHeader(size, compressed, values, reader.at)
+    return PageHeader(size, compressed, values, encoding, reader.at)
 
 
 def _header_at(file: Seekable, at: int, most: int) -> PageHeader:

@@ -15,8 +15,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from refinery.loader.arguments import MOST, flag, of_kind, whole
 from refinery.loader.format.manifest import SPLITS
 from refinery.loader.lengths.stages import LengthStage, length_stages
@@ -30,11 +28,11 @@ from refinery.loader.storage.fetch import Stop
 from refinery.loader.storage.open_store import open_with
 from refinery.loader.storage.store import Store
 from refinery.loader.stream.assemble import Assembler, BatchParams, Codec, PreparedBatch, TokenAssembler
+from refinery.loader.stream.delivered import DeliveredBatches
 from refinery.loader.stream.fill_in_middle import FillInMiddleParams, for_corpus
 from refinery.loader.stream.lookahead import Lookahead, live_ranges
-from refinery.loader.stream.loops import Arranger, LoopedBatches
+from refinery.loader.stream.loops import Arranger
 from refinery.loader.stream.masks import MaskParams
-from refinery.loader.stream.origins import EMPTY, Origin, origins
 from refinery.loader.stream.prefetch import Prefetcher
 from refinery.loader.stream.state import (
     STATE_VERSION,
@@ -52,7 +50,7 @@ from refinery.loader.tokens.samples import DocumentStarts, Domain
 from refinery.loader.view.open_readable import open_readable
 
 
-class TokenStream(LoopedBatches):
+class TokenStream(DeliveredBatches):
     """Batches of one rank: an iterator over dicts of numpy arrays of one shape, B = batch_size rows of
     S = sequence_length tokens.
 
@@ -321,54 +319,6 @@ class TokenStream(LoopedBatches):
         check_unchanged(given)
         with self._lock:
             self._move_to(epoch, position, digests)
-
-    @property
-    def mix(self) -> dict[str, dict[str, float]]:
-        """Samples, share of all samples and epochs delivered so far, by domain. Empty without weights."""
-        return {} if self._schedule.mixture is None else self._schedule.mixture.achieved(self._position)
-
-    @property
-    def domain_names(self) -> tuple[str, ...]:
-        """The domains of the split in manifest order: domain_ids are places in it."""
-        return self._ids.names
-
-    @property
-    def tokens_per_domain(self) -> dict[str, int]:
-        """Input tokens of each domain delivered to all ranks since the first epoch began, by name.
-
-        Cost: after a resume inside an epoch, once, 0.5 us for each sample of the epoch before the position.
-        """
-        with self._lock:
-            self._count()
-            counts = self._usage.all_tokens(self._schedule.order)
-        found = np.zeros(len(self.domain_names), np.int64)
-        for domain, tokens in counts:
-            np.add.at(found, domain.labels, tokens)
-        return dict(zip(self.domain_names, found.tolist(), strict=True))
-
-    def locate(self, sample_id: int) -> list[Origin]:
-        """The documents of a row, by its entry of sample_ids, with their addresses: Origin has the fields.
-
-        Raises ValueError for a number that no row has, and what reading raises. Cost: reads an index and 65,536 rows of
-        provenance for each shard that the row is of.
-        """
-        found = self._ids.sample(whole("sample_id", sample_id, EMPTY))
-        return list(origins(self._opened, self._shards, *found, past=self._past))
-
-    @property
-    def tokens_per_shard(self) -> dict[str, int]:
-        """Input tokens of each shard, by the name of its .bin, that were delivered in the current epoch to all ranks.
-
-        Without domains that were resumed inside an epoch.
-        """
-        with self._lock:
-            self._count()
-            found = self._usage.tokens()
-        counts = np.zeros(len(self._shards), np.int64)
-        for domain, tokens in found:
-            np.add.at(counts, domain.numbers, tokens)
-        known = np.unique(np.concatenate([domain.numbers for domain, _ in found] or [np.empty(0, np.int64)]))
-        return {self._opened.path(number, self._shards[number]): int(counts[number]) for number in known.tolist()}
 
     def receipt(self) -> dict[str, Any]:
         """A record, to store with a checkpoint, of what the model was trained on: JSON-able, 150 bytes per shard."""

@@ -68,9 +68,16 @@ class Change:
     removed: tuple[I64, I64, I64]
     added: tuple[I64, I64, I64]
 
+    def check(self, url: str, documents: int, tokens: int) -> None:
+        """Raise FormatError unless a shard that has so many now can have changed like this."""
+        if not self.fits(documents, tokens):
+            raise FormatError(
+                f"{url}: its lists of takedowns name places that a shard of {documents} documents and {tokens} tokens "
+                "cannot have had"
+            )
+
     def fits(self, documents: int, tokens: int) -> bool:
-        """Whether a shard that has so many now can have changed like this: rows and offsets are among its own, ascend
-        together, and no document begins inside of another."""
+        """Whether its rows and offsets are among its own, ascend together, and no document begins inside of another."""
         (gone_rows, gone_at, gone), (came_rows, came_at, came) = self.removed, self.added
         both, both_tokens = documents - len(came), tokens - int(came.sum())
         return both >= 0 and all(
@@ -172,11 +179,7 @@ class Past:
             runs, tokens, documents = None, shard.tokens, shard.documents
             for changes in reversed(self._steps):
                 if change := changes.get(place):
-                    if not change.fits(documents, tokens):
-                        raise FormatError(
-                            f"{self._store.url(shard.bin.path)}: its lists of takedowns name places that a shard of "
-                            f"{documents} documents and {tokens} tokens cannot have had"
-                        )
+                    change.check(self._store.url(shard.bin.path), documents, tokens)
                     step = change.runs(tokens)
                     runs = step if runs is None else compose(step, runs)
                     tokens, documents = step.tokens, documents - len(change.added[0]) + len(change.removed[0])
@@ -223,14 +226,25 @@ def _changes(store: Store, files: Mapping[str, FileEntry], takedown: Takedown, s
     return {place: Change(went.get(place, nothing), came.get(place, nothing)) for place in {*went, *came}}
 
 
+def listed_file(store: Store, files: Mapping[str, FileEntry], path: str) -> FileEntry:
+    """The file of a listing. Raises FormatError where the manifest does not list it among its files."""
+    if path not in files:
+        raise FormatError(f"{store.url(path)}: not in the manifest, which names it among its takedowns")
+    return files[path]
+
+
+def check_places(numbers: I64, url: str) -> None:
+    """Raise FormatError for index, row, offset or length, int64 [n, 4], that none of a document are."""
+    if numbers.size and (int(numbers.min()) < 0 or int(numbers[:, 3].max()) > MAX_LENGTH):
+        raise FormatError(f"{url}: a place that no document can have")
+
+
 def _lists(
     store: Store, files: Mapping[str, FileEntry], path: str, schema: Any, split: str
 ) -> dict[Place, tuple[I64, I64, I64]]:
     """(rows, offsets, lengths) of the documents of a listing, by shard and row. Memory: the file, and 48 bytes for each
     of them. Raises FormatError for numbers that none of a document are."""
-    if path not in files:
-        raise FormatError(f"{store.url(path)}: not in the manifest, which names it among its takedowns")
-    data = read_file(store, files[path])
+    data = read_file(store, listed_file(store, files, path))
     domains: dict[str, int] = {}
     parts = [np.empty((0, 5), np.int64)]
     for batch in read_rows(pa.BufferReader(data), schema, store.url(path), COLUMNS):
@@ -241,8 +255,7 @@ def _lists(
         parts.append(np.stack([codes[names.indices.to_numpy()], *numbers], axis=1))
     rows = np.concatenate(parts)
     rows = rows[np.lexsort(rows[:, 2::-1].T)]
-    if rows.size and (int(rows.min()) < 0 or int(rows[:, 4].max()) > MAX_LENGTH):
-        raise FormatError(f"{store.url(path)}: a place that no document can have")
+    check_places(rows[:, 1:], store.url(path))
     cuts = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0), axis=1)) + 1
     of_code = list(domains)
     return {

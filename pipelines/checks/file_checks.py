@@ -9,6 +9,8 @@ from refinery.loader.storage.store import CHUNK, Hasher, Store
 from refinery.transforms.core.live import LIVE, WORK
 from refinery.transforms.core.safe_text import safe
 
+SCRATCH = "refinery-verify-"  # begin of the names of temporary folders
+
 
 def verdict_lines(failures: Sequence[str]) -> list[str]:
     """Every failure, and the verdict. Names in a damaged manifest or in a bucket can hold anything, terminal codes

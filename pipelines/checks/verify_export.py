@@ -19,7 +19,7 @@ from refinery.loader.format.fields import Fields
 from refinery.loader.format.manifest import MANIFEST, RUN, FileEntry, check_version, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.read_back import read_documents
 from refinery.pipelines.checks.verdict import Verdict, reach
 from refinery.pipelines.export.checkpoint import CHECKPOINT, read_checkpoint
@@ -170,7 +170,7 @@ def _check_texts(store: Store, manifest: Mapping[str, Any], damaged: set[str], r
     own = manifest["tokenizer"]
     tokenizer = None
     if "text" in manifest["fields"] and own["path"] not in damaged:
-        with TemporaryDirectory(prefix="refinery-verify-") as scratch:
+        with TemporaryDirectory(prefix=SCRATCH) as scratch:
             copy = Path(scratch, Path(own["path"]).name)
             copy.write_bytes(store.read(own["path"]))
             tokenizer = load_tokenizer(str(copy))

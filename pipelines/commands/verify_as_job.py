@@ -1,21 +1,17 @@
 """`refinery verify --runner …`: the same check as by processes here, by a Beam job; what it leaves is judged here."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import apache_beam as beam
 
-from refinery.loader.format.manifest import MANIFEST, Manifest
-from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import collect
-from refinery.pipelines.commands.verify import open_corpus, question_of
 from refinery.pipelines.export.work_place import WorkPlace
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.runners.runner import Runner
+from refinery.pipelines.verify.corpus import Checked, Corpus, report_on
 from refinery.pipelines.verify.joins import Found
-from refinery.pipelines.verify.partials import identity, read_partials, refuse_other_counts
-from refinery.pipelines.verify.pieces import SAMPLES, list_pieces
+from refinery.pipelines.verify.partials import read_partials, refuse_other_counts
+from refinery.pipelines.verify.pieces import SAMPLES, Question
 from refinery.pipelines.verify.verify_job import (
     JOINED,
     CheckCorpus,
@@ -24,7 +20,7 @@ from refinery.pipelines.verify.verify_job import (
     share_tasks,
     shares_for,
 )
-from refinery.pipelines.verify.whole import Report, Whole
+from refinery.pipelines.verify.whole import Report
 from refinery.transforms.core.report import WriteReport
 from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -63,24 +59,19 @@ def verify_as_job(
     of the corpus and part under work/, and what `Whole` reads. Of the workers: as `verify`, and the rows that pieces
     leave are written and read once more.
     """
-    start = time.perf_counter()
-    report = Report(prefix)
-    opened: list[tuple[Store, Manifest]] = []
-    report.failures += collect(prefix, open_corpus(prefix, opened))
-    for store, manifest in opened:
-        question, pieces = question_of(prefix, manifest, samples, load), list_pieces(store, manifest)
-        asked, shares = identity(question, store.read(MANIFEST), pieces), shares_for(pieces)
-        place = PartialsPlace(partials, {"asked": asked, "shares": shares}, runner, manifest.name, say)
+
+    def check(corpus: Corpus) -> Checked:
+        pieces, asked, shares = corpus.pieces, corpus.identity, shares_for(corpus.pieces)
+        place = PartialsPlace(partials, {"asked": asked, "shares": shares}, runner, corpus.manifest.name, say)
         place.refuse_file()
         refuse_other_counts(place.store, shares)
-        job = VerifyJob(question, place.root, place.work, asked, shares)
+        job = VerifyJob(corpus.question, place.root, place.work, asked, shares)
         with place.at_work():
             joined = _joined(place, job, share_tasks(pieces, shares), sum(piece.size for piece in pieces))
         findings, _ = read_partials(place.store, asked, pieces, f"`refinery verify {prefix} --partial {partials} `")
-        whole = Whole(store, manifest, pieces, findings, joined, against)
-        report.failures += collect(prefix, whole.judge(report))
-    report.seconds = time.perf_counter() - start
-    return report
+        return findings, joined
+
+    return report_on(Question(prefix, samples, load, against), check)
 
 
 def _joined(place: PartialsPlace, job: VerifyJob, tasks: list[bytes], size: int) -> Found:

@@ -62,8 +62,8 @@ def verify_command(args: argparse.Namespace, flags: Sequence[str], tell: Callabl
         raise ValueError("--partial DIR is missing: where the job writes what it finds; a new folder for each check")
     if not is_job and bool(args.shards) != bool(args.partial):
         raise ValueError("--shards K/N and --partial DIR belong together: the share, and where to write what it found")
-    if args.shards and (args.merge or args.against):
-        raise ValueError("--merge and --against look at the whole: leave them out of the command of a share")
+    if args.shards and args.merge:
+        raise ValueError("--merge looks at the whole: leave it out of the command of a share")
     if is_job:
         check_beam_flags(flags)
     else:
@@ -112,6 +112,8 @@ def _job(args: argparse.Namespace, flags: Sequence[str]) -> "Report":
     if runner_name(args.runner) == DATAFLOW:
         check_bucket("PREFIX", args.prefix)
         check_bucket("--partial", args.partial)
+        if args.against:
+            check_bucket("--against", args.against)
     launched = launch_flags(args.runner, flags, args.partial, work_of(args.partial))
     runner = Runner(args.runner, args.workers, launched, args.quiet, args.traceback, say)
     with runner.open():
@@ -127,11 +129,11 @@ def _share(args: argparse.Namespace, work: Work, tell: Callable[[str], None]) ->
     from refinery.pipelines.verify.pieces import samples_of
 
     share = Share.parse(args.shards)
+    asked = {"samples": samples_of(args.full), "against": args.against, "workers": args.workers}
     with current().watch("verify", live_totals, work, is_told=False):
-        failures = verify_share(
-            args.prefix, share, args.partial, samples=samples_of(args.full), work=work, workers=args.workers
-        )
+        failures = verify_share(args.prefix, share, args.partial, work=work, **asked)
     many = f"{failures} failure{'s' if failures != 1 else ''}"
     tell(f"share {share.number} of {share.count}: {many} in its files, written to {args.partial}")
-    tell(f"when all are there:   refinery verify {args.prefix} --merge {args.partial}{' --full' * args.full}")
+    same = " --full" * args.full + (f" --against {args.against}" if args.against else "")
+    tell(f"when all are there:   refinery verify {args.prefix} --merge {args.partial}{same}")
     return ExitCode.DONE

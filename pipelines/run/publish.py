@@ -7,6 +7,7 @@ import apache_beam as beam
 import pyarrow.compute as pc
 
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
+from refinery.loader.format.listed import first_of_shards, shard_totals
 from refinery.loader.format.manifest import (
     KIND,
     RUN,
@@ -68,8 +69,7 @@ def publish_corpus(
     """Write the manifest, last of all, and return it. publish_records: publishes rejects and dead letters, and returns
     their files. Raises CountsDisagree, naming every disagreement."""
     shards, removals = reported_shards(phases[-1].report), phases[-1].report["removals"]
-    heads = shards.filter(pc.equal(shards["kind"], "bin"))
-    totals = {name: pc.sum(heads[name]).as_py() or 0 for name in ("documents", "tokens")}
+    totals = shard_totals(shards)
     problems = (
         check_funnel(funnel)
         + check_shards(funnel, totals["documents"], recipe.LANE.funnel[-1])
@@ -80,7 +80,7 @@ def publish_corpus(
     check_written(store, (*shards["path"].to_pylist(), *(file["path"] for file in removals)))
     own = publish_tokenizer(store, recipe, tokenizer)
     files = [describe(store, RUN), *own, *removals, *publish_records()]
-    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(heads))
+    measured = build_statistics({phase.name: phase.report for phase in phases}, recipe, len(first_of_shards(shards)))
     store.create(STATISTICS, dump_statistics(measured))
     files.append(describe(store, STATISTICS))
     if KEY in phases[0].report:

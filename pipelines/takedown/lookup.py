@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
+import pyarrow as pa
 
-from refinery.loader.format.listed import shard_table
+from refinery.loader.format.listed import shard_totals
 from refinery.pipelines.progress.work import Step, Work
 from refinery.pipelines.run.publish import FEW_PARTS
 from refinery.pipelines.takedown.place import Place
@@ -22,15 +23,15 @@ JOB = "lookup"
 
 def publish_lookup(
     place: Place,
-    shards: Sequence[Mapping[str, Any]],
+    shards: pa.Table,
     files: Sequence[Mapping[str, Any]],
     rejected: int,
     funnel: Sequence[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write lookup/ of the files that are there; returns its own for the manifest. shards, files: as the manifest will
-    list them. rejected: rows of rejects/. funnel: of the corpus, which counts its dead letters."""
-    tasks = [*shard_tasks(place.root, shard_table(shards)), *folder_tasks(place.root, files)]
-    documents, removed = sum(shard["documents"] for shard in shards), sum(file.get("rows", 0) for file in files)
+    """Write lookup/ of the files that are there; returns its own for the manifest. shards: of `shard_table`, with files
+    what the manifest will list. rejected: rows of rejects/. funnel: of the corpus, which counts its dead letters."""
+    tasks = [*shard_tasks(place.root, shards), *folder_tasks(place.root, files)]
+    documents, removed = shard_totals(shards)["documents"], sum(file.get("rows", 0) for file in files)
     dead = sum(count["documents"] for row in funnel for count in row["dead"].values())
     count = files_for(documents, removed, rejected, dead)
     if count == 1 and len(tasks) <= FEW_PARTS:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.format.fields import Fields
+from refinery.loader.format.listed import shard_table, shard_totals
 from refinery.loader.format.manifest import (
     SCHEMA_VERSION,
     Manifest,
@@ -93,7 +94,8 @@ def publish_version(
 
     number = len(manifest.takedowns) + 1
     files = [*map(describe_file, others), *rejects, *removals]
-    files += publish_lookup(place, shards, files, rejected, manifest.funnel)
+    listed = shard_table(shards)
+    files += publish_lookup(place, listed, files, rejected, manifest.funnel)
     files.append(
         publish_listing(new, number, "removed.parquet", removed_table(decision.gone, [*decision.deleted, *rest]))
     )
@@ -119,8 +121,7 @@ def publish_version(
         stages.append({"name": STAGE, "phase": "shards", "version": 1})
     funnel = new_funnel(payload["funnel"], [stage["name"] for stage in stages], result, rest)
     totals = {
-        "documents": sum(shard["documents"] for shard in shards),
-        "tokens": sum(shard["tokens"] for shard in shards),
+        **shard_totals(listed),
         "bytes": sum(row["kept"]["bytes"] for row in funnel if row["stage"] == STAGE),
     }
     _check(manifest, takedown, totals, funnel, removals)
@@ -152,7 +153,7 @@ def publish_version(
     size, crc32c, sha256 = checksums(data)
     files.append({"path": takedown.proof, "size": size, "crc32c": crc32c, "sha256": sha256})
     payload |= {
-        "shards": shards,
+        "shards": listed,
         "files": sorted(files, key=lambda file: str(file["path"])),
         "totals": totals,
         "funnel": funnel,

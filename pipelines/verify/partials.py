@@ -195,7 +195,7 @@ def _read(place: Store, share: Share, asked: Mapping[str, Any]) -> tuple[list[Fi
         other = ", ".join(key for key, value in asked.items() if theirs.get(key) != value)
         raise ValueError(
             f"{where}: the partial result of another check ({other} differ): of another corpus or version of it, with "
-            "or without --full, or from before its work/ changed; use a folder for each check"
+            "or without --full or --against, or from before its work/ changed; use a folder for each check"
         )
     if (payload.get("share"), payload.get("shares")) != (share.number, share.count):
         held = f"{payload.get('share')}/{payload.get('shares')}"

@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from tempfile import mkdtemp
@@ -16,9 +16,10 @@ import numpy as np
 from refinery.loader.format.manifest import MANIFEST, Manifest, ShardEntry, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.file_checks import check_file, collect
+from refinery.pipelines.checks.file_checks import SCRATCH, check_file, collect
 from refinery.pipelines.checks.placement import Plan, read_plan
 from refinery.pipelines.checks.texts import check_text, notes_text_ids
+from refinery.pipelines.verify.before import Before, ChangedShard
 from refinery.pipelines.verify.keyed_rows import RunWriter, table_rows
 from refinery.pipelines.verify.lookup import FACT as LOOKUP
 from refinery.pipelines.verify.lookup import LookupFiles, check_lookup_file, sum_rows
@@ -32,12 +33,14 @@ from refinery.pipelines.verify.other_files import (
 from refinery.pipelines.verify.packed_rows import check_packed
 from refinery.pipelines.verify.removals import check_removals_file, names_fault
 from refinery.pipelines.verify.shard import Present, ShardFacts, check_shard
+from refinery.pipelines.verify.shard_before import compare_shard
 from refinery.pipelines.verify.takedown_rows import add_present, check_listing_file, listings
 from refinery.transforms.core.document import hash64
 from refinery.transforms.lookup.entries import Hashes
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 
-FILE, TOKENIZER, SHARD, PHASE, PART = "file", "tokenizer", "shard", "phase", "part"
+FILE, TOKENIZER, SHARD, PHASE, PART, BEFORE = "file", "tokenizer", "shard", "phase", "part", "before"
+UNCOUNTED = (PART, BEFORE)  # kinds of which the bytes that are read are not counted as work
 SAMPLES = 8  # documents decoded per shard
 
 
@@ -48,8 +51,8 @@ def samples_of(full: bool) -> int:
 
 @dataclass(frozen=True)
 class Piece:
-    """What is checked alone. number: among the manifest's files or shards. part: an entry of a phase manifest. size:
-    bytes to read; documents: rows that are left."""
+    """What is checked alone. number: among the manifest's files or shards. part: an entry of a phase manifest, or what
+    a ChangedShard is made of. size: bytes to read; documents: rows that are left."""
 
     kind: str
     path: str
@@ -72,16 +75,17 @@ class Finding:
 @dataclass(frozen=True)
 class Question:
     """What is asked of a corpus. samples: documents decoded per shard. load: loads a tokenizer from its file's path.
-    partitions: of the rows that pieces leave."""
+    against: where the version before a takedown is, "" for none. partitions: of the rows that pieces leave."""
 
     prefix: str
     samples: int
     load: Callable[[str], Tokenizer]
+    against: str = ""
     partitions: int = 1
 
 
-def list_pieces(store: Store, manifest: Manifest) -> list[Piece]:
-    """All pieces in the order in which their failures are told: the same for everybody who looks at this corpus."""
+def list_pieces(store: Store, manifest: Manifest, before: Before | None) -> list[Piece]:
+    """All pieces in an order that is the same for everybody who looks at this corpus, and at the version before."""
     pieces = [Piece(FILE, entry.path, n, size=entry.size) for n, entry in enumerate(manifest.files)]
     pieces.append(Piece(TOKENIZER, manifest.tokenizer.path))
     for n, shard in enumerate(manifest.shards):
@@ -90,6 +94,8 @@ def list_pieces(store: Store, manifest: Manifest) -> list[Piece]:
     for name, parts in phase_manifests(store):
         pieces.append(Piece(PHASE, name))
         pieces += [Piece(PART, name, part=part, size=_size(part)) for part in parts]
+    for changed in before.changed_shards if before else ():
+        pieces.append(Piece(BEFORE, changed.name, part=list(astuple(changed)), size=changed.size))
     return pieces
 
 
@@ -141,8 +147,11 @@ class Checker:
             self._check_shard(piece, finding, writer)
         elif piece.kind == PHASE:
             finding.failures += collect("work/", check_phase(self.store, piece.path))
-        else:
+        elif piece.kind == PART:
             finding.failures += collect(piece.path, check_part(self.store, piece.path, piece.part))
+        else:
+            check = compare_shard(self._before, ChangedShard(*piece.part), finding.facts)
+            finding.content += collect(piece.path, check)
         return finding
 
     def _check_file(self, piece: Piece, finding: Finding, writer: RunWriter) -> None:
@@ -205,6 +214,10 @@ class Checker:
         return partial(add_present, writer, place) if self.manifest.takedowns else None
 
     @cached_property
+    def _before(self) -> Before:
+        return Before(self.store, self.manifest, self.question.against)
+
+    @cached_property
     def _listings(self) -> dict[str, list[int]]:
         """The steps of each listing of a takedown."""
         return listings(self.manifest)
@@ -226,7 +239,7 @@ class Checker:
             return None, []
         if any(collect(entry.path, check_file(self.store, entry)) for entry in entries):
             return None, []
-        scratch = mkdtemp(prefix="refinery-verify-")
+        scratch = mkdtemp(prefix=SCRATCH)
         self._scratch.append(scratch)
         loaded: list[Tokenizer] = []
 

@@ -15,6 +15,7 @@ from typing import Any
 import apache_beam as beam
 
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.checks.file_checks import SCRATCH
 from refinery.pipelines.verify.joins import add_found, find_cycles, join_partitions
 from refinery.pipelines.verify.keyed_rows import TABLES, Run, Tables
 from refinery.pipelines.verify.partials import Share, find_runs, publish_runs, write_partial
@@ -25,7 +26,6 @@ from refinery.transforms.core.prepared import Prepared, prepare_once
 from refinery.transforms.core.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 
-SCRATCH = "refinery-verify-"
 JOINED = "joined"  # kind of the record with what all partitions say together
 SHARES = 99_999  # at most, by their names
 RANGES = 1_024  # of partitions that are joined by one task each, at most

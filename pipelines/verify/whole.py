@@ -7,12 +7,12 @@ from typing import Any
 from refinery.loader.format.manifest import MANIFEST, RUN, Manifest
 from refinery.loader.format.shard_list import as_shards
 from refinery.loader.storage.store import Store
-from refinery.pipelines.checks.against import check_against
 from refinery.pipelines.checks.file_checks import collect
 from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.checks.takedowns import check_takedowns, takedown_lines
 from refinery.pipelines.checks.verdict import Verdict
 from refinery.pipelines.run.packed_counts import packed_line
+from refinery.pipelines.verify.before import Before
 from refinery.pipelines.verify.joins import Found
 from refinery.pipelines.verify.lookup import FACT as LOOKUP
 from refinery.pipelines.verify.lookup import LookupFiles, add_sums, compare_sums
@@ -24,7 +24,7 @@ from refinery.pipelines.verify.manifest_checks import (
     check_totals,
 )
 from refinery.pipelines.verify.other_files import RECORDS, check_others, check_records
-from refinery.pipelines.verify.pieces import FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
+from refinery.pipelines.verify.pieces import BEFORE, FILE, PART, PHASE, SHARD, TOKENIZER, Finding, Piece, records_folder
 from refinery.pipelines.verify.removals import check_chains, check_rows, names_fault
 from refinery.pipelines.verify.takedown_rows import listings, place_name
 
@@ -65,7 +65,7 @@ class Whole:
     pieces: Sequence[Piece]
     findings: Sequence[Finding]
     joined: Found
-    against: str
+    before: Before | None
 
     def __post_init__(self) -> None:
         known = list(zip(self.pieces, self.findings, strict=True))
@@ -101,9 +101,10 @@ class Whole:
         yield from collect("lookup/", self._lookup())
         yield from check_others(store, manifest, damaged)
         yield from self._takedowns()
-        if self.against:
-            yield from collect(self.against, check_against(store, manifest, self.against))
-        report.takedowns = takedown_lines(manifest, self.against)
+        if self.before:
+            compared = {tuple(piece.part[0]): finding for piece, finding in self._known if piece.kind == BEFORE}
+            yield from collect(self.before.prefix, self.before.judge(compared))
+        report.takedowns = takedown_lines(manifest, self.before.prefix if self.before else "")
         yield from self._told(PHASE, PART)
         others = [entry.size for entry in (*manifest.files, *manifest.listings)]
         count, size = as_shards(manifest.shards).all_files()

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
+from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.records.record_batch import (
     CUT,
     CUTS,
@@ -132,20 +133,8 @@ def sum_in_lots(
 
     Memory: HELD_LINES distinct hashes; a part with more sends them in several lots.
     """
-    held: list[tuple[NDArray[np.uint64], NDArray[np.int64]]] = []
-    size = 0
-    for lot in counts:
-        held.append(lot)
-        size += len(lot[0])
-        if size < HELD_LINES:
-            continue
-        held = [_merge(held)]
-        size = len(held[0][0])
-        if size >= HELD_LINES // 2:
-            yield from _send(part, *held.pop(), partitions)
-            size = 0
-    if held:
-        yield from _send(part, *_merge(held), partitions)
+    for lot in merge_in_lots(counts, _merge, HELD_LINES):
+        yield from _send(part, *lot, partitions)
 
 
 def _merge(lots: list[tuple[NDArray[np.uint64], NDArray[np.int64]]]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

@@ -40,6 +40,7 @@ from refinery.transforms.dedup.line_duplicates import LINE, kept_rows, sum_by_ha
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
+from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.records.record_batch import (
     ANCHORS,
@@ -206,20 +207,12 @@ def window_batches(
         place = np.empty(len(order), np.uint32)
         place[order] = np.arange(len(order), dtype=np.uint32)
         ranked = candidates[order]
-        held: list[Held] = []
-        size = 0
-        for doc in documents:
-            held.append((doc.anchors, doc.windows.hashes[doc.chosen], np.full(len(doc.chosen), place[doc.number])))
-            size += len(doc.chosen)
-            if size < HELD_WINDOWS:
-                continue
-            held = [merge_windows(held)]
-            size = len(held[0][0])
-            if size >= HELD_WINDOWS // 2:
-                yield from _send(ranked, *held.pop(), partitions)
-                size = 0
-        if held:
-            yield from _send(ranked, *merge_windows(held), partitions)
+        pieces = (
+            (doc.anchors, doc.windows.hashes[doc.chosen], np.full(len(doc.chosen), place[doc.number]))
+            for doc in documents
+        )
+        for lot in merge_in_lots(pieces, merge_windows, HELD_WINDOWS):
+            yield from _send(ranked, *lot, partitions)
 
 
 def merge_windows(held: list[Held]) -> Held:

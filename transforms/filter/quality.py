@@ -180,13 +180,8 @@ def check_quality(params: QualityParams) -> None:
             raise ValueError(f"{where}label: {classifier.label!r} given, {known} is allowed for this model")
 
 
-def score_quality(text: str, model: FastTextModel, params: ClassifierParams) -> float:
-    """Probability of the label, 0 to 1; 0.0 for a text that the model knows nothing about."""
-    return score_line(model_lines(text)(params.max_chars, params.normalise), model, params.label)
-
-
 def score_line(line: str, model: FastTextModel, label: str) -> float:
-    """Probability of `label` for a line of `model_lines`."""
+    """Probability of `label`, 0 to 1, for a line of `model_lines`; 0.0 for one that the model knows nothing about."""
     for probability, found in model.predict(line + "\n", -1, 0.0):
         if found == label:
             return min(1.0, max(0.0, float(probability)))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from refinery.loader.errors import FormatError
-from refinery.loader.parquet.pages import footer_bytes, largest_page, read_footer
+from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_footer
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource
@@ -95,7 +95,7 @@ def pages_by_size(file: WatchedFile | HeldRanges, names: Sequence[str]) -> Calla
             chosen = [column for column in groups[group] if column.name in names]
             if isinstance(file, HeldRanges):
                 file.hold((column.start, column.size) for column in chosen)
-            return largest_page(file, chosen)
+            return measure_pages(file, chosen).largest
         except (FormatError, IndexError):
             return None
 

@@ -18,8 +18,9 @@ from refinery.transforms.filter.quality import (
     classifier_text,
     judge_quality,
     load_classifier,
+    model_lines,
     pareto_keeps,
-    score_quality,
+    score_line,
 )
 from tests.beam import make_document, run_and_collect
 
@@ -87,9 +88,10 @@ def test_score_and_threshold(model_path: str) -> None:
 
 def test_scores_of_the_labels_add_up_to_one(model_path: str) -> None:
     model = load_classifier(model_path)
-    low = QualityParams(model=model_path, label="__label__lq")
+    params = QualityParams(model=model_path)
     for text in (GOOD[0], BAD[0], "nothing it has seen", "", "\ud800", "a" * 100_000):
-        total = score_quality(text, model, QualityParams(model=model_path)) + score_quality(text, model, low)
+        line = model_lines(text)(params.max_chars, params.normalise)
+        total = sum(score_line(line, model, label) for label in (params.label, "__label__lq"))
         assert total == pytest.approx(1, abs=1e-3) or total == 0
 
 

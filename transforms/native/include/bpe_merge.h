@@ -4,6 +4,7 @@
  * scratch memory per byte. Merges are found in a hash table, at most a third full, whose slots depend on a random key:
  * the pairs that a text or a tokenizer asks for cannot be chosen to meet in one. */
 
+#include "heap.h"
 #include "keyed_hash.h"
 
 #define NONE UINT32_MAX
@@ -80,25 +81,6 @@ typedef struct {
     uint32_t id, previous, next; /* id is NONE once merged into its left neighbour */
 } Symbol;
 
-static void sift_down(uint64_t *heap, size_t size, size_t i) {
-    uint64_t value = heap[i];
-    for (size_t child; (child = 2 * i + 1) < size; i = child) {
-        if (child + 1 < size && heap[child + 1] < heap[child]) child++;
-        if (heap[child] >= value) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = value;
-}
-
-static void sift_up(uint64_t *heap, size_t i) {
-    uint64_t value = heap[i];
-    while (i > 0 && heap[(i - 1) / 2] > value) {
-        heap[i] = heap[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    heap[i] = value;
-}
-
 /* A long piece: a heap of rank << 32 | position. An entry is stale when the pair at its position no longer has its
  * rank; a rank belongs to one pair, so this test is exact. Each merge takes one entry and adds at most two, so the
  * heap never holds more than 2 n. Returns the count of ids, or SIZE_MAX without memory. */
@@ -136,17 +118,11 @@ static size_t merge_large(Merges *self, const uint8_t *piece, size_t n, uint32_t
         if (left->next != NONE) {
             symbols[left->next].previous = at;
             uint32_t fresh = find_merge(self, left->id, symbols[left->next].id).rank;
-            if (fresh != NONE) {
-                heap[size] = (uint64_t)fresh << 32 | at;
-                sift_up(heap, size++);
-            }
+            if (fresh != NONE) sift_up(heap, size++, (uint64_t)fresh << 32 | at);
         }
         if (left->previous != NONE) {
             uint32_t fresh = find_merge(self, symbols[left->previous].id, left->id).rank;
-            if (fresh != NONE) {
-                heap[size] = (uint64_t)fresh << 32 | left->previous;
-                sift_up(heap, size++);
-            }
+            if (fresh != NONE) sift_up(heap, size++, (uint64_t)fresh << 32 | left->previous);
         }
     }
     for (uint32_t i = 0; i != NONE; i = symbols[i].next) ids[count++] = symbols[i].id;

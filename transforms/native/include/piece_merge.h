@@ -11,6 +11,7 @@
 #ifndef REFINERY_PIECE_MERGE_H
 #define REFINERY_PIECE_MERGE_H
 
+#include "heap.h"
 #include "keyed_hash.h"
 #include "large_pages.h"
 
@@ -190,21 +191,6 @@ typedef struct {
     uint32_t previous, next; /* parts; NONE at an end, both where a part was merged into the one before it */
     uint32_t joint; /* what the part and the next one would make, NONE for nothing */
 } Link;
-
-static void sift_down(uint64_t *heap, size_t size, size_t i) {
-    uint64_t value = heap[i];
-    for (size_t child; (child = 2 * i + 1) < size; i = child) {
-        if (child + 1 < size && heap[child + 1] < heap[child]) child++;
-        if (heap[child] >= value) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = value;
-}
-
-static void sift_up(uint64_t *heap, size_t i, uint64_t value) {
-    for (; i > 0 && heap[(i - 1) / 2] > value; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
-    heap[i] = value;
-}
 
 /* Puts the pair that begins at `left` on the heap, if it is one; returns the heap's size. */
 static size_t push_pair(const Merger *self, const Part *parts, Link *links, uint32_t left, uint64_t *heap, size_t size) {
