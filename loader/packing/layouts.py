@@ -23,7 +23,7 @@ from refinery.loader.native import row_pieces
 from refinery.loader.order.arrays import I64
 from refinery.loader.packing.row_table import RowTable, epoch_key
 
-MOST = 1 << 26  # numbers of the ring, 256 MiB: what 2 * 10^10 tokens in documents of 500 take
+MOST = 1 << 26  # numbers of the ring, 256 MiB: what 3 * 10^10 tokens in documents of 500 take
 _EPOCHS = 8  # whose layouts are kept at the same time
 
 
