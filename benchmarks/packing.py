@@ -7,7 +7,8 @@ Without --tokenizer a byte-level BPE of 16,000 entries is trained on a tenth of 
 come in the order of a hash of their text, as in a corpus. Sides:
 
 best fit decreasing   ours (transforms/pack); --groups: dealt into so many groups by that order, each packed for itself
-best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS
+best fit, streamed    ours, TokenStream(packing="best_fit"): blocks of its default size, documents cut without a BOS,
+                      packed anew in each epoch, or with repack=False not
 greedy in order       whole documents as they come; a new row where the next one does not fit. Documents longer than a
                       row are cut as ours are
 best fit, crop        nanochat's loader: of 1,000 buffered documents the longest that fits, and where none does the
@@ -35,8 +36,9 @@ import numpy.typing as npt
 
 from benchmarks.signatures import describe_run, read_texts
 from refinery.loader.packing.best_fit import pack_best_fit
+from refinery.loader.packing.layouts import Layouts
 from refinery.loader.packing.packing import default_block
-from refinery.loader.packing.row_table import pack_documents
+from refinery.loader.packing.row_table import NOISE, pack_documents
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.pack.split_documents import split_documents
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
@@ -69,11 +71,30 @@ def best_fit(sizes: I64, length: int, groups: int = 1) -> Outcome:
     return Outcome(rows, tokens, parts, int((sizes > length).sum()), 0, 0)
 
 
-def streamed(sizes: I64, length: int) -> Outcome:
+def streamed(sizes: I64, length: int, noise: int = NOISE) -> Outcome:
     """TokenStream's with packing, in the blocks that it takes by default."""
     ends = np.cumsum(sizes)
-    table = pack_documents(ends - sizes, ends, length, default_block(length))
+    table = pack_documents(ends - sizes, ends, length, default_block(length), noise)
     return Outcome(table.rows, int(ends[-1]), len(table.starts), int((sizes > length).sum()), 0, 0)
+
+
+def repeated(sizes: I64, length: int) -> float:
+    """Of the pairs of pieces in a row, the share that is in one row in the next epoch of a stream, too."""
+    ends = np.cumsum(sizes)
+    table = pack_documents(ends - sizes, ends, length, default_block(length), NOISE)
+    layouts = Layouts(table, np.array([0, ends[-1]], np.int64), length, NOISE)
+    first, second = (pairs(layouts.find(np.arange(table.rows), epoch)) for epoch in range(2))
+    return len(np.intersect1d(first, second)) / max(len(first), 1)
+
+
+def pairs(pieces: I64) -> I64:
+    """Of the pieces of rows, as Layouts.find has them, every two that share one, as a number."""
+    rows, starts = pieces[:, 0], pieces[:, 2]
+    numbers, found, apart = np.unique(starts, return_inverse=True)[1], [np.empty(0, np.int64)], 1
+    while (same := np.flatnonzero(rows[apart:] == rows[:-apart])).size:
+        found.append(numbers[same] * len(starts) + numbers[same + apart])  # ascending in each row
+        apart += 1
+    return np.concatenate(found)
 
 
 def in_order(sizes: I64, length: int) -> Outcome:
@@ -126,6 +147,7 @@ def sides(sizes: I64, length: int, groups: Sequence[int]) -> Iterator[tuple[str,
     }
     ways |= {
         "best fit, streamed": streamed,
+        "best fit, streamed, repack=False": partial(streamed, noise=0),
         "greedy in order": in_order,
         "best fit, crop (nanochat)": best_fit_crop,
         "concatenate and cut": concatenate,
@@ -162,6 +184,7 @@ def main() -> None:
             train_tokenizer(texts[::10], path, TrainTokenizerParams(vocab_size=16_000), say=lambda line: None)
         sizes = sizes_of(texts, path)
     for length in args.length:
+        print(f"{repeated(sizes, length):.1%} of the pairs of neighbours are neighbours in the next epoch, too\n")
         print(f"| rows of {length:,} | used | rows | documents per row | cut | cropped | seconds |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for name, found, seconds in sides(sizes, length, args.groups):

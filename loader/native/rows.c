@@ -183,8 +183,42 @@ done:
     return result;
 }
 
+/* pad(out, valid, value) -> places of padding that are inputs, all but the last of each row: `value` is written to every
+ * place behind the first `valid` of a row. out: int64 in two dimensions; valid: int64, for each row. */
+static PyObject *pad(PyObject *module, PyObject *args)
+{
+    static const Array arrays[] = {{"out", INT64, WRITTEN}, {"valid", INT64, 0}};
+    PyObject *given[2], *integer, *result = NULL;
+    Py_buffer b[2];
+    int64_t value, padding = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "OOO", &given[0], &given[1], &integer)
+        || read_integer(integer, "value", INT64_MIN, INT64_MAX, &value) < 0 || take_arrays(arrays, given, b, 2) < 0)
+        return NULL;
+    const int64_t *valid = b[1].buf, rows = b[0].ndim == 2 ? b[0].shape[0] : -1, width = rows < 0 ? 0 : b[0].shape[1];
+    if (rows != b[1].len / 8) {
+        PyErr_Format(PyExc_ValueError, "out and valid: %d dimensions and %zd values given, two and one for each row are "
+                     "needed", b[0].ndim, b[1].len / 8);
+        goto done;
+    }
+    for (int64_t row = 0; row < rows; row++)
+        if (check_range("valid", valid[row], 0, width) < 0)
+            goto done;
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t *its = (int64_t *)b[0].buf + row * width;
+        for (int64_t i = valid[row]; i < width; i++)
+            its[i] = value;
+        padding += valid[row] < width ? width - 1 - valid[row] : 0;
+    }
+    result = PyLong_FromLongLong(padding);
+done:
+    release_arrays(b, 2);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"gather", gather, METH_VARARGS, "gather(shards, block, pieces, first, out) -> place of a piece, or None"},
+    {"pad", pad, METH_VARARGS, "pad(out, valid, value) -> places of padding"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.arguments import of_kind, whole
+from refinery.loader.arguments import flag, of_kind, whole
 from refinery.loader.format.indexed import Index
 from refinery.loader.order.subset import rows_of_domains
 from refinery.loader.packing.best_fit_domain import BestFitDomain
 from refinery.loader.packing.row_file import kept_table
-from refinery.loader.packing.row_table import RowTable, make_table
+from refinery.loader.packing.row_table import NOISE, RowTable, make_table
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import default_folder
 from refinery.loader.storage.fetch import Stop
@@ -36,17 +36,20 @@ class BestFitParams:
     """How documents are packed into rows by best fit.
 
     block: tokens whose documents are packed together; None: 2^20, more where that is less than 512 rows. folder: where
-    the rows of corpora of a million documents and more are kept between starts, on a local disk; None for `packing` in
-    the cache of RemoteParams, by default in the user's cache folder.
+    the table of a corpus of a million documents and more is kept between starts, on a local disk; None for `packing` in
+    the cache of RemoteParams, by default in the user's cache folder. repack: pack anew in each epoch, so that documents
+    meet others; False: every epoch has the rows of best fit decreasing, and the same neighbours.
     """
 
     block: int | None = None
     folder: Path | None = None
+    repack: bool = True
 
     def __post_init__(self) -> None:
         if self.block is not None:
             object.__setattr__(self, "block", whole("block", self.block, 1, 2**40))
         of_kind("folder", self.folder, Path)
+        flag("repack", self.repack)
 
 
 def default_block(length: int) -> int:
@@ -66,7 +69,8 @@ class Packing:
         if length >= 1 << 24:
             raise ValueError(f"sequence_length: {length} given with packing, less than 2^24 is allowed")
         self.block = params.block or default_block(length)
-        self.identity = {"packing": BEST_FIT, "pack_block": self.block}
+        self.identity = {"packing": BEST_FIT, "pack_block": self.block} | ({"repack": True} if params.repack else {})
+        self._noise = NOISE if params.repack else 0
         self._opened, self._length, self._subset, self._folder = opened, length, subset, params.folder
 
     def of(self, split: str, remote: RemoteParams | None) -> Callable[..., list[Domain]]:
@@ -84,10 +88,11 @@ class Packing:
                 tables.append(self._make(domain, shards))
                 continue
             paths = [self._opened.path(n, shards[n]) for n in domain.numbers.tolist()]
-            key = [self._opened.sha256, split, domain.name, self._length, self.block, domain.tokens, paths]
+            key = [self._opened.sha256, split, domain.name, self._length, self.block, self._noise]
+            key += [domain.tokens, paths]
             tables.append(kept_table(folder, repr(key), lambda domain=domain: self._make(domain, shards)))  # type: ignore[misc]
         rows = rows_of_domains(self._subset, [table.rows for table in tables])
-        found: list[Domain] = [BestFitDomain(*each) for each in zip(inner, tables, rows, strict=True)]
+        found: list[Domain] = [BestFitDomain(*each, self._noise) for each in zip(inner, tables, rows, strict=True)]
         places = self._length * sum(domain.samples for domain in found)
         filled = sum(domain.tokens for domain in found) / max(places, 1)
         _log.info("packing: %d rows of %d, %.2f %% of their places filled", places // self._length, self._length,
@@ -97,10 +102,10 @@ class Packing:
     def _make(self, domain: Domain, shards: Sequence[Any]) -> RowTable:
         load = self._opened.index_loader(shards, Stop())
         if not self._opened.is_remote:
-            return make_table(domain, DocumentStarts(load), self._length, self.block)
+            return make_table(domain, DocumentStarts(load), self._length, self.block, self._noise)
         ahead = _IndexesAhead(load, domain.numbers[np.diff(domain.starts) > 0].tolist())
         try:
-            return make_table(domain, DocumentStarts(ahead), self._length, self.block)
+            return make_table(domain, DocumentStarts(ahead), self._length, self.block, self._noise)
         finally:
             ahead.close()
 

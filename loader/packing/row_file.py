@@ -1,6 +1,6 @@
 """Row tables of large corpora on local disk: made once a host, then mapped by every process and every later start.
 
-FOLDER/<digest>/rows    a header with the key and a CRC-32C of the rest, then the three arrays of the table
+FOLDER/<digest>/rows    a header with the key and a CRC-32C of the rest, then the four arrays of the table
 FOLDER/<digest>/lock    locked by the process that makes the file; others wait for it
 
 A file has its name when it is complete, and is compared with its checksum when a process opens it: what is damaged, cut
@@ -16,16 +16,18 @@ import struct
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import google_crc32c
 import numpy as np
+import numpy.typing as npt
 
 from refinery.loader.packing.row_table import RowTable
 from refinery.loader.storage.full_disk import naming_full_disk
 
 MOST_BYTES = 32 << 30  # of the folder; tables that were opened longest ago go first
-_MAGIC = b"RFTABLE1"  # another layout, or another way to pack: another number
-_HEADER = struct.Struct("<8s32sqqQ")  # magic, key, rows, pieces, CRC-32C of the arrays
+_MAGIC = b"RFTABLE2"  # another layout, or another way to pack: another number
+_HEADER = struct.Struct("<8s32sqqQ")  # magic, key, pieces, blocks, CRC-32C of the arrays
 
 _log = logging.getLogger("refinery.loader")
 
@@ -89,25 +91,30 @@ def _read(path: Path, digest: bytes) -> RowTable | None:
 def _parse(data: mmap.mmap | bytes, digest: bytes) -> RowTable | None:
     if len(data) < _HEADER.size:
         return None
-    magic, key, rows, pieces, crc = _HEADER.unpack_from(data)
-    ends = np.cumsum([_HEADER.size, 8 * (rows + 1), 8 * pieces, 4 * pieces]).tolist()
-    if (magic, key) != (_MAGIC, digest) or min(rows, pieces) < 0 or ends[-1] != len(data):
+    magic, key, pieces, blocks, crc = _HEADER.unpack_from(data)
+    sizes = _HEADER.size, 8 * (blocks + 1), 8 * (blocks + 1), 8 * pieces, 4 * pieces
+    if (magic, key) != (_MAGIC, digest) or min(pieces, blocks) < 0 or sum(sizes) != len(data):
         return None
     if google_crc32c.value(np.frombuffer(data, np.uint8, offset=_HEADER.size)) != crc:
         return None
-    bounds = np.frombuffer(data, np.int64, rows + 1, ends[0])
-    starts, reads = np.frombuffer(data, np.int64, pieces, ends[1]), np.frombuffer(data, np.int32, pieces, ends[2])
-    return RowTable(bounds, starts, reads)
+    ends = np.cumsum(sizes).tolist()
+    bounds = [np.frombuffer(data, np.int64, blocks + 1, end) for end in ends[:2]]
+    starts, reads = np.frombuffer(data, np.int64, pieces, ends[2]), np.frombuffer(data, np.int32, pieces, ends[3])
+    return RowTable(starts, reads, *bounds)
+
+
+def _arrays(table: RowTable) -> tuple[npt.NDArray[Any], ...]:
+    return table.piece_bounds, table.row_bounds, table.starts, table.reads
 
 
 def _write(path: Path, digest: bytes, table: RowTable) -> None:
-    arrays = [array.view(np.uint8) for array in (table.bounds, table.starts, table.reads)]
+    arrays = [array.view(np.uint8) for array in _arrays(table)]
     crc = 0
     for array in arrays:
         crc = google_crc32c.extend(crc, array)
     temporary = path.with_name("rows.partial")  # one process at a time: the lock
     with naming_full_disk(path), temporary.open("wb") as stream:
-        stream.write(_HEADER.pack(_MAGIC, digest, table.rows, len(table.starts), crc))
+        stream.write(_HEADER.pack(_MAGIC, digest, len(table.starts), len(table.row_bounds) - 1, crc))
         for array in arrays:
             stream.write(array.data)
     os.replace(temporary, path)

@@ -11,6 +11,7 @@ import numpy as np
 
 from refinery.loader.lengths.stages import LengthStages
 from refinery.loader.lengths.subdivide import cut, cut_documents
+from refinery.loader.native import rows as kernel
 from refinery.loader.order.arrays import I64, Batch
 from refinery.loader.order.mixing import RepetitionLimit
 from refinery.loader.stream import masks
@@ -206,14 +207,11 @@ class TokenAssembler(Assembler):
                 yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived)
                 continue
             valid = self._full if is_full[i] else valid_rows[i]
-            if not is_full[i]:
-                for out, count in zip(tokens, valid.tolist(), strict=True):
-                    out[count:] = self._params.pad_id
+            padding = 0 if is_full[i] else kernel.pad(tokens, valid, self._params.pad_id)
             if needs_documents and not documents:
                 several = steps[number : number + min(_MASK_STEPS, 1 + number)]
                 documents = self._document_starts(pieces[ends[several[0]] : ends[several[-1] + 1]], several)
             batch = self._masked(tokens, *(documents.pop() if needs_documents else no_documents), valid, plan, i, parts)
-            padding = 0 if is_full[i] else int(np.maximum(self._shape[1] - 1 - valid, 0).sum())
             yield PreparedBatch(batch, plan, i, between, arrived - started, time.perf_counter_ns() - arrived, padding)
 
     def _parts(self, plan: StepPlan, step: int) -> int:

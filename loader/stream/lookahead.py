@@ -56,7 +56,8 @@ def _new_windows(
             continue
         windows = windows[new]
         pieces, counts = order.pieces_of(windows[:, 0], windows[:, 1])
-        ranges, each = domain.ranges_of(pieces[:, 0] * domain.length, pieces[:, 1] * domain.length)
+        spans = (pieces + domain.first_of(epoch)) * domain.length
+        ranges, each = domain.ranges_of(spans[:, 0], spans[:, 1])
         ends = np.cumsum(each)[np.cumsum(counts) - 1]
         yield d, epoch, [names[i] for i in new], ranges, list(zip(windows[:, 2].tolist(), ends.tolist(), strict=True))
 

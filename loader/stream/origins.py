@@ -41,7 +41,8 @@ class Origin:
 
 
 class RowIds:
-    """Numbers of rows. A sample's number counts those of all domains of the stream, in manifest order.
+    """Numbers of rows. A sample's number counts those of all domains of the stream, in manifest order, and where its
+    epochs have other rows those of the epochs before.
 
     names: those of the corpus' domains, of which Domain.labels are places. domain_ids, sample_ids: which arrays
     are added to batches.
@@ -51,6 +52,7 @@ class RowIds:
         self.names = tuple(names)
         self._domains, self._asked = list(domains), (domain_ids, sample_ids)
         self._first: I64 = np.cumsum([0, *(domain.samples for domain in domains)])
+        self._sizes = np.maximum(np.diff(self._first), 1)
 
     @property
     def finish(self) -> Callable[[PreparedBatch], PreparedBatch] | None:
@@ -77,17 +79,25 @@ class RowIds:
                     found[mine] = domain.labels[domain.first_shards(samples[mine])]
             more["domain_ids"] = found
         if self._asked[1]:
-            more["sample_ids"] = np.where(samples < 0, EMPTY, samples + self._first[which])
+            more["sample_ids"] = np.where(samples < 0, EMPTY, self._number(samples, which))
         parts = len(prepared.batch["input_ids"]) // len(rows)
         more = {name: np.repeat(values, parts) for name, values in more.items()} if parts > 1 else more
         return prepared._replace(batch=prepared.batch | more)
 
+    def _number(self, samples: I64, which: I64) -> I64:
+        """Numbers of samples of these domains: those of all domains of one epoch come before those of the next."""
+        epochs = samples // self._sizes[which]
+        found: I64 = samples + self._first[which] + epochs * (self._first[-1] - self._sizes[which])
+        return found
+
     def sample(self, number: int) -> tuple[Domain, int]:
         """The domain and sample of a number. Raises ValueError for one that no row has."""
-        if not 0 <= number < self._first[-1]:
-            raise ValueError(f"sample: {number} given, 0 to {self._first[-1] - 1} is allowed (empty rows have {EMPTY})")
+        most = int(self._first[-1]) * self._domains[0].periods
+        if not 0 <= number < most:
+            raise ValueError(f"sample: {number} given, 0 to {most - 1} is allowed (empty rows have {EMPTY})")
+        epoch, number = divmod(number, int(self._first[-1]))
         d = int(np.searchsorted(self._first, number, "right")) - 1
-        return self._domains[d], number - int(self._first[d])
+        return self._domains[d], number - int(self._first[d]) + self._domains[d].first_of(epoch)
 
 
 def origins(

@@ -131,7 +131,7 @@ class Schedule:
         """(domains, epochs, samples, places) of positions [start, stop) of an epoch, int64 [stop - start] each."""
         if self.mixture is None:
             places = np.arange(start, stop)
-            samples = self.order(0, epoch)[places]
+            samples = self.order(0, epoch)[places] + self.domains[0].first_of(epoch)
             return np.zeros(len(places), np.int64), np.full(len(places), epoch, np.int64), samples, places
         named, k = self.mixture.locate(start, stop)
         domains = named.astype(np.int64)
@@ -142,7 +142,7 @@ class Schedule:
         for d in np.unique(domains).tolist():
             for e in np.unique(epochs[domains == d]).tolist():
                 mine = (domains == d) & (epochs == e)
-                samples[mine] = self.order(d, e)[places[mine]]
+                samples[mine] = self.order(d, e)[places[mine]] + self.domains[d].first_of(e)
         return domains, epochs, samples, places
 
     def plan(self, epoch: int, start: int, rows: int = MAX_ROWS) -> StepPlan:

@@ -100,7 +100,7 @@ class Usage:
                 f"{now.epochs[d]}, {domain.samples} expected"
             )
         count, known, tokens = now.samples[d] + len(samples), now.digests[d], now.tokens[d]
-        known = None if known is None else (known + digest(samples)) & _MASK
+        known = None if known is None else (known + digest(samples - domain.first_of(epoch))) & _MASK
         tokens = None if tokens is None else tokens + domain.inputs_per_shard(samples)
         if count >= domain.samples:
             self._check(d, epoch, count, known, tokens)
@@ -145,7 +145,7 @@ class Usage:
                 tokens = np.zeros(domain.shards, np.int64)
                 for begin in range(0, now.samples[d], _CHUNK):
                     some = np.arange(begin, min(begin + _CHUNK, now.samples[d]))
-                    tokens += domain.inputs_per_shard(there[some])
+                    tokens += domain.inputs_per_shard(there[some] + domain.first_of(now.epochs[d]))
             known.append(tokens)
         self._now = now._replace(tokens=tuple(known))
         return [

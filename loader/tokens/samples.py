@@ -28,7 +28,13 @@ class Domain:
 
     shards: (number in the source, tokens) of each shard. labels: of each shard, which of the stream's domain names it
     has, by default the first. Memory: 24 bytes per shard.
+
+    is_concatenated: tokens of the domain are those of its shards, all of them, one shard after another. periods: epochs
+    until what a sample is comes again.
     """
+
+    is_concatenated = True
+    periods = 1
 
     def __init__(
         self, name: str, shards: Iterable[tuple[int, int]], sequence_length: int, labels: Sequence[int] | None = None
@@ -82,6 +88,10 @@ class Domain:
     def block(self) -> int:
         """Samples that are read together where OrderParams leave it open: the default K of the order."""
         return block_for(self.samples, self.length)
+
+    def first_of(self, epoch: int) -> int:
+        """The first sample of an epoch, which has as many from there on as any other."""
+        return epoch % self.periods * self.samples
 
     def valid(self, samples: I64) -> I64:
         """int64 [n]: tokens that each sample reads, S + 1 except at the end; 0 for a sample of -1, an empty row."""

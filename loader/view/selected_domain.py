@@ -23,6 +23,8 @@ class SelectedDomain(Domain):
     its shard, when it is first looked up.
     """
 
+    is_concatenated = False
+
     def __init__(
         self,
         name: str,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from refinery.loader.native import best_fit, documents, masks, pages, permutation, rows, runs
+from refinery.loader.native import best_fit, documents, layouts, masks, pages, permutation, row_pieces, rows, runs
 from refinery.transforms.dedup.signatures import character_table
 from refinery.transforms.native import (
     attributes,
@@ -199,6 +199,28 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "row_of": i8(0, 0),
         "openers": i8(0, 0),
     },
+    layouts.lay_out: lambda: {  # two pieces in a row each, one of them alone in its block
+        "starts": i8(0, 3, 7),
+        "reads": np.array([3, 4, 2], np.int32),
+        "piece_bounds": i8(0, 2, 3),
+        "row_bounds": i8(0, 2, 3),
+        "capacity": 4,
+        "noise": 9,
+        "key": 1,
+        "wanted": i8(0, 1),
+        "at": i8(0, 5),
+        "ring": np.zeros(8, np.int32),
+    },
+    row_pieces.find: lambda: {
+        "rows": i8(1, -1, 2),
+        "row_bounds": i8(0, 2, 3),
+        "piece_bounds": i8(0, 2, 3),
+        "slots": i8(0, 5),
+        "layouts": np.array([0, 1, 2, 1, 0, 0, 1, 0], np.int32),
+        "starts": i8(0, 3, 7),
+        "reads": np.array([3, 4, 2], np.int32),
+        "parts": i8(0, 3, 3, 9),
+    },
     documents.find: lambda: {"offsets": i8(0, 3, 9), "begins": i8(0), "stops": i8(9), "shifts": i8(1)},
     masks.fill: lambda: {
         "tokens": np.arange(10),
@@ -237,6 +259,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
         "first": 7,
         "out": np.zeros((2, 4), np.int64),
     },
+    rows.pad: lambda: {"out": np.zeros((2, 4), np.int64), "valid": i8(4, 1), "value": 7},
     runs.cut: lambda: {  # a segment of two runs, 1 + 2 and 1 token with gaps of 1, and a whole shard
         "begins": i8(0, 1),
         "ends": i8(5, 5),
@@ -255,6 +278,7 @@ GOOD: dict[Callable[..., Any], Callable[[], Arguments]] = {
 WRITTEN = {
     "row_of",
     "openers",
+    "ring",
     "splits",
     "representative",
     "shared",

@@ -8,6 +8,8 @@ from tests.loader.numbered import Lengths
 IGNORE, PADDING = -100, -1
 Piece = tuple[int, int, bool]  # first token, tokens, whether its document goes on
 Row = tuple[Piece, ...]
+PADDING_PIECE = 0, 0, False
+GOLDEN, NOISE, SPARE = 0x9E3779B97F4A7C15, 3 << 14, 300
 
 
 def documents(lengths: Lengths, domains: Iterable[str]) -> Iterator[tuple[int, int, int]]:
@@ -21,20 +23,55 @@ def documents(lengths: Lengths, domains: Iterable[str]) -> Iterator[tuple[int, i
             first += length
 
 
-def expected_rows(lengths: Lengths, domains: Iterable[str], length: int, block: int) -> list[Row]:
-    """All rows, sorted; their pieces by first token."""
-    blocks: dict[int, list[Piece]] = {}
+def expected_rows(
+    lengths: Lengths, domains: Iterable[str], length: int, block: int, epoch: int | None = None
+) -> list[Row]:
+    """All rows of an epoch, sorted; their pieces by first token. Without an epoch those of best fit decreasing."""
+    blocks: dict[int, list[tuple[int, Piece]]] = {}
     for first, own, size in documents(lengths, list(domains)):
         for start in range(0, size, length):
             piece = first + start, min(length, size - start), start + length < size
-            blocks.setdefault(own // block, []).append(piece)
-    return sorted(row for pieces in blocks.values() for row in pack(pieces, length))
+            blocks.setdefault(own // block, []).append((own + start, piece))
+    return sorted(row for its in blocks.values() for row in rows_of_block(its, length, epoch))
 
 
-def pack(pieces: list[Piece], length: int) -> list[Row]:
+def rows_of_block(its: list[tuple[int, Piece]], length: int, epoch: int | None) -> list[Row]:
+    """its: pieces with the tokens of the domain that they begin with."""
+    pieces = [piece for _, piece in its]
+    best = pack(pieces, [size for _, size, _ in pieces], length)
+    if epoch is None:
+        return [tuple(sorted(row)) for row in best]
+    wanted, rows = len(best) + len(best) // SPARE, [[PADDING_PIECE]] * (len(pieces) + 1)
+    key, noise, turn = hashed((epoch + 2) * GOLDEN) >> 1, NOISE, 0
+    while len(rows) > wanted:
+        turn += 1
+        noise = 0 if turn > 4 else NOISE >> (turn - 1)
+        salt = hashed(key + turn)
+        chances = [hashed(token * GOLDEN + salt) % 2**16 for token, _ in its]
+        keys = [piece[1] - (piece[1] * chance * noise >> 32) for piece, chance in zip(pieces, chances, strict=True)]
+        rows = pack(pieces, keys, length)
+    for piece in pieces:
+        its_row = next(row for row in rows if piece in row)
+        if len(rows) < wanted and its_row[0] != piece:
+            its_row.remove(piece)
+            rows.append([piece])
+    return [tuple(sorted(row)) for row in rows]
+
+
+def hashed(x: int) -> int:
+    """SplitMix64's finalizer."""
+    x %= 2**64
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
+    return x ^ x >> 31
+
+
+def pack(pieces: list[Piece], keys: list[int], length: int) -> list[list[Piece]]:
+    """Best fit, the piece of the greatest key first; a row's first piece is the one that opened it."""
     rows: list[list[Piece]] = []
     since: list[int] = []
-    for turn, piece in enumerate(sorted(pieces, key=lambda piece: (-piece[1], piece[0]))):
+    turns = sorted(range(len(pieces)), key=lambda i: (-keys[i], pieces[i][0]))
+    for turn, piece in enumerate(pieces[i] for i in turns):
         room = [length - sum(size for _, size, _ in row) for row in rows]
         fits = [i for i in range(len(rows)) if room[i] >= piece[1]]
         i = min(fits, key=lambda i: (room[i], since[i])) if fits else len(rows)
@@ -43,7 +80,7 @@ def pack(pieces: list[Piece], length: int) -> list[Row]:
             since.append(0)
         rows[i].append(piece)
         since[i] = turn
-    return [tuple(sorted(row)) for row in rows]
+    return rows
 
 
 def delivered_rows(batch: dict[str, Any]) -> list[Row]:

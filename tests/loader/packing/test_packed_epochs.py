@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +55,18 @@ lengths = st.lists(st.lists(st.integers(0, 12) | st.integers(0, 70), max_size=12
 def test_any_documents(
     tmp_path_factory: pytest.TempPathFactory, layout: Lengths, length: int, block: int, data: st.DataObject
 ) -> None:
-    """Rows are those of the oracle, each once an epoch; ranks divide them, and a state goes on anywhere."""
+    """Rows are those of the oracle in each epoch, each once; ranks divide them, and a state goes on anywhere."""
     if not any(True for _ in documents(layout, layout)):
         return
     corpus = build_numbered(tmp_path_factory.mktemp("any"), layout)
-    options: dict[str, Any] = {"sequence_length": length, "packing": BestFitParams(block), "epochs": 2}
-    expected = expected_rows(layout, layout, length, block)
+    repack = data.draw(st.booleans())
+    options: dict[str, Any] = {"sequence_length": length, "packing": BestFitParams(block, repack=repack), "epochs": 2}
     first = stream(corpus, **options)
     whole = [delivered_rows(batch) for batch in first]
     assert first.steps == len(whole)
     half = len(whole) // 2
-    for epoch in (whole[:half], whole[half:]):
+    for number, epoch in enumerate((whole[:half], whole[half:])):
+        expected = expected_rows(layout, layout, length, block, number if repack else None)
         assert sorted(row for step in epoch for row in step) == expected
     position = data.draw(st.integers(0, len(whole)))
     first.restart()
@@ -84,9 +86,40 @@ def test_default_block_and_epochs_in_other_orders(corpus: Path) -> None:
     one = stream(corpus, packing="best_fit", epochs=2)
     found = rows(one)
     half = len(found) // 2
-    assert sorted(found[:half]) == expected_rows(LAYOUT, LAYOUT, 16, 1 << 20)
-    assert sorted(found[:half]) == sorted(found[half:]) and found[:half] != found[half:]
+    for epoch, its in enumerate((found[:half], found[half:])):
+        assert sorted(its) == expected_rows(LAYOUT, LAYOUT, 16, 1 << 20, epoch)
+    assert set(found[:half]) != set(found[half:])
     assert found == rows(stream(corpus, packing="best_fit", epochs=2, prefetch=2))
+
+
+def test_every_epoch_has_the_same_rows_without_repack(corpus: Path) -> None:
+    """In another order."""
+    one = stream(corpus, packing=BestFitParams(repack=False), epochs=2)
+    found = rows(one)
+    half = len(found) // 2
+    assert sorted(found[:half]) == sorted(found[half:]) == expected_rows(LAYOUT, LAYOUT, 16, 1 << 20)
+    assert found[:half] != found[half:]
+
+
+def test_most_neighbours_are_others_in_each_epoch(tmp_path: Path) -> None:
+    """400 rows of documents as they are: few of the pairs that shared a row share one again, and no row more than one
+    in 300 is added for it."""
+    chance = np.random.default_rng(5)
+    layout = {"a": [np.minimum(chance.lognormal(3, 0.8, 2000).astype(np.int64) + 1, 128).tolist()]}
+    corpus = build_numbered(tmp_path, layout, vocab_size=1 << 17)
+    epochs: list[set[tuple[int, int]]] = []
+    for _ in range(3):
+        one = stream(corpus, packing="best_fit", sequence_length=128, epochs=3)
+        one.skip(len(epochs) * (one.steps_per_epoch or 0))
+        some = [next(one) for _ in range(one.steps_per_epoch or 0)]
+        epochs.append({pair for row in rows(some) for pair in combinations([first for first, _, _ in row], 2)})
+        if len(epochs) == 2:
+            assert sorted(rows(some)) == expected_rows(layout, layout, 128, 1 << 20, 1)
+    fixed = stream(corpus, packing=BestFitParams(repack=False), sequence_length=128, batch_size=1)
+    count = stream(corpus, packing="best_fit", sequence_length=128, batch_size=1).steps_per_epoch
+    assert count == (fixed.steps_per_epoch or 0) * 301 // 300 > 300
+    for first, second in combinations(epochs, 2):
+        assert len(first & second) < 0.1 * len(first)
 
 
 def test_no_label_inside_a_document_is_lost(corpus: Path) -> None:
@@ -101,10 +134,11 @@ def test_weights(corpus: Path) -> None:
     one = stream(corpus, weights={"a": 1, "b": 1}, epochs=2)
     found = Counter(rows(one))
     for domain, other in (("a", "b"), ("b", "a")):
-        mine = expected_rows(LAYOUT, [domain], 16, BLOCK)
-        times = [found[row] for row in mine]
-        assert max(times) - min(times) <= 1 and max(times) <= 2
-        assert set(mine).isdisjoint(expected_rows(LAYOUT, [other], 16, BLOCK))
+        mine = [expected_rows(LAYOUT, [domain], 16, BLOCK, epoch) for epoch in range(2)]
+        both = Counter(mine[0]) + Counter(mine[1])
+        of_domain = Counter({row: n for row, n in found.items() if row in both})
+        assert Counter(mine[0]) <= of_domain <= both or of_domain <= Counter(mine[0])
+        assert set(both).isdisjoint(expected_rows(LAYOUT, [other], 16, BLOCK, 0))
     assert sum(one.tokens_per_domain.values()) == sum(size * n for row, n in found.items() for _, size, _ in row)
 
 
@@ -112,7 +146,7 @@ def test_a_domain_without_tokens_comes_first(tmp_path: Path) -> None:
     """Empty rows are counted as rows of it."""
     layout: Lengths = {"none": [[0], []], "a": [[5, 9, 40, 3]]}
     corpus = build_numbered(tmp_path, layout)
-    expected = expected_rows(layout, ["a"], 16, BLOCK)
+    expected = expected_rows(layout, ["a"], 16, BLOCK, 0)
     for weights in (None, {"a": 1}):
         one = stream(corpus, weights=weights, batch_size=4, domain_ids=True, sample_ids=True)
         assert sorted(rows(one)) == expected
@@ -129,7 +163,7 @@ def test_counts_and_padding(corpus: Path) -> None:
     assert f"padding {padding / places:.2%}" in one.telemetry.summary()
     assert one.tokens_per_domain == {"a": 111, "b": 135, "c": 0}
     numbers = sorted(n for batch in batches for n in batch["sample_ids"].tolist() if n >= 0)
-    assert numbers == list(range(len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK))))
+    assert numbers == list(range(len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0))))
     for batch in batches:
         firsts = np.where(batch["sample_ids"] < 0, -1, (batch["input_ids"][:, 0] >= 111).astype(int))
         assert batch["domain_ids"].tolist() == firsts.tolist()
@@ -138,9 +172,11 @@ def test_counts_and_padding(corpus: Path) -> None:
 @pytest.mark.parametrize("subset", [0.5, 4])
 def test_subset(corpus: Path, subset: float) -> None:
     """So many rows of those of the whole, counted exactly, twice the same."""
-    whole = expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
+    whole = expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0)
     one = stream(corpus, subset=subset, loop="restart", epochs=None)
     found = rows(one)
+    again = rows(stream(corpus, subset=subset, epochs=2))
+    assert Counter(again) == Counter(found) + Counter(found)  # epochs of a subset have the same rows
     assert len(found) == (4 if subset == 4 else -(-len(whole) // 2)) and Counter(found) <= Counter(whole)
     assert rows(one) == found
     assert sum(one.tokens_per_shard.values()) in (0, sum(size for row in found for _, size, _ in row))
@@ -148,7 +184,10 @@ def test_subset(corpus: Path, subset: float) -> None:
 
 def test_locate(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.loader.stream.origins._provenance", lambda store, entry, some: [{} for _ in some])
-    one = stream(corpus, sample_ids=True)
+    one = stream(corpus, sample_ids=True, domain_ids=True, epochs=2)
+    numbers = [number for batch in one for number in batch["sample_ids"].tolist() if number >= 0]
+    assert sorted(numbers) == list(range(2 * len(expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0))))
+    one.restart()
     for batch in one:
         for i, number in enumerate(batch["sample_ids"].tolist()):
             found = [] if number < 0 else one.locate(number)
@@ -169,7 +208,7 @@ def test_remote_as_local(corpus: Path, tmp_path: Path) -> None:
     assert found == rows(stream(corpus, epochs=2))
     other = stream(corpus, epochs=3)
     other.load_state_dict(state)
-    assert sorted(rows(other)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
+    assert sorted(rows(other)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 2)
 
 
 def test_fill_in_middle_keeps_documents_in_their_places(corpus: Path) -> None:
@@ -201,7 +240,12 @@ def test_refused(corpus: Path, options: dict[str, Any], message: str) -> None:
 
 def test_states_of_other_rows_are_refused(corpus: Path) -> None:
     state, plain = stream(corpus).state_dict(), stream(corpus, packing=None).state_dict()
-    for options, saved in (({"packing": None}, state), ({}, plain), ({"packing": BestFitParams(60)}, state)):
+    for options, saved in (
+        ({"packing": None}, state),
+        ({}, plain),
+        ({"packing": BestFitParams(60)}, state),
+        ({"packing": BestFitParams(BLOCK, repack=False)}, state),
+    ):
         with pytest.raises(StateError, match="state: order"):
             stream(corpus, **options).load_state_dict(saved)
 
@@ -211,4 +255,4 @@ def test_states_of_earlier_versions_are_refused(corpus: Path) -> None:
     one = stream(corpus)
     with pytest.raises(StateError, match="state: of an earlier version of this corpus"):
         one._turn_to("0" * 64)
-    assert sorted(rows(one)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK)
+    assert sorted(rows(one)) == expected_rows(LAYOUT, LAYOUT, 16, BLOCK, 0)
