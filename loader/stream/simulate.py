@@ -12,7 +12,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -285,8 +285,6 @@ HELP = {
     "tokens_per_second": "of one rank",
     "hours": "of training, one epoch at most",
     "seed": "of the order",
-    "lanes": "parts of the order, each shuffled by itself",
-    "window": "blocks of a lane that are shuffled together",
 }
 
 
@@ -296,13 +294,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     defaults = SimulateParams()
     kinds = {**dict.fromkeys((*LIMITS, "token_bytes"), (_count, "N")), "tokens_per_second": (_number, "X")}
-    kinds |= {"hours": (_number, "X"), "seed": (_whole, "N"), "lanes": (_count, "C"), "window": (_count, "W")}
-    own = vars(defaults) | asdict(defaults.order)
+    kinds |= {"hours": (_number, "X"), "seed": (_whole, "N")}
     for name, (kind, unit) in kinds.items():
-        said = f"{HELP[name]} ({own[name]:,})"
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=own[name], metavar=unit, help=said)
+        own = getattr(defaults, name)
+        said = f"{HELP[name]} ({own:,})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=own, metavar=unit, help=said)
     said = "samples read together (as many as a million tokens have)"
     parser.add_argument("--block", type=_count, default=None, metavar="K", help=said)
+    lanes, window = defaults.order.lanes, defaults.order.window
+    said = f"parts of the order, each shuffled by itself ({lanes})"
+    parser.add_argument("--lanes", type=_count, default=lanes, metavar="C", help=said)
+    said = f"blocks of a lane that are shuffled together ({window})"
+    parser.add_argument("--window", type=_count, default=window, metavar="W", help=said)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")
