@@ -1,5 +1,8 @@
 """Errors about the contents of published files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class FormatError(ValueError):
     """A file does not have the documented format. The message names the file and what is wrong."""
@@ -11,3 +14,15 @@ class CorruptObject(FormatError):
 
 class CorruptShard(CorruptObject):
     """CorruptObject for a shard's file. The message names the file, the byte range or block, and both checksums."""
+
+
+@contextmanager
+def written_by_a_run(what: str) -> Iterator[None]:
+    """Raise FormatError, naming `what`, where sealed JSON is of a shape that no run writes: what is sealed is whole,
+    but anyone can seal, and not all of it is checked field by field."""
+    try:
+        yield
+    except FormatError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        raise FormatError(f"{what} not as a run writes them ({type(error).__name__}: {error})") from None

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from refinery import loader
 from refinery.loader import BestFitParams, TokenStream
 from refinery.loader.order.mix_params import MixParams
 from refinery.loader.order.order import OrderParams
@@ -71,6 +72,12 @@ def test_arguments_are_those_of_the_stream_with_their_defaults_in_order() -> Non
     }
     positional = [p for p in parameters.values() if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     assert len(positional) == 9 and "the first nine can be given by position" in TEXT
+
+
+def test_every_method_is_in_the_table() -> None:
+    documented = {name for cells in rows(section(TEXT, "Methods")) for name in re.findall(r"`(\w+)[`(]", cells[0])}
+    offered = {name for name in dir(TokenStream) if not name.startswith("_")}
+    assert documented - {"next"} == offered - {"loop"}  # an argument, too
 
 
 @pytest.mark.parametrize(
@@ -211,6 +218,7 @@ def test_errors_are_those_of_the_loader() -> None:
     commands = {"IsView"}  # a stream takes views, too
     assert own - inside - writing - commands <= documented
     assert documented - own == {"ValueError", "RuntimeError"}
+    assert documented & own <= set(loader.__all__)  # as the page says
 
 
 # --- code -----------------------------------------------------------------------------------------------------------

@@ -232,10 +232,13 @@ def load_manifest(store: Store) -> tuple[Manifest, bytes]:
 
 
 def _manifest_bytes(store: Store) -> bytes:
-    near = store.local_path(MANIFEST) is not None
+    near = store.local_path(MANIFEST)
     try:
-        data = store.read(MANIFEST) if near else store.read(MANIFEST, 0, MAX_MANIFEST + 1)
+        data = store.read(MANIFEST) if near is not None else store.read(MANIFEST, 0, MAX_MANIFEST + 1)
     except (FileNotFoundError, NotADirectoryError):
+        if near is not None and not near.parent.is_dir():
+            what = "a file" if near.parent.exists() else "not there; a location is the folder of manifest.json"
+            raise FormatError(f"{store.root} is not a corpus: {MANIFEST} is missing; {store.root} is {what}") from None
         raise FormatError(
             f"{store.root} is not a corpus: {MANIFEST} is missing; it is written last, so the run has not finished "
             f"(`refinery inspect {store.root}` says what to do next)"

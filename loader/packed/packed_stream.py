@@ -109,7 +109,7 @@ class PackedStream(TokenStream):
         row = start // domain.length
         return list(packed_origins(self._store, self.manifest.shards, self._shards[number], row))
 
-    def _turn_to(self, version: str) -> Callable[[], object]:
+    def _turn_to(self, version: str) -> None:
         if version != self.corpus:
             steps = [takedown.previous for takedown in self.manifest.takedowns]
             told = totals_of(self.manifest.takedowns[steps.index(version) :])
@@ -120,7 +120,7 @@ class PackedStream(TokenStream):
                 "epoch from the old version, while that is there, or begin anew: without a state, and with another "
                 "seed for another order. TokenStream can go on, with states of its own"
             )
-        return super()._turn_to(version)
+        super()._turn_to(version)
 
     def _filled(self, domains: Sequence[Domain]) -> list[int]:
         found, places = ({domain.name: 0 for domain in domains} for _ in range(2))

@@ -1,5 +1,6 @@
 """Open the store at an address: a local folder, Cloud Storage or a web server."""
 
+from os import PathLike
 from pathlib import Path
 
 from refinery.loader.storage.fetch import FetchParams
@@ -23,6 +24,8 @@ def open_store(url: str | Path) -> Store:
     http:// is allowed for loopback addresses only. Opening a store neither reads nor writes. Raises ValueError for any
     other kind of address.
     """
+    if not isinstance(url, (str, PathLike)):
+        raise ValueError(f"location: {url!r:.80} given, a local folder, gs://bucket/prefix or https://... is allowed")
     text = str(url)
     if text.startswith("gs://"):
         return GcsStore(text)

@@ -99,7 +99,6 @@ class RotateOnPlateau:
             raise ValueError("shards: none given, at least one is needed")
         self.shards = tuple(shards)
         self.params = params
-        self._index = 0
         self._steps = 0
         self._rotations = 0
         self._losses: deque[float] = deque(maxlen=params.window)
@@ -108,6 +107,10 @@ class RotateOnPlateau:
     def shard(self) -> str:
         """The shard to train on now."""
         return self.shards[self._index]
+
+    @property
+    def _index(self) -> int:
+        return self._rotations % len(self.shards)
 
     @property
     def rotations(self) -> int:
@@ -130,10 +133,9 @@ class RotateOnPlateau:
 
     def advance(self) -> None:
         """Move to the next shard at once: the current one is exhausted."""
-        self._index = (self._index + 1) % len(self.shards)
-        self._rotations += 1
         self._steps = 0
         self._losses.clear()
+        self._rotations += 1  # last, and at once: an interrupt before it leaves the shard as it is
 
     def _flat(self) -> bool:
         params = self.params
@@ -157,11 +159,17 @@ class RotateOnPlateau:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state`. Raises ValueError if it is of another list of shards or does not fit the window."""
-        if state["shards"] != self.state_dict()["shards"]:
+        """Continue from `state`. Raises ValueError if it is of another list of shards, does not fit the window or is no
+        such state; nothing has changed then."""
+        if not isinstance(state, Mapping) or state.get("shards") != self.state_dict()["shards"]:
             raise ValueError("shards: the state is of another list of shards, or of another order")
-        if len(state["losses"]) > self.params.window:
-            raise ValueError(f"window: {self.params.window} given, the state holds {len(state['losses'])} losses")
-        self._index, self._steps = int(state["index"]), int(state["steps"])
-        self._rotations = int(state["rotations"])
-        self._losses = deque(state["losses"], maxlen=self.params.window)
+        losses = state.get("losses")
+        if not isinstance(losses, (list, tuple)):
+            raise ValueError(f"losses: {losses!r:.80} given, a list of numbers is allowed")
+        if len(losses) > self.params.window:
+            raise ValueError(f"window: {self.params.window} given, the state holds {len(losses)} losses")
+        held = [number("losses", loss, "finite numbers", lambda _: True) for loss in losses]
+        steps, rotations = (whole(name, state.get(name), 0) for name in ("steps", "rotations"))
+        index = rotations % len(self.shards)
+        whole("index", state.get("index"), index, index)
+        self._steps, self._rotations, self._losses = steps, rotations, deque(held, maxlen=self.params.window)

@@ -17,7 +17,7 @@ from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.remote_store import RemoteStore
 from refinery.loader.stream.assignment import SHARDS, PlateauParams, RotateOnPlateau, walk
-from refinery.loader.stream.state import StateError
+from refinery.loader.stream.state import StateError, check_identity
 from refinery.loader.stream.stream import TokenStream
 
 PLATEAU = PlateauParams(window=20, max_improvement=0.05, max_variance=0.02)
@@ -84,7 +84,8 @@ class NodeStream:
         self._corpus = hashlib.sha256(data).hexdigest()
         self._options = {"split": split, "remote": remote, **options}
         self._rotation = RotateOnPlateau(names, plateau or PLATEAU)
-        self._stream: TokenStream | None = self._open()
+        self._stream: TokenStream | None = self._open(self._rotation)
+        self._visit = 0  # rotations before the visit that `_stream` is of
 
     @property
     def shard(self) -> str:
@@ -101,13 +102,10 @@ class NodeStream:
 
     def __next__(self) -> Batch:
         while not self._is_over():
-            if self._stream is None:
-                self._stream = self._open()
             try:
-                return next(self._stream)
+                return next(self._current() or self._enter())
             except StopIteration:
-                self._leave()
-                self._rotation.advance()
+                self._rotation.advance()  # and nothing else here that an interrupt could come after
         raise StopIteration
 
     def observe(self, loss: float) -> bool:
@@ -116,7 +114,7 @@ class NodeStream:
         """
         if self.plateau is None or not self._rotation.observe(loss):
             return False
-        self._leave()
+        self._leave(self._rotation)
         return True
 
     def state_dict(self) -> dict[str, Any]:
@@ -126,27 +124,32 @@ class NodeStream:
             "corpus": self._corpus,
             "plateau": None if self.plateau is None else asdict(self.plateau),
             "rotation": self._rotation.state_dict(),
-            "stream": None if self._stream is None else self._stream.state_dict(),
+            "stream": None if (stream := self._current()) is None else stream.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on exactly where `state` was taken. Raises StateError for a state of another node, corpus or plateau, or
-        with other options of the stream.
+        with other options of the stream, which then is unchanged.
         """
         if not isinstance(state, Mapping):
             raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
-        for name, here in self.state_dict().items():
-            if name not in ("rotation", "stream") and state.get(name) != here:
-                raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
+        own = {name: here for name, here in self.state_dict().items() if name not in ("rotation", "stream")}
+        check_identity(state, own)
+        rotation = RotateOnPlateau(self._rotation.shards, self._rotation.params)
         try:
-            self._rotation.load_state_dict(state["rotation"])
+            rotation.load_state_dict(state["rotation"])
             inner = state["stream"]
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"state: {error}") from None
-        self._leave()
+        stream = None
         if inner is not None:
-            self._stream = self._open()
-            self._stream.load_state_dict(inner)
+            stream = self._open(rotation)
+            try:
+                stream.load_state_dict(inner)
+            except BaseException:
+                stream.close()
+                raise
+        self._leave(rotation, stream)
 
     def close(self) -> None:
         """Stop the threads and close files. `state_dict` still works."""
@@ -157,16 +160,28 @@ class NodeStream:
     def _is_over(self) -> bool:
         return self.rounds is not None and self._rotation.rotations >= self.rounds * len(self.shards)
 
-    def _open(self) -> TokenStream:
-        """The current shard from its beginning, in the order of this visit."""
-        visit = hashlib.sha256(f"{self.seed} {self._rotation.rotations}".encode()).digest()
-        seed = int.from_bytes(visit[:8], "little")
-        return TokenStream(self._store, seed=seed, epochs=1, shards=[self._rotation.shard], **self._options)
+    def _current(self) -> TokenStream | None:
+        """The stream of this visit, if it was opened."""
+        return self._stream if self._visit == self._rotation.rotations else None
 
-    def _leave(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-        self._stream = None
+    def _enter(self) -> TokenStream:
+        """The stream of this visit, from its beginning."""
+        stream = self._open(self._rotation)
+        self._leave(self._rotation, stream)
+        return stream
+
+    def _leave(self, rotation: RotateOnPlateau, stream: TokenStream | None = None) -> None:
+        """Go on with `rotation` and `stream`; close what was open. Interrupted, one of both is there as a whole."""
+        left = self._stream
+        self._rotation, self._stream, self._visit = rotation, stream, rotation.rotations
+        if left is not None:
+            left.close()
+
+    def _open(self, rotation: RotateOnPlateau) -> TokenStream:
+        """The current shard from its beginning, in the order of this visit."""
+        visit = hashlib.sha256(f"{self.seed} {rotation.rotations}".encode()).digest()
+        seed = int.from_bytes(visit[:8], "little")
+        return TokenStream(self._store, seed=seed, epochs=1, shards=[rotation.shard], **self._options)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

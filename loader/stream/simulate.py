@@ -273,19 +273,39 @@ def format_report(params: SimulateParams, figures: dict[str, Any]) -> str:
     )
 
 
+HELP = {
+    "tokens": "of the corpus",
+    "world_size": "ranks that train",
+    "ranks_per_host": "ranks that share a host's cache",
+    "sequence_length": "tokens of a row",
+    "batch_size": "rows of one rank in a step",
+    "shard_tokens": "tokens of each shard",
+    "cache_bytes": "of each host",
+    "token_bytes": "bytes of a token: 2 for vocabularies up to 65,500, else 4",
+    "tokens_per_second": "of one rank",
+    "hours": "of training, one epoch at most",
+    "seed": "of the order",
+}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m refinery.loader.stream.simulate", description=str(__doc__).splitlines()[0]
     )
     defaults = SimulateParams()
-    for name in (*LIMITS, "token_bytes"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_count, default=getattr(defaults, name), metavar="N")
-    for name in ("tokens_per_second", "hours"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=_number, default=getattr(defaults, name), metavar="X")
-    parser.add_argument("--seed", type=_whole, default=1, metavar="N")
-    parser.add_argument("--block", type=_count, default=None, metavar="K", help="samples read together")
-    parser.add_argument("--lanes", type=_count, default=defaults.order.lanes, metavar="C")
-    parser.add_argument("--window", type=_count, default=defaults.order.window, metavar="W")
+    kinds = {**dict.fromkeys((*LIMITS, "token_bytes"), (_count, "N")), "tokens_per_second": (_number, "X")}
+    kinds |= {"hours": (_number, "X"), "seed": (_whole, "N")}
+    for name, (kind, unit) in kinds.items():
+        own = getattr(defaults, name)
+        said = f"{HELP[name]} ({own:,})"
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=own, metavar=unit, help=said)
+    said = "samples read together (as many as a million tokens have)"
+    parser.add_argument("--block", type=_count, default=None, metavar="K", help=said)
+    lanes, window = defaults.order.lanes, defaults.order.window
+    said = f"parts of the order, each shuffled by itself ({lanes})"
+    parser.add_argument("--lanes", type=_count, default=lanes, metavar="C", help=said)
+    said = f"blocks of a lane that are shuffled together ({window})"
+    parser.add_argument("--window", type=_count, default=window, metavar="W", help=said)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     given = vars(parser.parse_args(arguments))
     as_json = given.pop("json")

@@ -20,12 +20,20 @@ class StateError(ValueError):
     """
 
 
+def _is_same(given: Any, here: Any) -> bool:
+    """Whether they are equal; what cannot say so, as an array of several numbers, is not."""
+    try:
+        return bool(given == here)
+    except (TypeError, ValueError, RecursionError):
+        return False
+
+
 def check_identity(state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
     """Raise StateError unless `state` is a mapping that contains all items of `identity`."""
     if not isinstance(state, Mapping):
         raise StateError(f"state: {state!r:.80} given, a mapping from state_dict is allowed")
     for name, here in identity.items():
-        if state.get(name) != here:
+        if not _is_same(state.get(name), here):
             raise StateError(f"state: {name} {state.get(name)!r:.200} given, this stream has {here!r}")
 
 
@@ -37,7 +45,7 @@ def with_block(state: Mapping[str, Any], block: int | None, domains: Sequence[Do
     """
     order = state.get("order") if isinstance(state, Mapping) else None
     given = order.get("block", 0) if isinstance(order, Mapping) else 0
-    if not isinstance(order, Mapping) or given == block or not (given is None or (type(given) is int and given > 0)):
+    if not isinstance(order, Mapping) or not (given is None or (type(given) is int and given > 0)) or given == block:
         return state
     usual = [domain.block for domain in domains if domain.samples]
     if any((given or each) != (block or each) for each in usual):
@@ -71,9 +79,9 @@ def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, i
             f"state: epoch {epoch}, position {position} given: this stream ends after {loop.epochs} epochs"
         )
     mix = None if schedule.mixture is None else schedule.mixture.history(position)
-    if state.get("mix") != mix:
+    if not _is_same(state.get("mix"), mix):
         raise StateError(
-            f"state: made with the mixture {state.get('mix')!r} up to position {position}, this stream has {mix!r}"
+            f"state: made with the mixture {state.get('mix')!r:.80} up to position {position}, this stream has {mix!r}"
         )
     return epoch, position
 
@@ -103,7 +111,11 @@ def check_unchanged(state: Mapping[str, Any]) -> None:
 
     Without this a position that was moved by hand is noticed only at the epoch's end, by what was counted.
     """
-    if "check" in state and state["check"] != checksum(state):
+    try:
+        is_whole = "check" not in state or _is_same(state["check"], checksum(state))
+    except (TypeError, ValueError, RecursionError):  # of keys or values that no state has
+        is_whole = False
+    if not is_whole:
         raise StateError(
             "state: changed since it was saved, so that its position and what was counted disagree; load it as it was "
             "saved, and use skip(batches) to pass over batches"

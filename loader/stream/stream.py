@@ -10,7 +10,7 @@ position, and a stream resumed with another number of ranks, workers or rows del
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -281,30 +281,30 @@ class TokenStream(DeliveredBatches):
         other token keeps its step and place (`not_delivered`).
         """
         with self._lock:
-            before = self._turn_to(self._versions.of(state, self.corpus))
+            old = dict(self.__dict__)
             try:
+                self._turn_to(self._versions.of(state, self.corpus))
                 self._load(state)
             except BaseException:
-                before()
+                self.__dict__.update(old, _taking=True)  # what made batches may be closed
                 raise
 
-    def _turn_to(self, version: str) -> Callable[[], object]:
-        """Arrange everything as it is in a version of the corpus; returns what undoes that."""
-        old = dict(self.__dict__)
-        if version != self.corpus:
-            if self._packing:
-                raise StateError(
-                    "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
-                    "are packed into other rows now, so nothing can go on in them; begin a stream anew"
-                )
-            self._halt()
-            self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
-            self.corpus, inner = version, getattr(self._source, "inner", self._source)
-            self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
-            schedule, loop, self._ids = self._arrange(self._shards, self._filled)
-            self._replace_schedule(schedule, loop)
-            self._stop, self._documents = self._new_documents()
-        return lambda: self.__dict__.update(old)
+    def _turn_to(self, version: str) -> None:
+        """Arrange everything as it is in a version of the corpus, and stop making batches if that is another one."""
+        if version == self.corpus:
+            return
+        if self._packing:
+            raise StateError(
+                "state: of an earlier version of this corpus, from which documents were taken since. Its documents "
+                "are packed into other rows now, so nothing can go on in them; begin a stream anew"
+            )
+        self._halt()
+        self._past, self._shards = self._versions.turn(version, self._shards, self.split, self._past)
+        self.corpus, inner = version, getattr(self._source, "inner", self._source)
+        self._source = self._past.source(inner, self._batch_params.pad_id) if self._past else inner
+        schedule, loop, self._ids = self._arrange(self._shards, self._filled)
+        self._replace_schedule(schedule, loop)
+        self._stop, self._documents = self._new_documents()
 
     @property
     def not_delivered(self) -> NotDelivered | None:

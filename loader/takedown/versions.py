@@ -87,7 +87,7 @@ class Versions:
         """The version that a state belongs to, `here` where it is none of this corpus."""
         given = state.get("corpus") if isinstance(state, Mapping) else None
         known = (self.published, *(takedown.previous for takedown in self.manifest.takedowns))
-        return str(given) if given in known else here
+        return given if isinstance(given, str) and given in known else here
 
     def turn(
         self, version: str, shards: Sequence[ShardEntry], split: str, past: Past | None

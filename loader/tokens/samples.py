@@ -265,7 +265,13 @@ def choose_shards(entries: Sequence[ShardEntry], split: str, names: Sequence[str
         return found
     wanted, paths = set(texts("shards", names, ".bin paths")), found.paths()
     if unknown := wanted.difference(paths):
-        raise ValueError(f"shards: {min(unknown)!r} given, the .bin paths of the {split} split's shards are allowed")
+        example = f", such as {paths[0]!r}" if len(paths) else ""
+        raise ValueError(
+            f"shards: {min(unknown)!r} given, paths of the .bin files of the {split} split as the manifest has them"
+            f"{example}, are allowed"
+        )
+    if not wanted:
+        raise ValueError("shards: an empty list given, at least one .bin path, or None for all shards, is allowed")
     return [found[i] for i, path in enumerate(paths) if path in wanted]
 
 

@@ -41,7 +41,7 @@ def add_card(commands: Any) -> argparse.ArgumentParser:
 def card_command(args: argparse.Namespace) -> Iterator[str]:
     """Lines of the card that is printed, or of the files that were written. Raises ValueError for a prefix without a
     finished corpus, several cards to print, or a file that is there."""
-    from refinery.loader.errors import FormatError
+    from refinery.loader.errors import written_by_a_run
     from refinery.loader.storage.open_store import open_store
     from refinery.pipelines.cards.about import read_about
     from refinery.pipelines.cards.facts import read_card_facts
@@ -56,13 +56,9 @@ def card_command(args: argparse.Namespace) -> Iterator[str]:
     if args.output and not args.overwrite:
         for place in places.values():
             check_new(place)
-    try:
+    with written_by_a_run(f"{args.prefix}: its small files are"):
         facts = read_card_facts(open_store(args.prefix), read_about(args.about))
         made = {name: CARDS[name].write(facts) for name in chosen}
-    except (KeyError, TypeError, AttributeError) as error:  # sealed, but no run's: of shapes that none writes
-        raise FormatError(
-            f"{args.prefix}: its small files are not as a run writes them ({type(error).__name__}: {error})"
-        ) from None
     if not args.output:
         yield from made[chosen[0]].decode().splitlines()
         return

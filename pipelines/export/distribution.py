@@ -17,6 +17,7 @@ from refinery.loader.storage.store import Store
 from refinery.loader.stream.assignment import SHARDS
 from refinery.loader.stream.node import node_shards
 from refinery.pipelines.export.options import KIND, TOKENS
+from refinery.transforms.core.safe_text import safe
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def text_lines(shards: list[NodeShard]) -> Iterator[str]:
     """For the terminal."""
     for shard in shards:
         role = "primary" if shard.rank == 0 else f"next {shard.rank}"
-        yield f"{role:<8} {shard.url}  {shard.tokens:,} tokens, {shard.file.size:,} bytes"
+        yield f"{role:<8} {safe(shard.url)}  {shard.tokens:,} tokens, {shard.file.size:,} bytes"
 
 
 def json_lines(shards: list[NodeShard]) -> Iterator[str]:

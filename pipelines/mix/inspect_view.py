@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import MANIFEST
 from refinery.loader.format.view import View, is_view, read_view, resolve
 from refinery.loader.storage.open_store import open_store
@@ -47,7 +47,11 @@ def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:
             "problems": [problem] if problem else [],
         }
         return [json.dumps(said, sort_keys=True)], ExitCode.FAILED if problem else ExitCode.DONE
-    return list(_lines(view, store.root, problem)), ExitCode.FAILED if problem else ExitCode.DONE
+    try:
+        with written_by_a_run("its plan is"):
+            return list(_lines(view, store.root, problem)), ExitCode.FAILED if problem else ExitCode.DONE
+    except FormatError as error:
+        return [f"damaged: {safe(str(error))}"], ExitCode.FAILED
 
 
 def _lines(view: View, root: str, problem: str) -> Iterator[str]:

@@ -45,7 +45,7 @@ def phase_differences(theirs: Mapping[str, Any], ours: Mapping[str, Any], phase:
 
 def _joined(found: Sequence[str]) -> str:
     more = [f"and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
-    return "; ".join([*found[:SHOWN], *more]) or "a published corpus that it names differs"
+    return safe("; ".join([*found[:SHOWN], *more])) or "a published corpus that it names differs"
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from refinery.loader.errors import FormatError
+from refinery.loader.errors import FormatError, written_by_a_run
 from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
@@ -147,23 +147,24 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     seconds: dict[str, float] = defaultdict(float)
     parts: dict[str, list[Any]] = defaultdict(list)
     names = ("stage", "source", "outcome", "reason")
-    for report in reports:
-        for counter in report["counters"]:
-            entry = counters[tuple(counter[name] for name in names)]
-            entry[0] += counter["documents"]
-            entry[1] += counter["bytes"]
-        for stage, value in report["seconds"].items():
-            seconds[stage] += value
-        for folder, entries in report["parts"].items():
-            parts[folder] += entries
-    return {
-        "counters": [
-            dict(zip(names, key, strict=True), documents=documents, bytes=size)
-            for key, (documents, size) in sorted(counters.items())
-        ],
-        "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
-        "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
-    }
+    with written_by_a_run("work/: reports of its jobs are"):
+        for report in reports:
+            for counter in report["counters"]:
+                entry = counters[tuple(counter[name] for name in names)]
+                entry[0] += counter["documents"]
+                entry[1] += counter["bytes"]
+            for stage, value in report["seconds"].items():
+                seconds[stage] += value
+            for folder, entries in report["parts"].items():
+                parts[folder] += entries
+        return {
+            "counters": [
+                dict(zip(names, key, strict=True), documents=documents, bytes=size)
+                for key, (documents, size) in sorted(counters.items())
+            ],
+            "seconds": {stage: round(value, 3) for stage, value in sorted(seconds.items())},
+            "parts": {folder: sorted(entries, key=lambda e: e["path"]) for folder, entries in sorted(parts.items())},
+        }
 
 
 # Every name that a run writes into a work location. Nothing else there is ever removed.

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from refinery.loader.errors import written_by_a_run
 from refinery.loader.format.manifest import Manifest
 from refinery.loader.format.shard_list import as_shards
 from refinery.pipelines.run.empty_sources import losses
@@ -17,8 +18,9 @@ def tokens_by_source(manifest: Manifest) -> dict[str, int]:
     for run in as_shards(manifest.shards).runs:
         tokens[run.domain] = tokens.get(run.domain, 0) + run.tokens
     domains: dict[str, list[str]] = {}
-    for source in manifest.recipe.get("sources") or ():
-        domains.setdefault(source.get("domain") or source["name"], []).append(source["name"])
+    with written_by_a_run("manifest.json: the sources of its recipe are"):
+        for source in manifest.recipe.get("sources") or ():
+            domains.setdefault(source.get("domain") or source["name"], []).append(source["name"])
     return {names[0]: tokens.get(domain, 0) for domain, names in domains.items() if len(names) == 1}
 
 

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import logging
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -155,8 +156,11 @@ class Runner:
         with contextlib.nullcontext() if self.quiet else current().watch(label, totals, work, self._pids):
             if self.name == "local":
                 pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
-                build(pipeline)
-                run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
+                try:
+                    build(pipeline)
+                    run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
+                finally:  # Pipeline.run(), which is not called here, would do it
+                    shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
             else:
                 state = self._start(build, self.flags).wait_until_finish()
                 if state != "DONE":

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from refinery.loader.errors import written_by_a_run
 from refinery.loader.format.manifest import Manifest, ShardEntry
 from refinery.loader.format.provenance import provenance_schema
 from refinery.loader.format.removals import ID_BYTES, REMOVALS_SCHEMA, removals_file
@@ -226,6 +227,7 @@ def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent
 def input_files(run: Mapping[str, Any]) -> dict[str, list[str]]:
     """Source -> the files that were read, as _run.json lists them."""
     files: dict[str, list[str]] = {}
-    for entry in run.get("inputs", ()):
-        files.setdefault(str(entry["source"]), []).append(str(entry["path"]))
+    with written_by_a_run("_run.json: its inputs are"):
+        for entry in run.get("inputs", ()):
+            files.setdefault(str(entry["source"]), []).append(str(entry["path"]))
     return files

@@ -11,7 +11,7 @@ A search for one word in the page, and for a few in its head, comes first: most 
 import html
 import re
 import sys
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -79,8 +79,7 @@ _TYPES_OF_OTHERS = frozenset((
 def page_declarations(given: str | bytes) -> dict[str, Scalar]:
     """Notes of page_notes.py for a page: a str without lone surrogates, or UTF-8 or what is near it. Linear; never
     raises for any bytes."""
-    body = markup.places(given, _BODY, MAX_HEAD, False, 1)
-    head = markup.places(given, _HEAD_WORDS, body[0] if body else MAX_HEAD, True, MAX_PLACES)
+    head = markup.places(given, _HEAD_WORDS, _end_of_head(given), True, MAX_PLACES)
     ordered = sorted({*head, *markup.places(given, _ANYWHERE, sys.maxsize, False, MAX_PLACES)})
     if not ordered:
         return {}
@@ -97,6 +96,17 @@ def page_declarations(given: str | bytes) -> dict[str, Scalar]:
             _meta_notes(values, notes)
     license_, where = _license(page, spans, tags)
     return {LICENSE.name: license_, LICENSE_FROM.name: where, **notes} if license_ else notes
+
+
+def _end_of_head(given: str | bytes) -> int:
+    """Where the body begins, at most MAX_HEAD. Scripts and comments of a head may hold a `<body`, too."""
+    bodies = markup.places(given, _BODY, MAX_HEAD, True, MAX_PLACES)
+    for until in dict.fromkeys((*bodies[:1], *bodies[-1:])):  # in nearly all pages the first is it
+        spans = [(0, 0), *markup.hidden(given, until)]
+        for body in bodies[: bisect_right(bodies, until)]:
+            if body >= spans[bisect_left(spans, (body, 0)) - 1][1]:
+                return body
+    return MAX_HEAD
 
 
 def license_of_field(given: str) -> dict[str, Scalar]:

@@ -202,9 +202,17 @@ def test_missing_block_checksums(tmp_path: Path) -> None:
 
 
 def test_no_manifest(tmp_path: Path) -> None:
-    for root in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(FormatError, match=f"{root} is not a corpus: manifest.json is missing"):
+    (tmp_path / "file").touch()
+    for name, said in (
+        ("", "it is written last"),
+        ("missing", ".* is not there; a location is"),
+        ("file", ".* is a file"),
+    ):
+        root = tmp_path / name
+        with pytest.raises(FormatError, match=f"{root} is not a corpus: manifest.json is missing; {said}"):
             read_manifest(open_store(root))
+    with pytest.raises(ValueError, match="location: None given, a local folder"):
+        open_store(None)  # type: ignore[arg-type]
 
 
 def set_in(*keys: str | int) -> Callable[[Any], Callable[[dict[str, Any]], None]]:

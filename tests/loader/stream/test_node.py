@@ -1,6 +1,8 @@
 """A node that trains alone: its shards by name, each token once a round, rotation, and an exact resume."""
 
+import contextlib
 import hashlib
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refinery.loader import NodeStream, RemoteParams
+from refinery.loader import NodeStream, RemoteParams, TokenStream
 from refinery.loader.stream.assignment import PlateauParams, RotateOnPlateau
 from refinery.loader.stream.node import PLATEAU, node_shards
 from refinery.loader.stream.state import StateError
@@ -155,6 +157,55 @@ def test_states_of_others_are_refused(corpus: Path, tmp_path: Path) -> None:
         for wrong in (None, {**state, "rotation": None}, {k: v for k, v in state.items() if k != "stream"}):
             with pytest.raises(StateError, match="state: "):
                 stream.load_state_dict(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "message"),
+    [
+        ("rotation", {"index": -1}, "index: -1 given, 0 to 0 is allowed"),
+        ("rotation", {"rotations": 1}, "index: 0 given, 1 to 1 is allowed"),
+        ("rotation", {"rotations": float("inf")}, "rotations: inf given, a whole number"),
+        ("rotation", {"losses": ["1.0"]}, "losses: '1.0' given, finite numbers"),
+        ("rotation", {"losses": [float("nan")]}, "losses: nan given"),
+        ("rotation", {"losses": 7}, "losses: 7 given, a list"),
+        ("rotation", {"steps": None}, "steps: None given"),
+        ("rotation", {"shards": np.array(["a", "b"])}, "state: "),
+        ("stream", {"position": 10**9}, "position 1000000000 given"),
+    ],
+)
+def test_a_state_that_was_edited_is_refused_and_changes_nothing(
+    part: str, change: dict[str, Any], message: str, corpus: Path
+) -> None:
+    with node(corpus, rounds=1, plateau=None) as whole, node(corpus, rounds=1, plateau=None) as stream:
+        next(whole), next(stream)
+        state = whole.state_dict()
+        with pytest.raises(StateError, match=message):
+            stream.load_state_dict(state | {part: state[part] | change})
+        assert stream.state_dict() == state
+        assert [plain(batch) for batch in stream] == [plain(batch) for batch in whole]
+
+
+def test_an_interrupt_where_a_shard_ends_repeats_nothing(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the exhausted stream is closed, which waits for its threads, or while the next one is opened."""
+    with node(corpus, rounds=2, plateau=None) as whole:
+        expected = [plain(batch) for batch in whole]
+    opens, closes = TokenStream.__init__, TokenStream.close
+    calls = itertools.count()
+
+    def interrupted(self: TokenStream, *given: Any, **options: Any) -> None:
+        (opens if given else closes)(self, *given, **options)
+        if next(calls) % 2:
+            raise KeyboardInterrupt
+
+    found: list[Any] = []
+    with node(corpus, rounds=2, plateau=None) as stream:
+        for name in ("__init__", "close"):
+            monkeypatch.setattr(TokenStream, name, interrupted)
+        while len(found) < len(expected):
+            with contextlib.suppress(KeyboardInterrupt):
+                found.append(plain(next(stream)))
+        monkeypatch.undo()
+        assert found == expected and next(calls) > 9
 
 
 def test_arguments(corpus: Path) -> None:

@@ -313,6 +313,10 @@ def test_some_shards_alone(corpus: Path) -> None:
     assert delivered == expected_rows(tokens, 5, 0)
     with pytest.raises(StateError, match="shards"):
         whole.load_state_dict(state)
-    with pytest.raises(ValueError, match=r"shards: 'nowhere.bin' given"):
+    with pytest.raises(
+        ValueError, match=r"shards: 'nowhere.bin' given, .* such as 'train/web/shard-00000-of-00004.bin'"
+    ):
         stream(corpus, shards=["nowhere.bin"])
+    with pytest.raises(ValueError, match="shards: an empty list given"):
+        stream(corpus, shards=[])
     whole.close()

@@ -145,6 +145,11 @@ def test_a_state_of_another_corpus_is_rejected(corpus: Path, tmp_path: Path) -> 
         ({"usage": ["xyz"]}, r"usage \['xyz'\] given, a hexadecimal number for each domain"),
         ({"usage": ["1", "2"]}, "usage"),
         ({"usage": 7}, "usage"),
+        ({"seed": np.array([5, 5])}, r"seed array\(\[5, 5\]\) given"),
+        ({"mix": np.array([5, 5])}, "made with the mixture array"),
+        ({"order": {"block": np.array([5, 5])}}, "order {'block': array"),
+        ({"check": np.array(["a", "b"])}, "changed since it was saved"),
+        ({7: "of another type than the other keys"}, "changed since it was saved"),
     ],
 )
 def test_broken_states_are_rejected(corpus: Path, change: dict[str, Any], message: str) -> None:

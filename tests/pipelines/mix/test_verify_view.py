@@ -123,6 +123,15 @@ def test_damage(view: Path, damage: Callable[[Path], None], said: str) -> None:
     assert any(said in failure for failure in report.failures), report.failures
 
 
+def test_a_plan_of_another_shape(view: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    payload = manifest_of(view)
+    for bins in ([{"from": 1}], [{"from": {}, "to": 2, "documents": 1, "tokens": 1, "delivered_tokens": 1}], 7):
+        payload["plan"]["en"] = {"bins": bins, "times": [1]}
+        (view / MANIFEST).write_bytes(seal(payload))
+        assert execute(["inspect", str(view)]) is ExitCode.FAILED
+        assert "damaged: its plan is not as a run writes" in capsys.readouterr().out
+
+
 def test_commands(view: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert execute(["inspect", str(view), "--json"]) is ExitCode.DONE
     found = json.loads(capsys.readouterr().out)

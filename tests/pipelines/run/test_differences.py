@@ -81,6 +81,11 @@ def test_a_phase_is_told_apart_by_its_own_sections() -> None:
     assert "line_dup is off there, on here" in phase_differences(BEFORE, after, "clean", ())
 
 
+def test_what_a_forged_run_says_cannot_steer_a_terminal() -> None:
+    forged = {**BEFORE, "recipe": {"\x1b]0;x\x07": 1}, "stages": stages("\x1b[2J")}
+    assert differences(forged, BEFORE).isprintable()
+
+
 def test_more_than_a_few_are_counted() -> None:
     after = {**BEFORE, "recipe": dict.fromkeys("bcdefgh", 1)}
     assert differences(BEFORE, after).count(";") == 5 and differences(BEFORE, after).endswith("; and 3 more")

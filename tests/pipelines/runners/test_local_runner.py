@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from apache_beam.runners.worker import data_plane
 
 from refinery.pipelines.runners.local_runner import WorkerDied, WorkerPool, local_options, run_local
+from refinery.pipelines.runners.runner import Runner
 from tests.sampling import every_other_commit
 
 
@@ -46,6 +48,17 @@ def pool() -> Iterator[WorkerPool]:
         yield pool
         pids = pool.pids
     assert gone(pids)
+
+
+def test_a_job_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beam makes one for each pipeline; whether it fails or not."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    runner = Runner("local", 0, quiet=True)
+    runner.run("good", lambda pipeline: pipeline | beam.Create([str(tmp_path / "ran")]) | beam.Map(os.mkdir))
+    with pytest.raises(ZeroDivisionError):
+        runner.run("bad", lambda pipeline: 1 // 0)
+    assert {path.name for path in tmp_path.rglob("*")} == {"temporary", "ran"}
 
 
 @every_other_commit

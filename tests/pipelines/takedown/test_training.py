@@ -118,6 +118,22 @@ def test_a_fresh_stream_has_the_new_geometry_and_a_state_of_its_own(versions: li
         assert new.not_delivered is None  # unchanged
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_refused_state_of_the_old_version_changes_nothing(prefetch: int, versions: list[Path]) -> None:
+    """Also in a stream that has begun, which is turned to the old version before the rest of the state is read."""
+    with stream(versions[0]) as old:
+        next(old)
+        state = old.state_dict()
+    with stream(versions[1]) as whole, stream(versions[1], prefetch=prefetch) as new:
+        expected = [batch["input_ids"].tolist() for batch in whole]
+        found = [next(new)["input_ids"].tolist()]
+        for change in ({"seed": 4}, {"position": 10**9}):
+            with pytest.raises(StateError):
+                new.load_state_dict({**state, **change})
+            found.append(next(new)["input_ids"].tolist())
+        assert found + [batch["input_ids"].tolist() for batch in new] == expected
+
+
 def test_from_a_bucket(versions: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_gcs("bucket") as gcs:
         gcs.put_folder("bucket", "three/", versions[2])

@@ -77,6 +77,7 @@ def documents() -> Iterator[Document]:
 
 
 CC = "https://creativecommons.org/licenses"
+NO_AI_TAG = '<meta name="robots" content="noai">'
 PAGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     (f'<head><link rel="license" href="{CC}/by/4.0/"></head><p>text', {"license": "CC-BY-4.0", "license_from": "link"}),
     (
@@ -125,6 +126,9 @@ PAGES: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ('<head><meta name="robots" content="noimageai"></head>text', {}),
     ("<p>the MIT license and creativecommons, said in words", {}),
     ("", {}),
+    (f'<head><script>w("<body>")</script><!-- <body> -->{NO_AI_TAG}</head><body>text', {"no_ai": "noai"}),
+    ('<head><!-- <body> --><meta name="tdm-reservation" content="1"></head><p>text', {"tdm_reservation": 1}),
+    (f"<head></head><BODY>{NO_AI_TAG}<!-- <body> -->text", {}),
 )
 
 
