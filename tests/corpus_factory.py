@@ -9,6 +9,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,31 @@ def funnel(entered: Mapping[str, dict[str, int]]) -> list[dict[str, Any]]:
     return rows
 
 
+_BUILT: dict[tuple[Any, ...], dict[str, bytes]] = {}  # of TEXTS: options of `write_corpus` -> the corpus' files
+
+
 def build_corpus(
+    root: Path, texts: Mapping[tuple[str, str], Sequence[Sequence[str]]] = TEXTS, **options: int | str | None
+) -> Path:
+    """A whole corpus of `texts` under `root`; returns it. options: those of `write_corpus`.
+
+    That of TEXTS is made once in a process, and copied: it does not depend on where it is.
+    """
+    if texts is not TEXTS:
+        return write_corpus(root, texts, **options)  # type: ignore[arg-type]
+    key = tuple(sorted(options.items()))
+    if key not in _BUILT:
+        with TemporaryDirectory() as folder:
+            made = write_corpus(Path(folder), **options)  # type: ignore[arg-type]
+            _BUILT[key] = {p.relative_to(made).as_posix(): p.read_bytes() for p in made.rglob("*") if p.is_file()}
+    for name, data in _BUILT[key].items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        with (root / name).open("xb") as file:
+            file.write(data)
+    return root
+
+
+def write_corpus(
     root: Path,
     texts: Mapping[tuple[str, str], Sequence[Sequence[str]]] = TEXTS,
     *,

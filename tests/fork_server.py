@@ -1,8 +1,9 @@
 """Commands in forks of one warmed process: a run of a small recipe costs half a second instead of five.
 
 A test process must not fork itself, as it has threads; this helper process has none of its own. It imports everything
-and does one run of its own, then answers each request with a fork that applies the request's faults (tests/faults.py),
-runs the command line, and may die of it. The worker processes of a run's pool are forks, too. Linux alone.
+and does one run of its own, then gives each test process of the session a fork to talk to, which answers each request
+with a fork that applies the request's faults (tests/faults.py), runs the command line, and may die of it. The worker
+processes of a run's pool are forks, too. Linux alone.
 """
 
 import atexit
@@ -14,6 +15,8 @@ import os
 import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -48,7 +51,11 @@ class Outcome:
 
 
 class ForkServer:
-    """Use as a context manager. folder: scratch space for logs and temporary files. hash_seed: Python's."""
+    """Use as a context manager. folder: scratch space for logs and temporary files. hash_seed: Python's.
+
+    The helper process is the session's first for that seed, or a new one, which then ends with this object; forks that
+    others got of it stay.
+    """
 
     def __init__(self, folder: Path, hash_seed: int = 0) -> None:
         self.folder = folder
@@ -56,26 +63,45 @@ class ForkServer:
         self._child = 0
         self._timeout = 0.0
         self._started = threading.Event()
-        with (folder / "server.log").open("w") as log:
+        self._process: subprocess.Popen[str] | None = None
+        session = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+        name = f"\0refinery-forks-{session}-{hash_seed}"  # of no file: it is gone with the process
+        self._socket = socket.socket(socket.AF_UNIX)
+        try:
+            self._socket.connect(name)
+        except ConnectionRefusedError:
+            self._start_helper(name[1:], hash_seed)
+            self._socket.connect(name)
+        self._out = self._socket.makefile("w")
+        print(folder, file=self._out, flush=True)
+        self._answer(TIMEOUT_SECONDS)
+
+    def _start_helper(self, name: str, hash_seed: int) -> None:
+        """Start it, and wait until it listens, or knows that another one does."""
+        with (self.folder / "server.log").open("w") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fork_server", str(folder)],
+                [sys.executable, "-m", "tests.fork_server", str(self.folder), name],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONHASHSEED": str(hash_seed)},
+                env={**os.environ, "TMPDIR": str(self.folder / "tmp"), "PYTHONHASHSEED": str(hash_seed)},
             )
-        self._answer(TIMEOUT_SECONDS)
+        assert self._process.stdout
+        with self._process.stdout as said:
+            said.readline()
 
     def __enter__(self) -> "ForkServer":
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._process.stdin and self._process.stdout
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
+        for stream in (self._out, self._socket):
+            stream.close()
+        if self._process is not None:
+            assert self._process.stdin
+            self._process.stdin.close()
+            self._process.wait(10)
 
     def kill(self, signal_number: int = signal.SIGKILL) -> None:
         """Kill the running command, also from another thread, such as one of the storage that it talks to."""
@@ -106,10 +132,8 @@ class ForkServer:
             "log": str(self.folder / "log"),
             "timeout": timeout,
         }
-        assert self._process.stdin
         self._started.clear()
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
+        print(json.dumps(request), file=self._out, flush=True)
         self._timeout = timeout
         (self._child,) = self._answer(20)
         self._started.set()
@@ -126,14 +150,16 @@ class ForkServer:
     @property
     def ended(self) -> bool:
         """Whether the command that was started has ended, and `wait` will not wait."""
-        assert self._process.stdout
-        return bool(select.select([self._process.stdout], [], [], 0)[0])
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def _answer(self, timeout: float) -> list[int]:
-        out = self._process.stdout
-        assert out
-        ready, _, _ = select.select([out], [], [], timeout)
-        line = out.readline() if ready else ""
+        line = b""
+        while not line.endswith(b"\n"):  # byte by byte: what is read ahead would not be seen by `select`
+            ready, _, _ = select.select([self._socket], [], [], timeout)
+            byte = self._socket.recv(1) if ready else b""
+            if not byte:
+                break
+            line += byte
         assert line, f"the fork server does not answer\n{_read(self.folder / 'server.log')}"
         return [int(word) for word in line.split()]
 
@@ -155,9 +181,18 @@ def _read(path: Path) -> str:
 # --- the helper process ---------------------------------------------------------------------------------------------
 
 
-def serve(folder: Path) -> None:
-    """One run, then a fork for each line on standard input, until it ends."""
-    out = os.fdopen(os.dup(1), "w")
+def listen(folder: Path, name: str) -> None:
+    """One run, then a fork for each connection, until standard input ends; at once, if another process has the name.
+
+    Connections wait from the beginning.
+    """
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(f"\0{name}")
+    except OSError:
+        return
+    listener.listen()
+    print("listening", flush=True)
     os.dup2(2, 1)
     import google.cloud.storage  # noqa: F401 - here and below: what a run imports late
 
@@ -169,18 +204,40 @@ def serve(folder: Path) -> None:
 
     remember_what_never_changes()
     skip_syncs()
+    os.cpu_count = lambda: 1  # a worker process costs seconds: tests that want two of them say so
     warm = command(make_small_inputs(folder / "small"), folder / "warm")
     assert execute([str(word) for word in warm]) == 0
     gc.collect()
     gc.freeze()
-    print(0, file=out, flush=True)
-    for line in sys.stdin:
-        request = json.loads(line)
-        child = os.fork()
-        if not child:
-            act(request)
-        print(child, file=out, flush=True)
-        print(*wait(child, request["timeout"]), file=out, flush=True)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the forks that serve
+    while 0 not in (ready := select.select([0, listener], [], [])[0]):
+        assert ready
+        connection = listener.accept()[0]
+        if not os.fork():
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            listener.close()
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            serve(connection)
+        connection.close()
+
+
+def serve(connection: socket.socket) -> NoReturn:
+    """A fork for each line of a test process of ours, until the connection ends. Its folder is the first line."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    user = struct.unpack("3i", credentials)[1]
+    lines, out = connection.makefile("r"), connection.makefile("w")
+    with contextlib.suppress(ConnectionError):
+        os.environ["TMPDIR"] = str(Path(lines.readline().rstrip("\n")) / "tmp")
+        if user == os.getuid():
+            print(0, file=out, flush=True)
+            for line in lines:
+                request = json.loads(line)
+                child = os.fork()
+                if not child:
+                    act(request)
+                print(child, file=out, flush=True)
+                print(*wait(child, request["timeout"]), file=out, flush=True)
+    leave(0)
 
 
 def act(request: Mapping[str, Any]) -> NoReturn:
@@ -288,4 +345,4 @@ def work(commands: int, out: int, others: set[int]) -> NoReturn:
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    listen(Path(sys.argv[1]), sys.argv[2])

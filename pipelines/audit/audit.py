@@ -32,6 +32,7 @@ from refinery.transforms.read.plan import ReadTask
 from refinery.transforms.read.sources import read_task
 
 SECONDS = 5.0  # between two lines about how far it is
+WORTH = 8 << 20  # bytes of input files from which on other processes are started: these take two seconds each
 HELD_BACK = "the document kept instead is in a reference corpus"
 EARLIER = "the document kept instead is one of an earlier run"
 NOT_READ = "the document kept instead is in an input file that was not chosen"
@@ -158,7 +159,8 @@ class Processes:
 
 
 def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, say: Say) -> Verdict:
-    """Audit a corpus. most_files: of the inputs, chosen by hash; all without it.
+    """Audit a corpus. workers: processes, which start for inputs of `WORTH` bytes or more. most_files: of the inputs,
+    chosen by hash; all without it.
 
     Raises ValueError for what is wrong with the flags, the inputs or the files that they name, FormatError for a corpus
     that is none, OSError for files that cannot be read.
@@ -172,7 +174,8 @@ def audit(asked: Asked, sample: Sample, workers: int, most_files: int | None, sa
     with TemporaryDirectory(prefix="refinery-audit-") as folder:
         job = Job(asked, sample, folder, run.earlier)
         most = max(len(published_files(run.manifest)), sum(map(len, tasks.values())))
-        processes = Processes(job, min(workers, most), say)
+        size = sum(task.share_bytes for found in tasks.values() for task in found)
+        processes = Processes(job, min(workers, most) if size >= WORTH else 0, say)
         try:
             return _audit(run, job, processes, tasks, len(inputs) == len(run.inputs))
         finally:

@@ -113,13 +113,17 @@ def imported(name: str, source: bytes) -> Iterator[Path]:
     if own and (name.endswith("/__init__.py") or b"loader" not in source):
         return
     for needed in names_in(source):
-        parts = needed.split(".")
-        if parts[:2] != ["refinery", "loader"]:
-            continue
-        for depth in range(1, len(parts) + 1):
-            place = ROOT.joinpath(*parts[:depth])
-            kinds = place / "__init__.py", place.with_suffix(".py"), place.with_suffix(".c")
-            yield from (file for file in kinds if file.is_file())
+        if needed.startswith("refinery.loader"):
+            yield from files_of(needed)
+
+
+@lru_cache(4096)
+def files_of(name: str) -> tuple[Path, ...]:
+    """The files there are of a dotted name, and of the packages that it is in."""
+    parts = name.split(".")
+    places = [ROOT.joinpath(*parts[:depth]) for depth in range(1, len(parts) + 1)]
+    kinds = [(place / "__init__.py", place.with_suffix(".py"), place.with_suffix(".c")) for place in places]
+    return tuple(file for files in kinds for file in files if file.is_file())
 
 
 @lru_cache(1024)
@@ -157,7 +161,8 @@ def files_digest(files: Mapping[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def pinned_requirements() -> list[str]:
+@cache
+def pinned_requirements() -> tuple[str, ...]:
     """name==version of what the pipeline needs and a worker with Beam may lack, in the versions of this process.
 
     Beam itself and what only Beam needs stay as they are on the worker. Workers must have the versions of the launcher:
@@ -170,7 +175,7 @@ def pinned_requirements() -> list[str]:
         if name not in found:
             found[name] = f"{name}=={version(name)}"
             todo += needs(name, "")
-    return [found[name] for name in sorted(found)]
+    return tuple(found[name] for name in sorted(found))
 
 
 def needs(name: str, extra: str) -> Iterator[str]:
@@ -200,7 +205,7 @@ def build_package(extra: Mapping[str, bytes] = NOTHING) -> bytes:
         folders=sorted({name.rpartition("/")[0] for name in headers}),
         compile_args=COMPILE_ARGS,
         kernels=[(dotted(name), name) for name in files if name.endswith(".c")],
-        requires=pinned_requirements(),
+        requires=[*pinned_requirements()],
     )
     info = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version(NAME)}\n"
     return pack({**files, "setup.py": setup.encode(), "PKG-INFO": info.encode()})
@@ -219,7 +224,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(f"{PACKAGE_FILE.removesuffix('.tar.gz')}/{name}")
             entry.size, entry.mode = len(data), 0o644
             archive.addfile(entry, io.BytesIO(data))
-    packed = gzip.compress(tar.getvalue(), compresslevel=9, mtime=0)
+    packed = gzip.compress(tar.getvalue(), compresslevel=6, mtime=0)
     return packed[:9] + b"\x03" + packed[10:]  # the operating system, which Python leaves open from 3.13 on
 
 

@@ -1,5 +1,6 @@
 """Every fenced block of README and docs/ runs, or tests/docs/blocks.py says why it does not."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -25,6 +26,7 @@ from tests.docs.blocks import (
 )
 from tests.docs.workspace import make_workspace, stand_ins
 from tests.fork_server import fork_server
+from tests.sampling import sampled
 
 BLOCKS = [block for path in PAGES for block in blocks(path)]
 SHELL = [block for block in BLOCKS if block.language == "sh" and block.page not in GENERATED]
@@ -63,14 +65,19 @@ def test_every_exception_is_in_use() -> None:
         assert any(block.page == page and block.body.startswith(start) for block in python), (page, start)
 
 
-@pytest.mark.parametrize("name", sorted({block.page for block in BLOCKS if runs_here(block)}))
+RUN = sorted({block.page for block in BLOCKS if runs_here(block)})
+
+
+@pytest.mark.parametrize("name", sampled("pages whose snippets run", RUN, len(RUN) // 2))
 def test_a_pages_snippets_run(
     name: str, tmp_path: Path, inputs: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One after the other in a folder of the page's own: recipes are saved, commands typed, Python executed.
 
-    The tutorial makes two corpora, which takes some seconds.
+    The tutorial makes two corpora, which takes some seconds. On one core, as in forks: runs start as many processes
+    as there are.
     """
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
     monkeypatch.chdir(make_workspace(tmp_path, inputs, corpus))
     forms = stand_ins(corpus)
     for block in BLOCKS:

@@ -118,8 +118,9 @@ def test_samples(corpus: Path) -> None:
     assert not none.is_sound and "nothing was compared" in none.statement()
 
 
-def test_in_processes_of_their_own(corpus: Path) -> None:
+def test_in_processes_of_their_own(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = audited(corpus, 0.3)
+    monkeypatch.setattr("refinery.pipelines.audit.audit.WORTH", 0)
     assert audit(Asked(str(corpus)), Sample(0.3), 1, None, lambda line: None).sealed() == alone.sealed()
 
 
