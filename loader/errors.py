@@ -22,7 +22,5 @@ def written_by_a_run(what: str) -> Iterator[None]:
     but anyone can seal, and not all of it is checked field by field."""
     try:
         yield
-    except FormatError:
-        raise
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise FormatError(f"{what} not as a run writes them ({type(error).__name__}: {error})") from None

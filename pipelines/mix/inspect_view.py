@@ -50,7 +50,7 @@ def inspect_view(prefix: str, as_json: bool) -> tuple[list[str], ExitCode]:
     try:
         with written_by_a_run("its plan is"):
             return list(_lines(view, store.root, problem)), ExitCode.FAILED if problem else ExitCode.DONE
-    except FormatError as error:
+    except ValueError as error:  # a FormatError, or a text where a number is formatted
         return [f"damaged: {safe(str(error))}"], ExitCode.FAILED
 
 
