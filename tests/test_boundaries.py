@@ -51,8 +51,8 @@ def test_workers_never_load_torch() -> None:
 
 
 def test_workers_never_load_what_draws_bars_nor_does_a_command_before_it_draws() -> None:
-    for module in ("runners.worker", "commands.command_line"):
-        assert not loaded_by([f"refinery.pipelines.{module}"]) & {"rich", "pygments", "markdown_it"}
+    modules = ("refinery.pipelines.runners.worker", "refinery.pipelines.commands.command_line")
+    assert not loaded_by([*modules]) & {"rich", "pygments", "markdown_it"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)

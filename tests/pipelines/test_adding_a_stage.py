@@ -32,9 +32,11 @@ assert FILE and LINE
 
 
 def follow(folder: Path, inputs: Path, line: str) -> Path:
-    """Step 1 and step 2, in `folder`: the file, and a copy of the demo's recipe with the line. Returns the recipe."""
+    """Step 1 and step 2, in `folder`: the file, and a copy of the demo's recipe with the line, for one file of the
+    crawl. Returns the recipe."""
     recipe = folder / "my.yaml"
-    recipe.write_text(f"{(inputs / 'recipe.yaml').read_text()}\n{line}\n")
+    text = (inputs / "recipe.yaml").read_text()
+    recipe.write_text(f"{text.replace('crawl-*', 'crawl-00000').replace('wave_files: 1', 'wave_files: 9')}\n{line}\n")
     return recipe
 
 
@@ -63,10 +65,10 @@ def shards(corpus: Path) -> dict[str, bytes]:
 
 @every_other_commit
 def test_a_stage_of_this_tree(tmp_path: Path, inputs: Path) -> None:
-    """In a copy of the tree: nothing is edited but the one new file."""
+    """In a copy of the tree, with its bytecode: nothing is edited but the one new file."""
     tree = tmp_path / "tree"
     for name in ("loader", "transforms", "pipelines", "refinery"):
-        shutil.copytree(ROOT / name, tree / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tree / name, symlinks=True)
     (tree / "transforms" / "filter" / "digits.py").write_text(FILE[1])
     recipe = follow(tmp_path, inputs, LINE[0].replace("digits:DIGITS", "refinery.transforms.filter.digits:DIGITS"))
     environment = {**os.environ, "PYTHONPATH": str(tree)}
@@ -154,9 +156,8 @@ def test_the_example_that_the_command_writes_passes_its_own_test(
     assert execute(["stages", "new", "too-many-digits", "--folder", str(tmp_path)]) == 0
     assert 'use: "too_many_digits:TOO_MANY_DIGITS"' in capsys.readouterr().out
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_too_many_digits.py"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}
-    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
     assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout + done.stderr
     assert execute(["stages", "new", "too-many-digits", "--folder", str(tmp_path)]) == 1  # nothing is overwritten
     assert execute(["stages", "new", "Digits!", "--folder", str(tmp_path)]) == 2

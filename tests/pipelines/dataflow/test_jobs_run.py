@@ -32,7 +32,7 @@ from tests.fake_gcs import FakeGcs, Fault, fake_gcs
 from tests.pipelines.inputs import COMMAND, ROOT
 from tests.pipelines.job_launcher import Killed, by_state
 from tests.pipelines.small_runs import digests
-from tests.sampling import every_other_commit
+from tests.sampling import every_other_commit, sampled
 
 PREFIX, WORK = "gs://corpus/web", "gs://staging/work"
 PHASES = ("clean", "dedup", "shards")
@@ -196,7 +196,7 @@ def test_killed_between_launch_and_record(
     check(finished, gcs, dataflow)
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("phase", sampled("phases that launchers of jobs die behind", PHASES, 1))
 def test_killed_between_phases(
     dataflow: FakeDataflow,
     run: Callable[..., int],

@@ -164,7 +164,7 @@ def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch
     no_credentials(monkeypatch)
     package, target, payloads = tmp_path / PACKAGE_FILE, tmp_path / "site", tmp_path / "payloads"
     package.write_bytes(build_package(OWN))
-    quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir"]
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-cache-dir", "--no-compile"]
     offline = ["--no-index", "--no-deps", "--no-build-isolation", "--target", str(target)]
     command = [sys.executable, "-m", "pip", "install", *quiet, *offline, str(package)]
     subprocess.run(command, check=True, cwd=tmp_path, env=os.environ | quick_compiler(tmp_path))

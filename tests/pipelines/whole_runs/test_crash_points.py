@@ -23,7 +23,7 @@ from tests.sampling import ALL, spread
 
 LEAST_POINTS = 50
 LEAST_PACKED = 4  # a file made, filled, linked and removed
-KEEP = 5  # of each kind, where not all run
+KEEP = 4  # of each kind, where not all run
 SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
 PACKED = ("--set", "packed.length=32", "--set", "tokenizer.bos=^")  # documents are cut; a BOS that no text has
 BUCKET, PREFIX = "bucket", "gs://bucket/out"

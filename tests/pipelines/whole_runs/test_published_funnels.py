@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.pipelines.inputs import ROOT, run
+from tests.sampling import sampled
 
 # Models are not shipped: lid.176, which knows German as `de`, and the small crawl's own classifier take their places.
 GERMAN = ("language.model=''", "language.languages={de: 0.5}", "heuristics.gopher.stop_words={de: [der, und, die, in]}")
@@ -34,7 +35,7 @@ def settings(inputs: Path, name: str) -> list[object]:
     return [ROOT / "recipes" / f"{name}.yaml", *files, *(part for each in given for part in ("--set", each))]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sampled("published funnels", NAMES, 2))
 def test_a_published_funnel_makes_a_corpus(name: str, inputs: Path, tmp_path: Path) -> None:
     run("refine", *settings(inputs, name), "--workers", 0, "--output", tmp_path / "corpus")
     manifest: dict[str, Any] = json.loads((tmp_path / "corpus" / "manifest.json").read_bytes())

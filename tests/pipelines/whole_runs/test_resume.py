@@ -26,21 +26,21 @@ MOMENTS: dict[str, Callable[[Path], bool]] = {
 def start_and_kill(
     forks: ForkServer, inputs: Path, output: Path, moment: Callable[[Path], bool], signal_number: int
 ) -> Outcome:
-    forks.start("refine", inputs / "recipe.yaml", "--output", output, "--workers", 2)
+    forks.start("refine", inputs / "recipe.yaml", "--output", output, "--workers", 1)
     while not moment(output) and not forks.ended:
         time.sleep(0.001)
     forks.kill(signal_number)
     return forks.wait()
 
 
-@pytest.mark.parametrize("moment", sampled("moments of phases", MOMENTS, 4))
+@pytest.mark.parametrize("moment", sampled("moments of phases", MOMENTS, 2))
 def test_killed_and_started_again(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path, moment: str) -> None:
     output = tmp_path / "out"
     assert start_and_kill(forks, inputs, output, MOMENTS[moment], signal.SIGKILL).was_killed
     assert not (output / "manifest.json").exists()
     reports = [path for path in (output / "work").rglob("*.json") if path.parent.name != "at_work"]
     kept = {path: path.stat().st_mtime_ns for path in reports}
-    done = refine(inputs, output)
+    done = refine(inputs, output, "--workers", 0)
     assert all(path.stat().st_mtime_ns == changed for path, changed in kept.items())
     for phase in ("clean", "dedup", "shards"):
         assert (f"{phase}: complete already" in done.stdout) is (output / "work" / f"{phase}.json" in kept)
@@ -54,5 +54,5 @@ def test_killed_and_started_again(forks: ForkServer, corpus: Path, inputs: Path,
 def test_interrupted_by_ctrl_c(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path) -> None:
     done = start_and_kill(forks, inputs, tmp_path / "out", MOMENTS["clean, between waves"], signal.SIGINT)
     assert done.code == 130, done.err
-    refine(inputs, tmp_path / "out")
+    refine(inputs, tmp_path / "out", "--workers", 0)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)

@@ -49,7 +49,7 @@ TOLERATED: dict[str, tuple[Faults, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that runs tolerate", TOLERATED, 4))
+@pytest.mark.parametrize("cell", sampled("faults that runs tolerate", TOLERATED, 2))
 def test_tolerated(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -121,7 +121,7 @@ FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 5))
+@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 3))
 def test_failed_and_started_again(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -144,7 +144,7 @@ DYING: dict[str, Faults] = {
 }
 
 
-@pytest.mark.parametrize("cell", DYING)
+@pytest.mark.parametrize("cell", sampled("documents that kill runs", DYING, 1))
 def test_a_document_that_kills(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -180,7 +180,7 @@ def test_a_file_that_kills_its_workers(small: Path, forks: ForkServer, tmp_path:
 FOLDERS = [".", "work", "train"]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", sampled("folders that are read-only", FOLDERS, 1))
 def test_a_folder_that_is_read_only(
     folder: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -199,7 +199,7 @@ def test_a_folder_that_is_read_only(
 CUTS = {"to nothing": 0, "inside a line": 300, "at the end of a line": -2}
 
 
-@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("cut", sampled("inputs that are cut", CUTS, 1))
 def test_an_input_is_cut_after_the_planning(
     cut: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:

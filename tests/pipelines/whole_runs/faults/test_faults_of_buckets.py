@@ -45,9 +45,9 @@ def name_of(cell: tuple[str, Fault]) -> str:
     return f"{kind}: {fault.status if fault.kind == 'status' else fault.kind}"
 
 
-def axes(cell: tuple[str, Fault]) -> tuple[str, str]:
-    kind, fault = cell
-    return kind, fault.kind
+def axes(cell: tuple[str, Fault]) -> tuple[str]:
+    """Which kind of call it is: one of each kind is struck in every session."""
+    return (cell[0],)
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,7 @@ def first_attempts(kind: str, fault: Fault, struck: list[Call]) -> Hook:
     return hook
 
 
-@pytest.mark.parametrize("cell", sampled("faults of buckets that pass", PASSING, 10, axes), ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that pass", PASSING, 6, axes), ids=name_of)
 def test_a_fault_that_passes(
     cell: tuple[str, Fault],
     small: Path,
@@ -109,7 +109,7 @@ def test_a_fault_that_passes(
     record_property("fault cell", name_of(cell))
 
 
-@pytest.mark.parametrize("cell", sampled("faults of buckets that last", LASTING, 5, axes), ids=name_of)
+@pytest.mark.parametrize("cell", sampled("faults of buckets that last", LASTING, 3), ids=name_of)
 def test_a_fault_that_lasts(
     cell: tuple[str, Fault],
     small: Path,
