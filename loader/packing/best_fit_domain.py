@@ -92,8 +92,9 @@ class BestFitDomain(Domain):
 
     def _pieces(self, samples: I64) -> I64:
         """As Layouts.find, of samples."""
-        if self._last is not None and np.array_equal(self._last[0], samples):
-            return self._last[1]
+        last = self._last  # once: another thread may replace it
+        if last is not None and np.array_equal(last[0], samples):
+            return last[1]
         samples = np.array(samples)
         epochs = (
             np.maximum(samples, 0) // max(self.samples, 1) if self.periods > 1 else np.zeros(len(samples), np.int64)

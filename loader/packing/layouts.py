@@ -47,9 +47,13 @@ class Layouts:
     def _begin(self) -> None:
         self._process, self._lock = os.getpid(), threading.Lock()
         self._ring = np.empty(self._size, np.int32)  # takes memory only where it is written
-        self._head = 0
-        self._slots: dict[int, I64] = {}  # by epoch: where each block's layout begins in the ring, -1 for none
-        self._kept: deque[tuple[int, int, int]] = deque()  # (begin, epoch, block) in the ring, the oldest first
+        self._forget()
+
+    def _forget(self) -> None:
+        # by epoch: where each block's layout begins in the ring, -1 for none; (begin, epoch, block), the oldest first
+        slots: dict[int, I64] = {}
+        kept: deque[tuple[int, int, int]] = deque()
+        self._slots, self._kept, self._head = slots, kept, 0
 
     def find(self, rows: I64, epoch: int) -> I64:
         """int64 [pieces, 5]: of the pieces of these rows, one row after another, by their first tokens: place in
@@ -60,7 +64,11 @@ class Layouts:
         if self._process != os.getpid():
             self._begin()
         with self._lock:
-            return self._find(np.ascontiguousarray(rows), epoch)
+            try:
+                return self._find(np.ascontiguousarray(rows), epoch)
+            except BaseException:  # an interrupt may have come between a layout's place in the ring and the note of it
+                self._forget()
+                raise
 
     def _find(self, rows: I64, epoch: int) -> I64:
         table = self._table
@@ -85,9 +93,7 @@ class Layouts:
     def _slots_of(self, epoch: int) -> I64:
         if epoch not in self._slots:
             if len(self._slots) >= _EPOCHS:
-                self._slots.clear()
-                self._kept.clear()
-                self._head = 0
+                self._forget()
             self._slots[epoch] = np.full(len(self._sizes), -1, np.int64)
         return self._slots[epoch]
 

@@ -8,7 +8,6 @@ prefetched in runs of up to `request_bytes`.
 import resource
 import threading
 import time
-from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
@@ -18,15 +17,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from refinery.loader.arguments import number, of_kind, whole
 from refinery.loader.errors import CorruptShard, FormatError
 from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
-from refinery.loader.native import pages
 from refinery.loader.order.arrays import I64
-from refinery.loader.remote.block_file import PAGE, DamagedBlock, Key, combine_pages, page_values
+from refinery.loader.remote.block_file import DamagedBlock, Key, combine_pages, page_values
 from refinery.loader.remote.cache import BlockCache, default_folder
+from refinery.loader.remote.cached_pieces import gather_cached
 from refinery.loader.remote.open_blocks import OpenBlocks
 from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.storage.fetch import FetchError, FetchParams, RangeResponse, RangeStore, ReadCounters, WrongBytes
@@ -130,46 +127,10 @@ class BlockReader:
         return next(self.read_several([(file, start, stop)]))
 
     def gather(self, files: Callable[[int], RemoteFile], pieces: I64, itemsize: int, row: int, out: I64) -> I64:
-        """Copy those of `pieces` whose blocks are in the cache, verified, and return the others, cut where blocks end.
-
-        pieces: row, shard, first token, tokens and place in the row, int64 [n, 5]. files: the file of a number.
-        itemsize: bytes of a token. out: int64 [rows, tokens], rows from `row` on. Cost: 4 us per piece, and without the
-        GIL reading and hashing the pages that they touch, once.
-        """
-        size = CHECKSUM_BLOCK // itemsize
-        inside: list[tuple[int, int, int, int, int, int]] = []  # shard, block, first token in it, tokens, row, place
-        left: list[tuple[int, int, int, int, int]] = []
-        for its_row, shard, start, count, place in pieces.tolist():
-            if start < 0 or (start + count) * itemsize > files(shard).size:  # the reader of `left` says so
-                left.append((its_row, shard, start, count, place))
-                continue
-            while count > 0:
-                block, first = divmod(start, size)
-                taken = min(count, size - first)
-                inside.append((shard, block, first, taken, its_row, place))
-                start, count, place = start + taken, count - taken, place + taken
-        inside.sort()  # pieces of the same pages follow each other
-        wanted = list(dict.fromkeys((shard, block) for shard, block, *_ in inside))
-        held = self._open.hold([(files(shard), block) for shard, block in wanted])
-        try:
-            blocks = [(block.descriptor, block.length, block.table) for block in held if block is not None]
-            there = {place: i for i, place in enumerate(p for p, block in zip(wanted, held, strict=True) if block)}
-            moved, own = array("q"), []
-            for piece in inside:
-                shard, block, first, taken, its_row, place = piece
-                which = there.get((shard, block))
-                if which is None:
-                    left.append((its_row, shard, block * size + first, taken, place))
-                else:
-                    moved.extend((its_row, which, first, taken, place))
-                    own.append(piece)
-            failed = pages.gather(blocks, PAGE, itemsize, moved, row, out)
-        finally:
-            self._open.release(held)
-        for shard, block, first, taken, its_row, place in (own[i] for i in failed):  # read again, and then repaired
-            left.append((its_row, shard, block * size + first, taken, place))
-        self._counters.add(cache_hits=len(blocks))
-        return np.array(left, np.int64).reshape(-1, 5)
+        """Copy those of `pieces` whose blocks are in the cache, verified, and return the others: as `gather_cached`."""
+        left, hits = gather_cached(self._open, files, pieces, itemsize, row, out)
+        self._counters.add(cache_hits=hits)
+        return left
 
     def read_several(self, spans: Sequence[tuple[RemoteFile, int, int]]) -> Iterator[list[memoryview]]:
         """`read` of each span, in order; what is missing of any of them is asked for at once."""

@@ -217,9 +217,9 @@ class BlockCache:
         if descriptor >= 0:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except OSError as error:
                 os.close(descriptor)
-                return None
+                return None if isinstance(error, BlockingIOError) else -1  # a file system may have no locks
         return descriptor
 
     def _path(self, key: Key) -> str:

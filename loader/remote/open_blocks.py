@@ -19,19 +19,25 @@ class OpenBlocks:
     """
 
     def __init__(self, cache: BlockCache, most: int) -> None:
-        self._cache, self._most = cache, most
+        self._cache, self.most = cache, most
         self._blocks: OrderedDict[Place, CachedBlock] = OrderedDict()
         self._users: dict[CachedBlock, int] = {}  # of those that are held
         self._lock = threading.Lock()
 
     def hold(self, wanted: Sequence[tuple[RemoteFile, int]]) -> list[CachedBlock | None]:
         """Blocks of files, each held once more; None for those that are not cached. Cost: a microsecond for one that is
-        open, some 30 for another."""
-        with self._lock:
-            found = [self._take((file.id, number)) for file, number in wanted]
-        for i, (file, number) in enumerate(wanted):
-            if found[i] is None:
-                found[i] = self._open(file, number)
+        open, some 30 for another. Raises FormatError, and then holds none."""
+        found: list[CachedBlock | None] = []
+        try:
+            with self._lock:
+                for file, number in wanted:
+                    found.append(self._take((file.id, number)))
+            for i, (file, number) in enumerate(wanted):
+                if found[i] is None:
+                    found[i] = self._open(file, number)
+        except BaseException:  # checksums that contradict each other, or an interrupt: nobody else can release them
+            self.release(found)
+            raise
         return found
 
     def release(self, blocks: Iterable[CachedBlock | None]) -> None:
@@ -86,7 +92,7 @@ class OpenBlocks:
             over = [old] if (old := self._blocks.pop(key, None)) is not None else []
             self._blocks[key] = block
             self._users[block] = 1
-            while len(self._blocks) > self._most:
+            while len(self._blocks) > self.most:
                 over.append(self._blocks.popitem(last=False)[1])
             closing = self._end(over)
         for each in closing:

@@ -13,7 +13,7 @@ from refinery.loader.storage.pace import FIRST
 
 _QUEUE = 1 << 16  # groups of blocks in the queue at most: half a TiB at the defaults
 _ALONE = 16  # ranges of an announcement that are fetched as they are; later ones wait for their neighbours
-_RETRIES = 12  # times that a group is put back because another process is fetching some of it: 2.5 s
+_RETRIES = 12  # times that a group is put back because another process is fetching some of it: 2 s
 _LONGEST_PAUSE = 0.25  # seconds between two of these times
 
 

@@ -129,7 +129,8 @@ def _message(error: Any) -> str:
 
 
 def _line(text: object) -> str:
-    return without_secrets(" ".join(str(text).split())[:300])
+    """In one line, for logs and terminals: what a server answers may have anything in it."""
+    return without_secrets("".join(c if c.isprintable() else "?" for c in " ".join(str(text).split())[:300]))
 
 
 def _retry_after(error: Any) -> float:

@@ -31,6 +31,7 @@ def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeRespons
     Raises the exceptions of google.api_core for other answers than bytes, those of requests, Transient, OSError.
     """
     from google.api_core import exceptions
+    from google.auth.exceptions import GoogleAuthError
 
     client = gcs_client.client()
     path = f"/download/storage/v1/b/{quote(wanted.bucket, safe='')}/o/{quote(wanted.name, safe='')}"
@@ -38,9 +39,13 @@ def download(wanted: Wanted, attempt: Attempt, buffers: Buffers) -> RangeRespons
     # gzip: otherwise the service unpacks what is stored so, and ignores the range.
     headers = {"Range": f"bytes={wanted.start}-{wanted.stop - 1}", "Accept-Encoding": "gzip"}
     timeout = (attempt.params.connect_timeout, attempt.params.read_timeout)
-    response = client._http.get(
-        f"{client.api_endpoint}{path}?alt=media{condition}", headers=headers, stream=True, timeout=timeout
-    )
+    url = f"{client.api_endpoint}{path}?alt=media{condition}"
+    try:
+        response = client._http.get(url, headers=headers, stream=True, timeout=timeout)
+    except GoogleAuthError:  # some are ValueErrors, too
+        raise
+    except ValueError as error:  # of requests: redirected to what is no URL
+        raise Transient(error) from error
     try:
         if response.status_code not in (http.client.OK, http.client.PARTIAL_CONTENT):
             raise exceptions.from_http_response(response)  # type: ignore[no-untyped-call]

@@ -1,6 +1,9 @@
 """Layouts of blocks: the same from a ring of any size, in any order and thread, and wrong numbers are refused."""
 
+import itertools
+import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,9 @@ from hypothesis import strategies as st
 
 from refinery.loader.native import layouts as kernel
 from refinery.loader.native import row_pieces
+from refinery.loader.order.arrays import I64
 from refinery.loader.packing import layouts
+from refinery.loader.packing.best_fit_domain import BestFitDomain
 from refinery.loader.packing.layouts import Layouts
 from refinery.loader.packing.row_table import NOISE, RowTable, pack_documents
 from tests.native.kernel_calls import call, i8
@@ -29,18 +34,22 @@ def made() -> Layouts:
     return Layouts(TABLE, i8(0, TOKENS // 2, TOKENS), 64, NOISE)
 
 
+def made_small() -> Layouts:
+    before = layouts.MOST
+    try:
+        layouts.MOST = 1
+        return made()
+    finally:
+        layouts.MOST = before
+
+
 ROW = st.integers(-1, TABLE.rows - 1)
 
 
 @given(st.lists(st.tuples(st.lists(ROW, max_size=60), st.integers(0, 9)), max_size=12))
 def test_a_small_ring_is_as_good(asked: list[tuple[list[int], int]]) -> None:
     """Layouts that were pushed out are made again; rows of more blocks than there is room for come in parts."""
-    large, before = made(), layouts.MOST
-    try:
-        layouts.MOST = 1
-        small = made()
-    finally:
-        layouts.MOST = before
+    large, small = made(), made_small()
     assert small._size < large._size
     for rows, epoch in asked:
         assert small.find(i8(*rows), epoch).tolist() == large.find(i8(*rows), epoch).tolist()
@@ -70,6 +79,57 @@ def test_threads_and_forked_children() -> None:
     one._lock.acquire()  # by a thread of the parent that the child does not have
     one._process = -1
     assert one.find(rows, 3).tolist() == expected[3]
+
+
+def test_an_interrupt_at_any_line_changes_nothing() -> None:
+    """A training loop in a notebook may be stopped between the ring's change and the note of it, and go on later."""
+    rows = np.random.default_rng(1).integers(0, TABLE.rows, (30, 3))
+    expected = [made().find(some, 0).tolist() for some in rows]
+    for line in itertools.count():
+        small, left = made_small(), line
+
+        def trace(frame: FrameType, event: str, _: object) -> Any:
+            nonlocal left
+            if frame.f_code.co_filename != layouts.__file__ or frame.f_code.co_name not in (
+                "_find",
+                "_lay_out",
+                "_room",
+                "_drop",
+            ):
+                return None
+            left -= event == "line"
+            if left < 0:
+                raise KeyboardInterrupt
+            return trace
+
+        for some in rows[:9]:
+            small.find(some, 0)
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            small.find(rows[9], 0)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        assert [small.find(some, 0).tolist() for some in rows[9:]] == expected[9:], line
+        if not interrupted:
+            break
+    assert line > 20
+
+
+def test_threads_share_what_was_found_last() -> None:
+    """What another thread replaces between a look and its use is not used."""
+    domain = BestFitDomain.__new__(BestFitDomain)
+    domain._last = i8(1, 2), i8(11, 12)
+
+    class Replacing:
+        def __array__(self, *_: object, **__: object) -> I64:
+            domain._last = i8(3), i8(13)
+            return i8(1, 2)
+
+    assert domain._pieces(Replacing()).tolist() == [11, 12]  # type: ignore[arg-type]
 
 
 def test_known() -> None:

@@ -1,5 +1,6 @@
 """A cache whose folder fails, whose users are killed, and that many processes share."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -39,6 +40,19 @@ def test_abandoned_files_are_removed(tmp_path: Path) -> None:
         for block in range(6):
             assert cache.store(key(block), content(block))
     assert {path.name for path in folder.glob(".tmp-*")} == {".tmp-alive", ".tmp-young"}
+
+
+def test_a_file_system_without_locks(cache: BlockCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a process that cannot be there."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with cache.fetching(FILE, 0) as mine:
+        assert mine
+    assert not before or len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_killed_process_releases_its_lock(cache: BlockCache) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from refinery.loader.errors import FormatError
 from refinery.loader.format.block_checksums import block_checksums
 from refinery.loader.remote.block_file import CachedBlock, Key
 from refinery.loader.remote.cache import BlockCache
@@ -80,6 +81,17 @@ def test_what_is_not_there(cache: BlockCache) -> None:
     assert is_open(found[1])
     opened.release(found)
     opened.close_all()
+
+
+def test_an_error_releases_what_was_held(cache: BlockCache) -> None:
+    opened, file = OpenBlocks(cache, 2), made(cache, 0)
+    (block,) = opened.hold([(file, 0)])
+    opened.release([block])
+    wrong = RemoteFile("corpus", "wrong.bin", file.size, "00000000", file.block_crc32c)
+    with pytest.raises(FormatError):
+        opened.hold([(file, 0), (wrong, 0)])
+    opened.close_all()
+    assert not is_open(block)
 
 
 def test_a_block_of_another_length(cache: BlockCache) -> None:

@@ -20,6 +20,7 @@ from refinery.loader.format.shard_files import read_file
 from refinery.loader.remote.block_file import Key
 from refinery.loader.remote.blocks import RemoteParams
 from refinery.loader.remote.cache import BlockCache, file_id
+from refinery.loader.remote.open_blocks import OpenBlocks
 from refinery.loader.remote.remote_file import RemoteFile
 from refinery.loader.remote.remote_source import RemoteSource
 from refinery.loader.storage.fetch import ReadCounters
@@ -81,6 +82,30 @@ def test_pieces_of_a_batch_are_asked_for_together(server: RangeServer, tmp_path:
                 source.read_pieces(np.array([wrong]), 9, out)
         with pytest.raises(ValueError, match="piece 0 is 5 tokens"):
             source.read_pieces(np.array([(9, 0, 0, 5, 1996)]), 9, out)
+
+
+def test_a_batch_of_more_blocks_than_are_kept_open(
+    server: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are opened by turns: all at once they could be more than the process may open, or the whole cache."""
+    pieces = np.array([(0, 0, 5, 1 << 20, 0), (1, 3, 9, 1000, 7), (1, 1, 100, 50, 2000), (0, 0, 3, 2, 1 << 20)])
+    expected = np.full((2, (1 << 20) + 2), -1)
+    for row, shard, start, count, place in pieces.tolist():
+        expected[row, place : place + count] = TOKENS[shard][start : start + count]
+    held: list[int] = []
+    hold = OpenBlocks.hold
+    monkeypatch.setattr(OpenBlocks, "hold", lambda self, wanted: (held.append(len(wanted)), hold(self, wanted))[1])
+    with source_of(server, tmp_path) as source:
+        source.read_pieces(pieces, 0, np.full_like(expected, -1))
+        reader, _ = source._running()
+        wait_for(lambda: not reader._in_flight)
+    for most in (1, 2):
+        with source_of(server, tmp_path, open_blocks=most) as source:
+            out = np.full_like(expected, -1)
+            held.clear()
+            source.read_pieces(pieces, 0, out)
+            assert (out == expected).all()
+            assert sum(held) == source.counters.cache_hits == 5 and max(held) == most
 
 
 @pytest.mark.parametrize(("start", "count"), [(-1, 2), (0, 2000), (1499, 2), (1501, 0)])

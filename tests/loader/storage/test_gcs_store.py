@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -180,6 +181,27 @@ def test_classification_of_errors(kind: Any, text: str, verdict: type[Exception]
     with pytest.raises(verdict) as caught, gcs_client.classified():
         raise kind(text)
     assert type(caught.value) is verdict
+
+
+def test_what_a_server_answers_cannot_steer_a_terminal() -> None:
+    with pytest.raises(Transient) as caught, gcs_client.classified():
+        raise exceptions.ServiceUnavailable("", response=SimpleNamespace(text="busy \x1b[2J\x9b\u202e", headers={}))
+    assert str(caught.value).isprintable() and "busy" in str(caught.value)
+
+
+def test_a_redirect_to_no_address(server: FakeGcs, store: GcsStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests raises a plain ValueError for it: an attempt that failed like others."""
+    server.put("bucket", "p/x", SMALL)
+    session = gcs_client.client()._http
+    get, wrong = session.get, [ValueError("Invalid IPv6 URL")]
+
+    def redirected(*args: Any, **options: Any) -> Any:
+        if wrong:
+            raise wrong.pop()
+        return get(*args, **options)
+
+    monkeypatch.setattr(session, "get", redirected)
+    assert store.read("x") == SMALL and store.counters.retries == 1
 
 
 def test_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
