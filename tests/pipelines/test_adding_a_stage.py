@@ -36,7 +36,7 @@ def follow(folder: Path, inputs: Path, line: str) -> Path:
     crawl. Returns the recipe."""
     recipe = folder / "my.yaml"
     text = (inputs / "recipe.yaml").read_text()
-    recipe.write_text(f"{text.replace('crawl-*', 'crawl-00000').replace('wave_files: 1', 'wave_files: 9')}\n{line}\n")
+    recipe.write_text(f"{text.replace('crawl-*', 'crawl-00000').replace('wave_files: 2', 'wave_files: 9')}\n{line}\n")
     return recipe
 
 
