@@ -13,19 +13,23 @@ the server's thread: a test's way of doing the job. `run_staged` does so for rea
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partialmethod
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.portability import common_urns, python_urns
 from apache_beam.portability.api import beam_runner_api_pb2
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 from refinery.loader.storage.open_store import open_store
+from refinery.pipelines.dataflow.jobs import PollingPolicy
 from tests.fake_gcs import Fault
 from tests.loader.range_server import running
 
@@ -293,8 +297,10 @@ def run_staged(job: FakeJob) -> None:
 
 @contextmanager
 def fake_dataflow() -> Iterator[FakeDataflow]:
-    """A running server."""
-    with running(FakeDataflow()) as server:
+    """A running server. Launchers that wait for its jobs by the clock on the wall wait for a moment only."""
+    ask_soon = partialmethod(PollingPolicy.__init__, sleep=lambda seconds: time.sleep(min(seconds, 0.02)))
+    with running(FakeDataflow()) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PollingPolicy, "__init__", ask_soon)
         yield server
     if server.errors:
         raise server.errors[0]

@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import Counter
 from typing import Any
 
@@ -33,8 +32,8 @@ STATE_CACHE_BYTES = 100 << 20
 NO_TIMED_FLUSH = 0
 
 
-def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
-    """Process one job until its runner closes the control channel."""
+def serve(control: str, worker_id: str, capabilities: list[str], ended: threading.Event) -> None:
+    """Process one job until its runner closes the control channel; then the launcher waits for its last totals."""
     sdk_worker.SdkHarness(
         control,
         worker_id=worker_id,
@@ -43,15 +42,18 @@ def serve(control: str, worker_id: str, capabilities: list[str]) -> None:
         runner_capabilities=frozenset(capabilities),
     ).run()
     LIVE["jobs", "ended"] += 1
+    ended.set()
 
 
 class Reports:
-    """What goes to the launcher, a line each: running totals ten times a second, and the files that are read at once,
-    since what a file does to a process may be over within a tenth of a second."""
+    """What goes to the launcher, a line each: running totals ten times a second and at once where a job has `ended`,
+    and the files that are read at once, since what a file does to a process may be over within a tenth of a second.
+    """
 
     def __init__(self, out: Any) -> None:
         self.out = out
         self.lock = threading.Lock()
+        self.ended = threading.Event()
 
     def send(self, line: Any) -> None:
         """Raises OSError when the launcher is gone; this process exits with its standard input."""
@@ -67,7 +69,8 @@ class Reports:
         last: Counter[str] = Counter()
         with contextlib.suppress(OSError):
             while True:
-                time.sleep(REPORT_SECONDS)
+                self.ended.wait(REPORT_SECONDS)
+                self.ended.clear()
                 totals = live_totals()
                 if totals != last:
                     last = totals
@@ -91,7 +94,7 @@ def main() -> None:
     for line in sys.stdin:
         command = json.loads(line)
         sys.path += [folder for folder in command["folders"] if folder not in sys.path]
-        arguments = (command["control"], command["id"], command["capabilities"])
+        arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
         threading.Thread(target=serve, args=arguments, daemon=True).start()
     os._exit(0)
 

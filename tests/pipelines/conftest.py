@@ -15,7 +15,7 @@ __all__ = ["browser", "open_page"]
 
 @pytest.fixture(scope="session")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small crawl, tokenizer, quality model and recipe.yaml; waves of one file."""
+    """A small crawl, tokenizer, quality model and recipe.yaml; waves of two files."""
     return shared(tmp_path_factory, "inputs", make_inputs)
 
 

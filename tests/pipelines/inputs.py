@@ -27,7 +27,7 @@ def make_inputs(folder: Path, pages: int = 120) -> Path:
         source["paths"] = [path.replace("out/demo/input", str(folder / "input")) for path in source["paths"]]
     recipe["tokenizer"]["path"] = str(folder / "tokenizer.json")
     recipe["quality"]["model"] = str(folder / "quality.bin")
-    recipe["run"] = {"wave_files": 1}
+    recipe["run"] = {"wave_files": 2}
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     good, bad = folder / "input" / "good.jsonl", folder / "input" / "bad.jsonl"
     run("train-quality", "--positive", good, "--negative", bad, "--output", folder / "quality.bin")

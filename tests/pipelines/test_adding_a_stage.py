@@ -21,7 +21,7 @@ from refinery.pipelines.recipe import user_stages
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.run.fingerprint import phase_fingerprints
-from tests.pipelines.inputs import ROOT
+from tests.pipelines.inputs import ROOT, run
 from tests.sampling import every_other_commit
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -36,7 +36,7 @@ def follow(folder: Path, inputs: Path, line: str) -> Path:
     crawl. Returns the recipe."""
     recipe = folder / "my.yaml"
     text = (inputs / "recipe.yaml").read_text()
-    recipe.write_text(f"{text.replace('crawl-*', 'crawl-00000').replace('wave_files: 1', 'wave_files: 9')}\n{line}\n")
+    recipe.write_text(f"{text.replace('crawl-*', 'crawl-00000').replace('wave_files: 2', 'wave_files: 9')}\n{line}\n")
     return recipe
 
 
@@ -73,21 +73,18 @@ def test_a_stage_of_this_tree(tmp_path: Path, inputs: Path) -> None:
     recipe = follow(tmp_path, inputs, LINE[0].replace("digits:DIGITS", "refinery.transforms.filter.digits:DIGITS"))
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     command = [sys.executable, "-P", "-m", "refinery"]
-    run = [*command, "refine", str(recipe), "--output", str(tmp_path / "out"), "--workers", "0", "--quiet"]
-    subprocess.run(run, cwd=inputs, env=environment, check=True, capture_output=True)
+    words = [*command, "refine", str(recipe), "--output", str(tmp_path / "out"), "--workers", "0", "--quiet"]
+    subprocess.run(words, cwd=inputs, env=environment, check=True, capture_output=True)
     check(json.loads((tmp_path / "out" / "manifest.json").read_text()))
 
 
 @every_other_commit
 def test_a_stage_of_ones_own_on_every_runner_here(mine: Path, inputs: Path, tmp_path: Path) -> None:
     """Processes of the local runner, this process, and DirectRunner give the same bytes."""
-    runs: dict[str, dict[str, Any]] = {
-        "pool": {"workers": 1},
-        "here": {"workers": 0},
-        "direct": {"runner": "DirectRunner"},
-    }
-    for name, options in runs.items():
-        refine(mine, tmp_path / name, **options)
+    run("refine", mine, "--output", tmp_path / "pool", "--workers", 1)
+    run("refine", mine, "--output", tmp_path / "direct", "--runner", "DirectRunner")
+    refine(mine, tmp_path / "here", workers=0)
+    for name in ("pool", "here", "direct"):
         check(json.loads((tmp_path / name / "manifest.json").read_text()))
     assert shards(tmp_path / "pool") == shards(tmp_path / "here") == shards(tmp_path / "direct") != {}
     assert execute(["verify", str(tmp_path / "pool")]) == 0

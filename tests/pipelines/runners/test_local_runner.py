@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import apache_beam as beam
@@ -42,12 +43,22 @@ def gone(pids: list[int]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[WorkerPool]:
-    """Two processes for the jobs of these tests, gone at their end."""
-    with WorkerPool(2) as pool:
-        yield pool
-        pids = pool.pids
+def pools() -> Iterator[list[WorkerPool]]:
+    """Those that these tests had, gone at their end."""
+    made: list[WorkerPool] = []
+    with ExitStack() as stack:
+        stack.callback(lambda: [pool.__exit__() for pool in made])
+        yield made
+        pids = [pid for pool in made for pid in pool.pids]
     assert gone(pids)
+
+
+@pytest.fixture
+def pool(pools: list[WorkerPool]) -> WorkerPool:
+    """Two processes: those of the test before, where none of them was killed."""
+    if not pools or pools[-1].died.is_set():
+        pools.append(WorkerPool(2))
+    return pools[-1]
 
 
 def test_a_job_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,13 +80,6 @@ def test_jobs_share_the_same_processes(pool: WorkerPool, tmp_path: Path) -> None
         found = [path.name.split("-") for path in (tmp_path / name).iterdir()]
         assert sorted(int(n) for n, _ in found) == list(range(8))
         assert {int(pid) for _, pid in found} == set(pool.pids)
-
-
-def test_a_killed_worker_is_an_error_not_a_hang() -> None:
-    pipeline = beam.Pipeline(runner="FnApiRunner")
-    pipeline | beam.Create([1, 2]) | beam.Map(lambda _: os.kill(os.getpid(), signal.SIGKILL))
-    with WorkerPool(1) as pool, pytest.raises(WorkerDied, match="signal 9"):
-        run_local(pipeline, pool, local_options(1, []))
 
 
 def test_a_failing_stage_raises_its_own_error(pool: WorkerPool) -> None:
@@ -120,3 +124,11 @@ def test_no_buffer_is_flushed_by_time(pool: WorkerPool, tmp_path: Path) -> None:
     stream = data_plane.ClosableOutputStream.create(lambda data: None, lambda data: None, 1000)  # as Beam's own workers
     assert timed_flushes() == 1
     stream.close()
+
+
+def test_a_killed_worker_is_an_error_not_a_hang(pool: WorkerPool) -> None:
+    """The last test: what it leaves is of no use to others."""
+    pipeline = beam.Pipeline(runner="FnApiRunner")
+    pipeline | beam.Create([1, 2]) | beam.Map(lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(WorkerDied, match="signal 9"):
+        run_local(pipeline, pool, local_options(1, []))

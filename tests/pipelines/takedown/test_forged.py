@@ -21,6 +21,7 @@ from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import write_list
 
 PACKAGE = Path(find.__file__).parent
+LARGE = "large"  # stands for a text of more bytes than a page may have
 
 
 def forge(path: Path, column: str, value: Any) -> None:
@@ -35,9 +36,9 @@ def forge(path: Path, column: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("pattern", "column", "value", "said"),
     [
-        ("train/*/*.provenance.parquet", "url", "u" * (65 << 20), "has a page of"),
-        ("removals/*", "url", "u" * (65 << 20), "has a page of"),
-        ("work/documents/*", "text", "x" * (65 << 20), "has a page of"),
+        ("train/*/*.provenance.parquet", "url", LARGE, "has a page of"),
+        ("removals/*", "url", LARGE, "has a page of"),
+        ("work/documents/*", "text", LARGE, "has a page of"),
         ("work/signatures/*", "id", 7, "column 'id' of type int64 found, fixed_size_binary"),
         ("work/verdicts/*", "removed", 7, "column 'removed' of type int64 found, bool expected"),
     ],
@@ -48,7 +49,7 @@ def test_a_takedown_refuses_them(
     prefix = shutil.copytree(taken.prefix, tmp_path / "forged")
     files = sorted(prefix.glob(pattern))
     files = [path for path in files if pq.read_metadata(path).num_rows][:1]
-    forge(files[0], column, value)
+    forge(files[0], column, "u" * (65 << 20) if value == LARGE else value)
     asked = write_list(tmp_path / "urls", ["https://a.example/1", "https://site25.example/25"])
     done = run("remove", prefix, "--urls", asked, "--output", tmp_path / "new", "--workers", 0, check=False)
     assert done.returncode in (1, 2) and said in done.stderr, (done.returncode, done.stderr[-2000:])

@@ -147,7 +147,7 @@ def test_mistakes_are_one_line_before_anything_runs(
 
 
 def test_settings_that_decide_nothing_are_not_part_of_the_fingerprint(corpus: Path, inputs: Path) -> None:
-    assert "complete already" in refine(inputs, corpus, "--set", "run.wave_files=2", "--set", "failures.grace=3").stdout
+    assert "complete already" in refine(inputs, corpus, "--set", "run.wave_files=3", "--set", "failures.grace=3").stdout
 
 
 def test_run_file_says_what_the_run_is(corpus: Path, inputs: Path) -> None:
