@@ -22,7 +22,7 @@ from tests.loader.range_server import RangeServer, range_server
 
 # No hedges and long timeouts, so that counts do not depend on the load of the machine.
 FETCH = FetchParams(deadline=60, first_delay=0.005, max_delay=0.02, hedge_after=0)
-SHORT_TIMEOUT = replace(FETCH, read_timeout=0.3)
+SHORT_TIMEOUT = replace(FETCH, read_timeout=0.1)
 HEDGED = replace(FETCH, hedge_after=0.05, hedge_share=1.0)
 SIZES = (
     2 * CHECKSUM_BLOCK + 5000,

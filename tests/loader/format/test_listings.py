@@ -14,7 +14,7 @@ import pytest
 
 from refinery.loader import TokenStream
 from refinery.loader.errors import FormatError
-from refinery.loader.format import listing
+from refinery.loader.format import listing, shard_list
 from refinery.loader.format.listing import FOLDER, SCHEMA
 from refinery.loader.format.manifest import MANIFEST, load_manifest, read_manifest, seal, unseal
 from refinery.loader.format.publish_manifest import make_manifest, whole_payload
@@ -93,6 +93,24 @@ def test_the_manifest_and_rows_are_pinned(made: Path) -> None:
     }
     assert [row["kind"] for row in rows] == ["bin", "idx", "provenance", "packed"]
     assert pq.read_schema(made / CODE).equals(SCHEMA)
+
+
+def test_small_listings_are_decoded_once_but_read_each_time(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_list, "_recent", {})
+    monkeypatch.setattr(shard_list, "RECENT", 2)
+    first, _ = load_manifest(open_store(corpus))
+    known = list(first.shards)
+    assert len(shard_list._recent) == 2 < len(first.shards.runs)  # the last ones
+    with monkeypatch.context() as patch:
+        patch.setattr(shard_list, "read_listing", None)
+        again, _ = load_manifest(open_store(corpus))
+        assert list(again.shards.of("validation")) == known[-1:]
+        assert again.shards.runs[-1]._found is first.shards.runs[-1]._found
+    data = bytearray((corpus / CODE).read_bytes())
+    data[len(data) // 2] ^= 1
+    (corpus / CODE).write_bytes(data)
+    with pytest.raises(FormatError, match=f"{CODE}.*found"):
+        list(load_manifest(open_store(corpus))[0].shards)
 
 
 def test_listings_end_at_their_limits(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:

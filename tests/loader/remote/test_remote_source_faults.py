@@ -55,7 +55,7 @@ def test_faults(server: RangeServer, tmp_path: Path, fault: str) -> None:
 def test_a_permanent_fault(server: RangeServer, tmp_path: Path, fault: str) -> None:
     """An error with file, range, attempts and last cause."""
     server.script = deque([fault] * 10_000)
-    fetch = replace(FETCH, deadline=0.4, read_timeout=0.1)
+    fetch = replace(FETCH, deadline=0.12, read_timeout=0.05)
     with source_of(server, tmp_path, fetch=fetch) as source, pytest.raises(FetchError) as caught:
         check(source, 0, 0, 10)
     message = str(caught.value)
