@@ -35,13 +35,14 @@ SEED = 1
 class Corpus:
     """A generated corpus of one shard.
 
-    shard: its path without suffix; Megatron's files are `shard`.bin, a plain array of int32, and `shard`.idx.
+    shard: its path without suffix; Megatron's files are `shard`.bin, a plain array of `dtype`, and `shard`.idx.
     """
 
     folder: Path
     shard: Path
     tokens: int
     documents: int
+    dtype: np.dtype[Any]
 
     @property
     def samples(self) -> int:
@@ -57,9 +58,9 @@ class Corpus:
     def bin(self) -> Path:
         return self.shard.with_suffix(".bin")
 
-    def open(self) -> npt.NDArray[np.int32]:
+    def open(self) -> npt.NDArray[Any]:
         """All tokens, in a new memory map."""
-        return np.memmap(self.bin, np.int32, "r")
+        return np.memmap(self.bin, self.dtype, "r")
 
 
 Batches = Generator[Any, None, None]  # without end: dicts, or pairs of inputs and labels
@@ -83,24 +84,28 @@ def document_lengths(tokens: int) -> npt.NDArray[np.int64]:
     return np.diff(ends, prepend=0)
 
 
-def make_corpus(folder: Path, tokens: int) -> Corpus:
+def make_corpus(folder: Path, tokens: int, vocabulary: int = VOCABULARY) -> Corpus:
     """Write a corpus of `tokens` random ids to `folder`, with an EOS after each document, unless it exists already.
 
-    Its provenance is empty and it has no tokenizer, so only readers of tokens can use it. Takes about 5 s for 10^8.
+    vocabulary: ids, of which the last is EOS; up to 65,500 of them are uint16, more int32. Its provenance is empty and
+    it has no tokenizer, so only readers of tokens can use it. Takes about 5 s for 10^8.
     """
     lengths = document_lengths(tokens)
     name = shard_name("train", "web", 0, 1)
-    corpus = Corpus(folder, folder / name, tokens, len(lengths))
+    dtype, eos = dtype_for(vocabulary), vocabulary - 1
+    corpus = Corpus(folder, folder / name, tokens, len(lengths), dtype)
     if (folder / MANIFEST).exists():
-        totals = json.loads((folder / MANIFEST).read_bytes())["totals"]
-        if (totals["tokens"], totals["documents"]) != (tokens, len(lengths)):
-            raise SystemExit(f"{folder}: a corpus of {totals['tokens']} tokens exists, {tokens} requested")
+        found = json.loads((folder / MANIFEST).read_bytes())
+        there = found["totals"]["tokens"], found["tokenizer"]["vocab_size"]
+        if there != (tokens, vocabulary):
+            raise SystemExit(
+                f"{folder}: a corpus of {there[0]} tokens of {there[1]} ids exists, {tokens} of {vocabulary} requested"
+            )
         return corpus
     corpus.bin.parent.mkdir(parents=True, exist_ok=True)
-    dtype = dtype_for(VOCABULARY)
-    ids = np.random.default_rng([SEED, 1]).integers(0, EOS, tokens, dtype)
+    ids = np.random.default_rng([SEED, 1]).integers(0, eos, tokens, dtype)
     ends = np.cumsum(lengths)
-    ids[ends - 1] = EOS
+    ids[ends - 1] = eos
     with IndexedWriter(corpus.bin, dtype) as writer:
         for document in np.split(ids, ends[:-1]):
             writer.add(document)
@@ -120,7 +125,7 @@ def make_corpus(folder: Path, tokens: int) -> Corpus:
         "fingerprint": "0" * 64,
         "dtype": dtype.name,
         "dtype_code": DTYPE_CODES[dtype],
-        "tokenizer": {"path": "none", "vocab_size": VOCABULARY, "bos_id": None, "eos_id": EOS},
+        "tokenizer": {"path": "none", "vocab_size": vocabulary, "bos_id": None, "eos_id": eos},
         "shards": [shard | {"files": files}],
         "files": [],
         "totals": {"documents": len(lengths), "tokens": tokens, "bytes": 0},

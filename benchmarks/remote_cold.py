@@ -1,13 +1,15 @@
 """Cold reading over a network: tokens per second and the first batch, against a server that answers late.
 
-    python -m benchmarks.remote_cold [--latency 0.05] [--tokens 200000000] [--repeat 3] [--threads N] [--masks] [--gcs]
+    python -m benchmarks.remote_cold [--latency 0.05] [--tokens 200000000] [--vocabulary 100000] [--repeat 3]
+        [--threads N] [--masks] [--gcs]
 
-The corpus is random tokens in documents of about 500, one shard, behind an HTTP server in a process of its own, which
-sends the first byte of every response `latency` seconds after its request, and that of a connection's first response a
-round trip later (the connection's own handshake). Batches are 8 rows of 4,096 tokens, shuffled as a remote corpus is by
-default, no work between two batches; the cache is a new folder every time. "First" is from opening the stream to its
-first batch, "whole" the tokens of the epoch by the wall time from opening to its end. With --gcs the server answers as
-Cloud Storage's JSON API does, and the corpus is read as gs://.
+The corpus is random tokens in documents of about 500, one shard, int32 or, with a vocabulary of up to 65,500, uint16.
+It is behind an HTTP server in a process of its own, which sends the first byte of every response `latency` seconds
+after its request, and that of a connection's first response a round trip later (the connection's own handshake).
+Batches are 8 rows of 4,096 tokens, shuffled as a remote corpus is by default, no work between two batches; the cache
+is a new folder every time. "First" is from opening the stream to its first batch, "whole" the tokens of the epoch by
+the wall time from opening to its end. With --gcs the server answers as Cloud Storage's JSON API does, and the corpus
+is read as gs://.
 """
 
 import argparse
@@ -22,7 +24,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from urllib.parse import unquote
 
-from benchmarks.loader_corpus import BATCH, SEED, SEQUENCE, make_corpus
+from benchmarks.loader_corpus import BATCH, SEED, SEQUENCE, VOCABULARY, make_corpus
 from benchmarks.signatures import describe_run
 from refinery.loader import RemoteParams, TokenStream
 
@@ -72,12 +74,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="RemoteParams.threads; the default if it is not given")
     parser.add_argument("--masks", action="store_true", help="with doc_ids, which read the index")
     parser.add_argument("--gcs", action="store_true", help="as gs://")
+    parser.add_argument("--vocabulary", type=int, default=VOCABULARY, help="ids of the tokens")
     parser.add_argument("--work", type=Path, help="folder that keeps the corpus")
     given = parser.parse_args()
     print(describe_run())
     with tempfile.TemporaryDirectory() as temporary:
         work = given.work or Path(temporary)
-        corpus = make_corpus(work / f"remote-{given.tokens}", given.tokens)
+        corpus = make_corpus(work / f"remote-{given.tokens}-{given.vocabulary}", given.tokens, given.vocabulary)
         here, there = multiprocessing.Pipe()
         server = multiprocessing.get_context("spawn").Process(
             target=serve, args=(corpus.folder, given.latency, there), daemon=True
@@ -87,7 +90,7 @@ def main() -> None:
         if given.gcs:
             os.environ["STORAGE_EMULATOR_HOST"], url = url, "gs://bucket"
         size = corpus.bin.stat().st_size
-        print(f"{corpus.tokens:,} tokens, {size:,} bytes; {given.latency * 1000:.0f} ms of latency")
+        print(f"{corpus.tokens:,} tokens of {corpus.dtype}, {size:,} bytes; {given.latency * 1000:.0f} ms of latency")
         rates, firsts = [], []
         for _ in range(given.repeat):
             with tempfile.TemporaryDirectory() as cache:

@@ -2,6 +2,7 @@
 
 import math
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,16 @@ def test_an_existing_corpus_is_reused_or_rejected(corpus: Corpus) -> None:
     assert corpus.bin.stat().st_mtime_ns == before
     with pytest.raises(SystemExit, match="exists"):
         make_corpus(corpus.folder, TOKENS + 1)
+
+
+def test_a_small_vocabulary_is_uint16(corpus: Corpus, tmp_path: Path) -> None:
+    small = make_corpus(tmp_path, TOKENS, 1_000)
+    assert (small.dtype, corpus.dtype) == (np.uint16, np.int32)
+    assert small.bin.stat().st_size * 2 == corpus.bin.stat().st_size
+    assert (small.open() == 999).sum() == small.documents == corpus.documents
+    assert make_corpus(tmp_path, TOKENS, 1_000) == small
+    with pytest.raises(SystemExit, match="100000 requested"):
+        make_corpus(tmp_path, TOKENS)
 
 
 SIDES = {
