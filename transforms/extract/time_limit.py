@@ -45,7 +45,6 @@ def _hide_time_up() -> None:
 _set_async_exc = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _set_async_exc.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _set_async_exc.restype = ctypes.c_int
-_NULL = ctypes.py_object()  # takes back an exception that is not delivered yet
 
 
 class _Watch:
@@ -54,6 +53,7 @@ class _Watch:
     def __init__(self, seconds: float) -> None:
         self.thread = threading.get_ident()
         self.deadline = time.monotonic() + seconds
+        self.raised = False
 
 
 class _Watchdog:
@@ -80,7 +80,8 @@ class _Watchdog:
         with self.changed:
             if watch in self.watches:
                 self.watches.remove(watch)
-            _set_async_exc(watch.thread, _NULL)
+            if watch.raised:
+                _deliver(watch.thread)
 
     def _run(self) -> None:
         idle = 0
@@ -90,11 +91,23 @@ class _Watchdog:
                 for watch in self.watches:
                     if watch.deadline <= now:
                         _set_async_exc(watch.thread, TimeUp)
-                        watch.deadline = now + AGAIN
+                        watch.deadline, watch.raised = now + AGAIN, True
                 idle = 0 if self.watches else idle + 1
                 self.asleep = idle > IDLE_TICKS
                 self.changed.wait(None if self.asleep else TICK)
                 self.asleep = False
+
+
+def _deliver(thread: int) -> None:
+    """Receive what is raised in this thread and has not arrived. Taking it back (NULL instead of an exception) leaves
+    Python 3.11 looking for it, and from then on a call under a debugger, a profiler or a tracer never returns.
+    """
+    try:
+        _set_async_exc(thread, TimeUp)
+        while True:
+            pass
+    except TimeUp:
+        pass
 
 
 _watchdog = _Watchdog()

@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
+from functools import partialmethod
 from pathlib import Path
 
 import apache_beam as beam
@@ -19,6 +21,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.command_line import execute
 from refinery.pipelines.commands.inspection import inspect
 from refinery.pipelines.dataflow.job_records import read_jobs
+from refinery.pipelines.dataflow.jobs import PollingPolicy
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError
@@ -259,10 +262,28 @@ def test_a_job_that_fails_and_one_that_leaves_no_report(
 
 
 def test_two_commands_at_once_share_their_jobs(
-    dataflow: FakeDataflow, run: Callable[..., int], finished: tuple[Files, FakeDataflow], gcs: FakeGcs
+    dataflow: FakeDataflow,
+    run: Callable[..., int],
+    finished: tuple[Files, FakeDataflow],
+    gcs: FakeGcs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A job goes on until both wait for it: one that ended while the other prepares its launch would be done again."""
     codes: list[int] = []
     threads = [threading.Thread(target=lambda: codes.append(run())) for _ in range(2)]
+    waiting: set[tuple[int, int]] = set()  # thread, number of jobs so far
+
+    def wait(seconds: float) -> None:
+        waiting.add((threading.get_ident(), len(dataflow.jobs)))
+        time.sleep(0.02)
+
+    def end_when_both_wait(call: Call) -> None:
+        last = dataflow.jobs[-1] if dataflow.jobs else None
+        if call.kind == "get" and last and {(thread.ident, len(dataflow.jobs)) for thread in threads} <= waiting:
+            last.plan = ["DONE"] if last.running else []
+
+    dataflow.plan, dataflow.on_call = lambda job: ["RUNNING"], end_when_both_wait
+    monkeypatch.setattr(PollingPolicy, "__init__", partialmethod(PollingPolicy.__init__, sleep=wait))
     for thread in threads:
         thread.start()
     for thread in threads:
