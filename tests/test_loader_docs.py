@@ -178,7 +178,7 @@ def test_every_counter_and_stage_is_documented() -> None:
 
 
 def test_every_example_of_a_framework_is_in_the_table_and_tested() -> None:
-    named = set(re.findall(r"`(\w+)\.py[ `]", page("frameworks.md")))
+    named = set(re.findall(r"`(\w+)\.py[ `]", section(TEXT, "Training frameworks")))
     examples = {path.stem for path in (ROOT / "examples" / "frameworks").glob("*.py")} - {"common"}
     assert named == examples
     tested = (ROOT / "tests" / "frameworks" / "test_examples.py").read_text()
