@@ -49,6 +49,7 @@ def main() -> None:
         seen.add({"input_ids": batch["tokens"], "labels": labels}, total.item())
         if step == args.stop_at:
             break
+    dist.barrier()  # every rank has read the state of the run before
     if dist.get_rank() == 0:
         torch.save(loader.state_dict(), path)
     dist.destroy_process_group()
