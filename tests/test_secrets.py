@@ -26,6 +26,7 @@ HARMLESS = {
     ("docs/format.md", "Secret Keyword"): 1,
     ("docs/recipes.md", "Secret Keyword"): 1,
     ("loader/__init__.py", "Secret Keyword"): 1,
+    ("loader/stream/simulate.py", "Secret Keyword"): 4,
     ("pipelines/export/card.py", "Secret Keyword"): 1,
     ("pipelines/export/options.py", "Secret Keyword"): 1,
     ("pipelines/pages/chart_library.py", "Hex High Entropy String"): 1,
