@@ -18,6 +18,8 @@ from refinery.transforms.address.normalise import encode_octets
 MAX_PATH = 8192  # characters of an address that are looked at
 MAX_PATTERN = 2083 * 8  # as of Google's parser; longer ones match nothing that a crawler would fetch
 
+_CUT_OCTET = re.compile(r"%[0-9A-Fa-f]?\Z")
+
 
 class Pattern(NamedTuple):
     """pieces: what stands between the stars. is_ended: whether the last of them must end the address. length: octets
@@ -47,15 +49,24 @@ class Pattern(NamedTuple):
 def pattern_text(given: str) -> str:
     """A pattern in the one spelling that `parse_pattern` takes; "" for one that no path fits.
 
-    >>> pattern_text(" /a**/%7ex$y$ ")
-    '/a*/~x%24y$'
+    An octet that is cut, by a star or by the end, fits all that begin so, as in Google's parser: `/*%` every address
+    with an encoded octet, and with a "%" that is none.
+
+    >>> pattern_text(" /a**/%7ex$y$ "), pattern_text("/100%*/%e")
+    ('/a*/~x%24y$', '/100%*/%E')
     """
     given = given.strip()
     if not given.startswith(("/", "*")) or len(given) > MAX_PATTERN or not given.isprintable():
         return ""
     body, end = (given[:-1], "$") if given.endswith("$") else (given, "")
-    body = re.sub(r"\*+", "*", encode_octets(body).replace("$", "%24"))
-    return body + end
+    *open_pieces, last = re.sub(r"\*+", "*", body).split("*")
+    pieces = [*map(_encode_beginning, open_pieces), encode_octets(last) if end else _encode_beginning(last)]
+    return "*".join(pieces).replace("$", "%24") + end
+
+
+def _encode_beginning(piece: str) -> str:
+    cut = _CUT_OCTET.search(piece)
+    return encode_octets(piece[: cut.start()]) + cut[0].upper() if cut else encode_octets(piece)
 
 
 def parse_pattern(text: str) -> Pattern:
