@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import apache_beam as beam
-import pyarrow.compute as pc
 
 from refinery.loader.format.indexed import DTYPE_CODES, dtype_for
 from refinery.loader.format.listed import first_of_shards, shard_totals
@@ -192,8 +191,8 @@ def publish_records(recipe: Recipe, phases: Sequence[Phase], jobs: PhaseJobs) ->
         *folder_tasks(jobs.prefix, [*removals, *files]),
         *(LookupTask(*place, folder, -1, count) for folder, (places, count) in many.items() for place in places),
     ]
-    counted = pc.sum(shards["documents"]).as_py() or 0, sum(file["rows"] for file in removals)
-    lookups = files_for(*counted, rows[REJECTS], rows[DEAD])
+    removed = sum(file["rows"] for file in removals)
+    lookups = files_for(shard_totals(shards)["documents"], removed, rows[REJECTS], rows[DEAD])
     if lookups > 1 or len(tasks) > FEW_PARTS or many:
         name = f"{RECORDS}/report.json"
 

@@ -17,6 +17,7 @@ from refinery.pipelines.tracing.answers import Dead, Kept, Missing, Query, Rejec
 from refinery.pipelines.tracing.trace_documents import trace
 from refinery.transforms.lookup import entries
 from refinery.transforms.lookup.entries import SCHEMA, key_hash, write_entries
+from refinery.transforms.lookup.tasks import files_for
 from tests.corpus_factory import edit_manifest
 
 KINDS = {"train/s": Kept, "removals": Removed, "rejects": Rejected, "dead_letters": Dead}
@@ -71,6 +72,19 @@ def test_every_row_is_found_in_the_files_that_the_index_names(corpus: Path, open
                 assert sum(name.startswith("lookup/") for name in opened) == 1
                 beside = {name for name in opened if name.partition("/")[0] in ("train", "removals", "rejects")}
                 assert len(beside) <= 2  # of a removed document also the shard of the one kept instead
+
+
+def test_packed_rows_are_no_documents_of_their_own(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The index has as many files as without them."""
+    monkeypatch.setattr(entries, "ROWS_PER_FILE", 4)
+    settings = ["tokenizer.bos=^", "packed.length=32"]
+    refine(small / "recipe.yaml", tmp_path, settings=settings, workers=0, discard_work=True)
+    assert list((tmp_path / "packed").rglob("*.parquet"))
+    counts = [len(rows_of(tmp_path, place)) for place in ("train/s", "removals", "rejects", "dead_letters")]
+    counts[0] += len(rows_of(tmp_path, "validation/s"))
+    assert len(index_of(tmp_path)) == files_for(*counts) > 3
 
 
 def test_answers_are_those_without_an_index_and_nothing_is_opened_for_an_unknown_address(
