@@ -62,7 +62,10 @@ class Mixture:
         for stage in params.stages:
             for name, weight in stage.weights.items():
                 if weight and not known[name]:
-                    raise ValueError(f"weights: {weight} given for {name!r}, which has no tokens; 0 is allowed")
+                    raise ValueError(
+                        f"weights: {weight} given for {name!r}, of which no tokens are read (see split, shards and "
+                        "subset); 0 is allowed"
+                    )
         self._keys = round_keys("mix", seed)
         places = {name: count * sequence_length for name, count in known.items()}
         filled = places if tokens is None else dict(zip(domains, tokens, strict=True))

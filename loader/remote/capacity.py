@@ -23,13 +23,16 @@ def bytes_in_blocks(sizes: Iterable[int]) -> int:
 MARGIN = 4 * CHECKSUM_BLOCK  # blocks on their way
 
 
-def fit_cache(params: RemoteParams, corpus_bytes: int, live_bytes: Callable[[], int]) -> RemoteParams:
+def fit_cache(
+    params: RemoteParams, corpus_bytes: int, live_bytes: Callable[[], int], free: int | None = None
+) -> RemoteParams:
     """`params`, or the same with memory in place of a cache that is too small, which is logged as a warning.
 
     corpus_bytes: what the stream reads in an epoch. live_bytes: how much of it at the same time; only asked for if the
-    cache may be too small, since it takes a tenth of a second. Raises ValueError if neither cache nor memory suffices.
+    cache may be too small, since it takes a tenth of a second. free: what the cache may take of its disk; None: looked
+    up. Raises ValueError if neither cache nor memory suffices.
     """
-    bound, free = params.cache_bytes, _free(params)
+    bound, free = params.cache_bytes, _free(params) if free is None else free
     room = int(min(bound, free) * LOW)
     if corpus_bytes + MARGIN <= room:
         return params

@@ -50,7 +50,7 @@ class MaskParams:
 
 class SharedRows(np.ndarray[Any, Any]):
     """input_ids or labels of a batch in which both are views of the same tokens: read-only, and an attempt to write
-    says why. `copy` returns an ordinary array."""
+    says why. `copy` and calculations return ordinary arrays and numbers."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not self.flags.writeable:
@@ -59,6 +59,9 @@ class SharedRows(np.ndarray[Any, Any]):
                 'change the other; write to a copy, such as labels = batch["labels"].copy()'
             )
         super().__setitem__(key, value)
+
+    def __array_wrap__(self, array: Array, context: Any = None, return_scalar: bool = False) -> Any:
+        return array[()] if return_scalar else array  # sums as numbers, which can be hashed, rounded and saved
 
     def copy(self, order: Any = "C") -> Array:  # type: ignore[override]
         return np.array(self, order=order)

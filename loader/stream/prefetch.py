@@ -239,10 +239,13 @@ class _Channel(Generic[T]):
 
     def wait_for_maker(self) -> bool:
         """Wait until no thread runs the source. False: the current thread runs it."""
-        with self._lock:
-            while self._maker not in (0, threading.get_ident()):
-                self._changed.wait()
-            return not self._maker
+        try:
+            with self._lock:
+                while self._maker not in (0, threading.get_ident()):
+                    self._changed.wait()
+                return not self._maker
+        except RuntimeError as error:
+            raise _cause(error) from None
 
     def close_source(self) -> None:
         source, self.source = self.source, None

@@ -12,7 +12,7 @@ import json
 import sys
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -22,6 +22,9 @@ from refinery.loader.format.block_checksums import CHECKSUM_BLOCK
 from refinery.loader.order.arrays import I64
 from refinery.loader.order.order import OrderParams, lag_correlation, neighbours
 from refinery.loader.remote.blocks import RemoteParams
+from refinery.loader.remote.capacity import bytes_in_blocks, fit_cache
+from refinery.loader.remote.remote_bytes import bytes_of
+from refinery.loader.stream.lookahead import live_ranges
 from refinery.loader.stream.schedule import Schedule, rows_of_rank
 from refinery.loader.tokens.samples import Domain
 
@@ -100,7 +103,9 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
 
     read_amplification: bytes fetched per byte of the windows they are fetched for, even if only a part of these is
     delivered in the simulated time. A block that a host still has in its cache is not fetched again. The first minute,
-    which fills the caches, counts in means but not in the worst minute. Cost: about 0.2 us per position (67 million for
+    which fills the caches, counts in means but not in the worst minute. Where the cache is too small for one rank,
+    each keeps its blocks in memory, as streams do (`cache_in_memory`: each rank is then a host of its own); raises
+    ValueError where streams refuse, since memory is too small as well. Cost: about 0.2 us per position (67 million for
     a day of 2,048 ranks) and a millisecond per window and host.
     """
     whole, last = divmod(params.tokens, params.shard_tokens)
@@ -108,7 +113,8 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
     domain = Domain("", enumerate(sizes), params.sequence_length)
     shape = {"world_size": params.world_size, "batch_size": params.batch_size}
     schedule = Schedule([domain], None, order=params.order, seed=params.seed, rank=0, **shape)
-    order, step = schedule.order(0, 0), schedule.step
+    order, step, cached = schedule.order(0, 0), schedule.step, params
+    params = _as_kept(params, domain, schedule)
     steps = params.steps
     positions = min(steps * step, order.n)
     seconds = steps * params.batch_size * params.sequence_length / params.tokens_per_second
@@ -149,10 +155,23 @@ def simulate(params: SimulateParams) -> dict[str, Any]:
         "read_amplification": float(fetched.sum()) / used,
         "share_of_region_quota": float(fetched.sum()) / seconds / REGION_QUOTA,
         "cache_bytes_per_host_max": live,
+        "cache_in_memory": params is not cached,
         "lag_1_correlation": lag_correlation(order) if order.n > 3 else 0.0,
         "neighbours_within_1024": neighbours(order),
         "neighbours_within_1024_by_chance": min(1.0, 2048 / order.n),
     }
+
+
+def _as_kept(params: SimulateParams, domain: Domain, schedule: Schedule) -> SimulateParams:
+    """`params`, with memory of each rank's own in place of a cache that a stream would not use."""
+    sizes = np.diff(domain.starts) * params.token_bytes
+    chosen = fit_cache(
+        RemoteParams(cache_bytes=params.cache_bytes),
+        bytes_in_blocks(sizes.tolist()),
+        lambda: bytes_of(live_ranges(schedule) * [1, params.token_bytes, params.token_bytes]),
+        params.cache_bytes,
+    )
+    return params if chosen.cache_bytes else replace(params, ranks_per_host=1, cache_bytes=chosen.memory_bytes)
 
 
 def _opened(windows: Any, positions: int, host_of_row: I64, hosts: int) -> I64:
@@ -265,7 +284,8 @@ def format_report(params: SimulateParams, figures: dict[str, Any]) -> str:
             f"{f['reads_per_second_per_rank']:.3g} /s per rank, {f['bytes_per_read_mean'] / 1e6:.3g} MB each",
             f"amplification   {f['read_amplification']:10.4g} bytes fetched per byte delivered; "
             f"{f['hosts_per_window_mean']:.4g} hosts read a window",
-            f"cache           {f['cache_bytes_per_host_max'] / 1e9:10.4g} GB per host at most",
+            f"cache           {f['cache_bytes_per_host_max'] / 1e9:10.4g} GB "
+            + ("in the memory of each rank: cache_bytes is too small" if f["cache_in_memory"] else "per host at most"),
             f"shuffle         {f['lag_1_correlation']:10.2g} lag-1 correlation; "
             f"{f['neighbours_within_1024']:.2%} of neighbours within 1,024 positions "
             f"({f['neighbours_within_1024_by_chance']:.2%} by chance)",
@@ -314,7 +334,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         params = SimulateParams(**given, order=order)
     except ValueError as error:
         parser.error(str(error))
-    figures = simulate(params)
+    try:
+        figures = simulate(params)
+    except ValueError as error:
+        parser.error(str(error))
     sys.stdout.write((json.dumps(figures, indent=1) if as_json else format_report(params, figures)) + "\n")
     return 0
 

@@ -18,6 +18,10 @@ State = dict[str, Any]
 
 STATE = "loader_state"  # added to a batch in its worker process, removed by the data loader
 INSTEAD = "refinery.loader.torch.adapter.build_dataloader(prefix, num_workers=...)"
+TRAINER = (
+    "for transformers write class CorpusTrainer(refinery.loader.torch.trainer.CorpusLoaders, Trainer) and "
+    "train_dataset=build_dataloader(...)"
+)
 
 
 def as_tensors(batch: Mapping[str, Any]) -> Batch:
@@ -110,8 +114,7 @@ class TokenDataset(IterableDataset[Batch]):
         if getattr(fetcher, "auto_collation", False):
             raise RuntimeError(
                 f"TokenDataset: an item is a batch already, so a DataLoader needs batch_size=None, as in {INSTEAD}; "
-                "for transformers write class CorpusTrainer(refinery.loader.torch.trainer.CorpusLoaders, Trainer) and "
-                "train_dataset=build_dataloader(...)"
+                + TRAINER
             )
         info = get_worker_info()
         if info is not None:

@@ -4,13 +4,13 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from torch.utils.data import DataLoader
 
 from refinery.loader.order.arrays import Batch
 from refinery.loader.stream.telemetry import Telemetry
-from refinery.loader.torch.dataset import STATE, State, TokenDataset
+from refinery.loader.torch.dataset import STATE, TRAINER, State, TokenDataset
 
 
 class TokenLoader(DataLoader[Batch]):
@@ -45,6 +45,10 @@ class TokenLoader(DataLoader[Batch]):
 
     def __bool__(self) -> bool:
         return True
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Raises TypeError: another DataLoader asks for items, that of a plain Trainer too."""
+        raise TypeError(f"TokenLoader: no data set with items, but a loader that delivers batches; {TRAINER}")
 
     @property
     def steps_per_epoch(self) -> int | None:

@@ -123,7 +123,7 @@ def test_achieved() -> None:
     [
         (lambda: mixture(MixStage({"wiki": 1})), r"domain 'wiki' given, 'books', 'code', 'web' is allowed"),
         (lambda: mixture(repeats={"wiki": 1}), r"domain 'wiki' given"),
-        (lambda: mixture(samples=(0, 1, 1)), r"weights: 0\.2 given for 'books', which has no tokens"),
+        (lambda: mixture(samples=(0, 1, 1)), r"weights: 0\.2 given for 'books', of which no tokens are read"),
         (lambda: MixStage({"web": -1}), r"weights: -1 given for 'web', a finite number of 0 or more is allowed"),
         (lambda: MixStage({"web": float("nan")}), r"weights: nan given for 'web'"),
         (lambda: MixStage({"web": 0}), r"at least one above 0 is allowed"),

@@ -166,3 +166,18 @@ def test_an_interrupted_fold_loses_no_step(monkeypatch: pytest.MonkeyPatch) -> N
     for _ in range(FOLD):
         telemetry.record(1)
     assert telemetry.snapshot()["steps"] == 2 * FOLD
+
+
+def test_an_interrupt_while_the_lock_is_given_back_is_that_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """threading.Condition.wait, interrupted once its lock is free: leaving the `with` is then an error of the lock."""
+    ahead = Prefetcher(iter(range(3)))
+    channel = ahead._channel
+    channel._maker = -1  # another thread
+
+    def wait() -> None:
+        channel._lock.release()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(channel._changed, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        ahead.close()

@@ -291,6 +291,7 @@ def test_views_of_the_same_tokens_are_read_only_and_say_why() -> None:
             batch[name][batch[name] == 3] = -100
         with pytest.raises(ValueError, match="read-only"):
             batch[name] += 1
+        assert {batch[name].sum(): type(batch[name] == 3)} == {np.sum(batch[name].copy()): np.ndarray}
     own = batch["labels"].copy()
     assert type(own) is np.ndarray and own.flags.c_contiguous
     own[own == 3] = -100

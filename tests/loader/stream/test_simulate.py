@@ -105,8 +105,9 @@ def test_a_measured_run_fetches_what_was_computed(tmp_path: Path, order: OrderPa
     assert size < fetched <= 2 * size * 1.01
 
 
-def test_a_cache_that_is_too_small_loses_what_windows_share() -> None:
+def test_a_cache_that_is_too_small_loses_what_windows_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of 8 single samples far apart: each MiB is read for many windows, unless it is still there."""
+    monkeypatch.setattr(module, "_as_kept", lambda params, *_: params)  # as if the ranks of a host together needed more
     spread = replace(SMALL, world_size=1, order=OrderParams(block=1, lanes=8, window=8), tokens=4 * 10**6)
     enough, short = simulate(spread), simulate(replace(spread, cache_bytes=1 << 20))
     assert enough["read_amplification"] == pytest.approx(1, rel=1e-3)
@@ -114,6 +115,17 @@ def test_a_cache_that_is_too_small_loses_what_windows_share() -> None:
     sizes = [replace(spread, cache_bytes=size << 20) for size in (2, 4, 6, 16)]
     found = [simulate(params)["read_amplification"] for params in sizes]
     assert found == sorted(found, reverse=True) and found[-1] == enough["read_amplification"]
+
+
+def test_a_cache_that_streams_do_not_use_is_memory_or_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    spread = replace(SMALL, world_size=2, order=OrderParams(block=1, lanes=8, window=8), tokens=4 * 10**6)
+    short = simulate(replace(spread, cache_bytes=1 << 20))
+    assert short["cache_in_memory"] and short["hosts"] == 2  # two ranks of one host, each with its own
+    assert short["read_amplification"] == pytest.approx(2, rel=1e-2)
+    assert not simulate(spread)["cache_in_memory"]
+    with pytest.raises(SystemExit):
+        main(["--tokens", "1e9", "--world-size", "1", "--cache-bytes", "1e7"])
+    assert "cache_bytes is 10000000 and memory_bytes 67108864, but" in capsys.readouterr().err
 
 
 def test_caches_hold_the_open_windows(small: dict[str, Any]) -> None:

@@ -174,6 +174,13 @@ def test_invalid_arguments_and_states_fail_immediately(corpus: str) -> None:
         TokenDataset(corpus, rank=1, **OPTIONS)
 
 
+def test_a_loader_as_the_data_set_of_another_one_says_what_to_write(corpus: str) -> None:
+    """As a plain Trainer of transformers does with train_dataset=build_dataloader(...)."""
+    outer: Any = torch.utils.data.DataLoader(build_dataloader(corpus, **OPTIONS))
+    with pytest.raises(TypeError, match=r"TokenLoader: no data set with items.*class CorpusTrainer\("):
+        next(iter(outer))
+
+
 def test_default_rank(corpus: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
