@@ -253,13 +253,21 @@ def build_corpus(
     key = tuple(sorted(options.items()))
     if key not in _BUILT:
         with TemporaryDirectory() as folder:
-            made = write_corpus(Path(folder), **options)  # type: ignore[arg-type]
-            _BUILT[key] = {p.relative_to(made).as_posix(): p.read_bytes() for p in made.rglob("*") if p.is_file()}
-    for name, data in _BUILT[key].items():
+            _BUILT[key] = read_files(write_corpus(Path(folder), **options))  # type: ignore[arg-type]
+    write_files(root, _BUILT[key])
+    return root
+
+
+def read_files(root: Path) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    """Files below `root` that are not there yet."""
+    for name, data in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         with (root / name).open("xb") as file:
             file.write(data)
-    return root
 
 
 def write_corpus(

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 from refinery.loader.format.manifest import RUN, seal, unseal
 from refinery.loader.format.removals import FOLDER, REMOVALS_SCHEMA, removals_name, write_removals
 from refinery.pipelines.run.phases import finish_phase
-from tests.corpus_factory import build_corpus, edit_manifest, file_entry
+from tests.corpus_factory import build_corpus, edit_manifest, file_entry, read_files, write_files
 
 Row = dict[str, Any]
 OTHER = "gs://other/corpus"
@@ -86,10 +87,22 @@ def sort_rows(rows: Sequence[Row]) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in REMOVALS_SCHEMA.names])
 
 
+_BUILT: dict[tuple[int, int, bool], dict[str, bytes]] = {}  # options of `write_removed` -> the corpus' files
+
+
 def build_removed(root: Path, files: int = 1, lost: int = 1, urls: bool = False) -> Path:
     """The hand-made corpus, and the removals above in `files` files. lost: documents that quality dropped. urls:
-    captures, too.
+    captures, too. It is made once in a process, and copied: it does not depend on where it is.
     """
+    key = files, lost, urls
+    if key not in _BUILT:
+        with TemporaryDirectory() as folder:
+            _BUILT[key] = read_files(write_removed(Path(folder), *key))
+    write_files(root, _BUILT[key])
+    return root
+
+
+def write_removed(root: Path, files: int, lost: int, urls: bool) -> Path:
     build_corpus(root)
     recipe = {
         "exact_dup": True,

@@ -36,9 +36,10 @@ from tests.loader.remote_split import (
     source_of,
     wait_for,
 )
+from tests.sampling import sampled
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", sampled("faults of remote sources", FAULTS, 7))
 def test_faults(server: RangeServer, tmp_path: Path, fault: str) -> None:
     """Each fault in the first and third response costs only time, never a wrong token."""
     server.script = deque([fault, "", fault])

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,7 +33,7 @@ from refinery.loader.storage.gcs_upload import UPLOAD_CHUNK
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import StorageConflict, StorageError
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
-from tests.sampling import examples
+from tests.sampling import examples, sampled
 
 QUICK = FetchParams(deadline=20.0, connect_timeout=2, read_timeout=2, first_delay=0.001, max_delay=0.005, hedge_after=0)
 SHORT_DEADLINE = replace(QUICK, deadline=0.2)
@@ -94,8 +95,9 @@ METHODS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("fault", TRANSIENT)
+@pytest.mark.parametrize(
+    ("method", "fault"), sampled("faults of calls to Cloud Storage", product(METHODS, TRANSIENT), 18, lambda cell: cell)
+)
 def test_transient_faults(server: FakeGcs, method: str, fault: str) -> None:
     store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))
     for name in ("a", "b", "x"):
@@ -254,9 +256,16 @@ def test_streams_are_files(running: FakeGcs, steps: list[tuple[int, int]]) -> No
         assert stream.read() == SMALL
 
 
-@pytest.mark.parametrize("kind", ["upload", "upload-start", "upload-chunk", "upload-end"])
-@pytest.mark.parametrize("fault", ["503", "reset", "lost", "corrupt request", "part of request", "half kept", "stall"])
-@pytest.mark.parametrize("method", ["create", "replace"])
+UPLOADS = (
+    ("upload", "upload-start", "upload-chunk", "upload-end"),
+    ("503", "reset", "lost", "corrupt request", "part of request", "half kept", "stall"),
+    ("create", "replace"),
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fault", "method"), sampled("faults of uploads", product(*UPLOADS), 14, lambda cell: cell)
+)
 def test_uploads(server: FakeGcs, kind: str, fault: str, method: str, tmp_path: Path) -> None:
     """After any single fault of any call the object is complete, and written once."""
     store = GcsStore("gs://bucket/p", replace(QUICK, read_timeout=0.1 if fault == "stall" else 2))

@@ -28,7 +28,7 @@ from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 from tests.loader.remote_split import FETCH, HEDGED, SHORT_TIMEOUT, wait_for
-from tests.sampling import every_other_commit
+from tests.sampling import every_other_commit, sampled
 
 LENGTHS = {"web": [[300, 5], [], [700_000], [90, 90]], "code": [[40_000, 1]]}  # the third shard has more than two MiBs
 
@@ -84,7 +84,7 @@ def script_of(fault: str) -> deque[str]:
     return deque([fault, "", fault] if fault == "wrong" else [fault, "", "", fault, "", "", fault])
 
 
-@pytest.mark.parametrize("fault", sorted({*FAULTS} - {"trickle"}))
+@pytest.mark.parametrize("fault", sampled("faults over HTTP", sorted({*FAULTS} - {"trickle"}), 6))
 def test_faults_over_http(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
     server.script = script_of(fault)
     with stream(server.url, tmp_path, SHORT_TIMEOUT) as batches:

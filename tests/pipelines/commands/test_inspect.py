@@ -21,6 +21,7 @@ from refinery.pipelines.dataflow.jobs import JobState, ServiceTrouble
 from tests.fake_dataflow import fake_dataflow
 from tests.fake_gcs import fake_gcs
 from tests.loader.range_server import range_server
+from tests.sampling import sampled
 
 Change = Callable[[Path], None]
 
@@ -243,7 +244,7 @@ def hostile(path: Path) -> list[bytes]:
 FILES = ("_run.json", "manifest.json", "work/clean.json", "work/dedup.json", "work/clean/wave-00001.json", "work/jobs")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sampled("files whose damage inspect reports", FILES, 2))
 def test_damage_is_reported_and_never_an_exception(run: Path, name: str) -> None:
     store = open_store(run / "work")
     record_end(store, record_job(store, spec(run, "dedup"), "2026-1", "p", "r"), "FAILED", ["why"])

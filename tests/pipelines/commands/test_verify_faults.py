@@ -26,6 +26,7 @@ from tests.corpus_factory import (
     replace_manifest,
 )
 from tests.plain_manifest import manifest_of
+from tests.sampling import sampled
 
 WEB0, WEB1 = (f"train/web/shard-0000{i}-of-00003" for i in range(2))
 CODE = "train/code/shard-00000-of-00001"
@@ -231,7 +232,7 @@ FAULTS: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", sampled("faults that verify names", FAULTS, 22))
 def test_fault_is_named(tmp_path: Path, fault: str) -> None:
     inject, message = FAULTS[fault]
     corpus = build_corpus(tmp_path / "corpus")

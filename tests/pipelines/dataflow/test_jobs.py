@@ -4,6 +4,7 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from refinery.pipelines.run.phases import OWN
 from tests.fake_dataflow import Call, FakeDataflow, FakeJob, fake_dataflow
 from tests.fake_gcs import Fault
 from tests.pipelines.job_launcher import LABEL, Killed, Launcher, by_state
+from tests.sampling import sampled
 
 
 @pytest.fixture
@@ -100,10 +102,10 @@ def test_foreign_files_among_the_records_are_left_alone(spec: JobSpec) -> None:
 
 MOMENTS = ("before create", "after create, before the record", "after the record", "while it runs", "after its end")
 FATES = ("RUNNING", "DONE", "FAILED", "CANCELLED", "CANCELLING")
+MET = sampled("fates of jobs whose launcher dies", product(MOMENTS, FATES), 7, axes=lambda cell: cell)
 
 
-@pytest.mark.parametrize("fate", FATES)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "fate"), MET)
 def test_a_launcher_that_dies_is_started_again(
     server: FakeDataflow, spec: JobSpec, monkeypatch: pytest.MonkeyPatch, moment: str, fate: str
 ) -> None:

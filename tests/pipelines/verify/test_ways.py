@@ -23,6 +23,7 @@ from tests.pipelines.commands import test_verify_faults as faults
 from tests.pipelines.commands import test_verify_lies as lies
 from tests.pipelines.commands import test_verify_removals_files as removals
 from tests.pipelines.removals_factory import build_removed
+from tests.sampling import sampled
 
 SHARES = 3
 WEB0, CODE = faults.WEB0, faults.CODE
@@ -71,7 +72,7 @@ FORGERIES: dict[str, tuple[Callable[[Path], Path], Callable[[Path], Any]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("forgery", FORGERIES)
+@pytest.mark.parametrize("forgery", sampled("forgeries that shares of verify name", FORGERIES, 6))
 def test_shares_merge_to_the_same_report(tmp_path: Path, forgery: str) -> None:
     build, tell = FORGERIES[forgery]
     root = build(tmp_path / "corpus")
@@ -214,7 +215,7 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("spoiled", SPOILED)
+@pytest.mark.parametrize("spoiled", sampled("partial results that cannot be merged", SPOILED, 6))
 def test_partial_results_that_cannot_be_merged(shared: tuple[Path, Path], spoiled: str) -> None:
     root, partials = shared
     spoil, message = SPOILED[spoiled]

@@ -23,7 +23,7 @@ from tests.sampling import ALL, spread
 
 LEAST_POINTS = 50
 LEAST_PACKED = 4  # a file made, filled, linked and removed
-KEEP = 4  # of each kind, where not all run
+KEEP, FEW = 2, 1  # of each kind, where not all run
 SHARES = 4  # each storage's points are dealt to this many tests, so that two processes share the work
 PACKED = ("--set", "packed.length=32", "--set", "tokenizer.bos=^")  # documents are cut; a BOS that no text has
 BUCKET, PREFIX = "bucket", "gs://bucket/out"
@@ -110,7 +110,7 @@ def test_killed_at_every_change_of_packed_rows(
     assert all(shard.packed for shard in check_corpus(files).shards)
     unbroken = Unbroken(digests(files), list(range(done.notes["changes"])))
     assert len(unbroken.points) >= LEAST_PACKED
-    points = spread("crash points of packed rows in a folder", unbroken.points, KEEP // 4)
+    points = spread("crash points of packed rows in a folder", unbroken.points, FEW)
     for point in points:
         place = tmp_path / f"out-{point}"
         check_killed(point, forks, unbroken, command(small, place, *PACKED), place, "packed")
@@ -138,7 +138,7 @@ def in_bucket(small: Path, forks: ForkServer, gcs: FakeGcs) -> Unbroken:
     after = [(call.number, True) for call in gcs.calls if call.kind == "upload"]
     assert len(before) + len(after) >= LEAST_POINTS
     before = spread("crash points at a bucket, before a call", before, KEEP)
-    return Unbroken(digests(files), [*before, *spread("crash points at a bucket, after an upload", after, KEEP // 4)])
+    return Unbroken(digests(files), [*before, *spread("crash points at a bucket, after an upload", after, FEW)])
 
 
 @pytest.mark.parametrize("share", range(SHARES))
@@ -204,7 +204,7 @@ def test_killed_at_every_upload_of_packed_rows(
     uploads = [call for call in gcs.calls if call.name.startswith("out/packed/") and call.kind.startswith("upload")]
     assert uploads
     every = [(call.number, acted) for call in uploads for acted in (False, True)]
-    points = spread("crash points of packed rows at a bucket", every, KEEP // 4)
+    points = spread("crash points of packed rows at a bucket", every, FEW)
     for point in points:
         check_killed_at_call(point, forks, gcs, Unbroken(digests(files), []), words)
     record_property("crash point", len(points))

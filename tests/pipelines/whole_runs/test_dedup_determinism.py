@@ -7,7 +7,7 @@ bundles, the way to components, and the order in which sources and files are lis
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,12 @@ from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, ba
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import every_other_commit
+from tests.sampling import sampled
 
 IDENTICAL, NEAR_COPIES, TEMPLATED, WINDOWS = 3000, 400, 700, 300
 IN_SOURCE = {"threshold": 0.8, "bands": 28, "rows": 4}
 SOURCES = {"crawl": 3, "feed": 2, "books": 1}  # and how many files each has
+Way = Callable[[Path, Path, pytest.MonkeyPatch], None]
 
 
 def lines(words: list[str]) -> str:
@@ -133,36 +134,38 @@ def test_the_input_is_trouble(corpus: Path) -> None:
     assert verify(str(corpus)).failures == []
 
 
-@every_other_commit
-def test_same_bytes_with_two_workers_another_hash_seed_and_star_rounds(corpus: Path, folder: Path, tmp_path: Path):
+def in_other_processes(folder: Path, prefix: Path, _: pytest.MonkeyPatch) -> None:
     cut = ["run.wave_files=100", "run.part_bytes=100000", "run.components=contraction"]
     settings = [word for setting in cut for word in ("--set", setting)]
-    run("refine", folder / "recipe.yaml", "--output", tmp_path / "out", "--workers", 2, *settings, hash_seed=1)
-    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+    run("refine", folder / "recipe.yaml", "--output", prefix, "--workers", 2, *settings, hash_seed=1)
 
 
-@every_other_commit
-def test_same_bytes_on_the_direct_runner(corpus: Path, folder: Path, tmp_path: Path):
-    run("refine", folder / "recipe.yaml", "--output", tmp_path / "out", "--runner", "DirectRunner", hash_seed=1)
-    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+def on_the_direct_runner(folder: Path, prefix: Path, _: pytest.MonkeyPatch) -> None:
+    run("refine", folder / "recipe.yaml", "--output", prefix, "--runner", "DirectRunner", hash_seed=1)
 
 
-@every_other_commit
-def test_same_bytes_with_replayed_bundles_many_partitions_and_small_parts(
-    corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def with_replayed_bundles(folder: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.pipelines.run.refine.DOCUMENTS_PER_PARTITION", 600)
-    plain = recipe(folder, wave_files=2, part_bytes=50_000)
-    refine_here(plain, tmp_path / "out", "--direct_runner_bundle_repeat=2")
-    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
+    refine_here(recipe(folder, wave_files=2, part_bytes=50_000), prefix, "--direct_runner_bundle_repeat=2")
 
 
-@every_other_commit
-def test_same_shards_and_removals_with_sources_and_files_listed_backwards(
-    corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The manifest with its listings and the claim name the recipe, which is another."""
+def listed_backwards(folder: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.pipelines.run.refine.DOCUMENTS_PER_PARTITION", 2000)
-    refine_here(recipe(folder, backwards=True), tmp_path / "out")
-    other = ("work", "manifest.json", "manifests", "_run.json")
-    assert corpus_bytes(tmp_path / "out", other) == corpus_bytes(corpus, other)
+    refine_here(recipe(folder, backwards=True), prefix)
+
+
+# And what then differs: the manifest with its listings and the claim name the recipe, which is another.
+WAYS: dict[str, tuple[Way, tuple[str, ...]]] = {
+    "two workers, another hash seed, few waves, components by contraction": (in_other_processes, ()),
+    "DirectRunner, another hash seed": (on_the_direct_runner, ()),
+    "replayed bundles, many partitions, small parts": (with_replayed_bundles, ()),
+    "sources and files listed backwards": (listed_backwards, ("manifest.json", "manifests", "_run.json")),
+}
+
+
+@pytest.mark.parametrize("way", sampled("ways to run through trouble", WAYS, 1))
+def test_same_bytes(corpus: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    run_again, differ = WAYS[way]
+    run_again(folder, tmp_path / "out", monkeypatch)
+    others = ("work", *differ)
+    assert corpus_bytes(tmp_path / "out", others) == corpus_bytes(corpus, others)

@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ from refinery.transforms.dedup.near_duplicates import BUCKET_REPRESENTATIVES, Ne
 from refinery.transforms.dedup.propose_chunks import CHUNK_MEMBERS
 from refinery.transforms.dedup.verify_similarity import COMPONENT_REPRESENTATIVES
 from tests.beam import make_document
-from tests.sampling import every_other_commit, scaled
+from tests.sampling import every_other_commit, sampled, scaled
 from tests.transforms.dedup_oracle import SIGNATURE
-from tests.transforms.dedup_parts import Sign, decide
+from tests.transforms.dedup_parts import decide
 
 VERIFY = ["signature", "exact"]
 IDENTICAL = scaled(50_000, 9_000)
@@ -97,8 +98,9 @@ def test_documents_of_ten_megabytes(tmp_path: Path, verify: str) -> None:
         assert [verdicts[f"o{i}"]["similarity"] for i in (3, 4, 5)] == pytest.approx([similarity] * 3, abs=1e-3)
 
 
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("verify", VERIFY)
+@pytest.mark.parametrize(
+    ("verify", "exact"), sampled("identical documents", product(VERIFY, (True, False)), 2, lambda cell: cell)
+)
 def test_many_identical_documents(tmp_path: Path, verify: str, exact: bool) -> None:
     """Without exact removal they are one bucket in each band, one component, and far more than one chunk."""
     page = " ".join(f"w{i}" for i in range(60))
@@ -136,11 +138,13 @@ def sketch_alike(docs: Sequence[Document]) -> NDArray[np.uint32]:
     return (sign_alike(docs) >> np.uint32(4)) * inverse
 
 
-@pytest.mark.parametrize("verify", VERIFY)
-@pytest.mark.parametrize("sign", [sign_alike, sketch_alike], ids=["one-bucket", "one-component"])
-def test_thousands_of_documents_that_share_a_band_and_nothing_else(tmp_path: Path, sign: Sign, verify: str) -> None:
+SIGNED = {"one-bucket": sign_alike, "one-component": sketch_alike}
+
+
+@pytest.mark.parametrize(("verify", "signed"), sampled("shared bands", product(VERIFY, SIGNED), 2, lambda cell: cell))
+def test_thousands_of_documents_that_share_a_band_and_nothing_else(tmp_path: Path, signed: str, verify: str) -> None:
     """None is removed but the copies hidden at their end, far behind the representatives that everybody meets."""
-    docs = crowd(CROWD, pairs=50)
+    sign, docs = SIGNED[signed], crowd(CROWD, pairs=50)
     assert len(docs) > CHUNK_MEMBERS > COMPONENT_REPRESENTATIVES > BUCKET_REPRESENTATIVES
     signatures = sign(docs)
     assert len(np.unique(band_hashes(signatures, 14, 8)[:, 0])) == 1
