@@ -76,8 +76,8 @@ def place_in(state: Mapping[str, Any], schedule: Any, loop: Any) -> tuple[int, i
         raise StateError(f"state: position {position} given, 0 to {length} is allowed: this stream ends there")
     if loop.is_beyond(epoch, position):
         raise StateError(
-            f"state: epoch {epoch}, position {position} given: this stream ends after {loop.epochs} epochs; open it with "
-            "more to go on"
+            f"state: epoch {epoch}, position {position} given: this stream ends after {loop.epochs} epochs; open it "
+            "with more to go on"
         )
     mix = None if schedule.mixture is None else schedule.mixture.history(position)
     if not _is_same(state.get("mix"), mix):
