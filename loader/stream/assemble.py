@@ -112,7 +112,7 @@ class Assembler(ABC):
                     if mixture.limited_by is not None and mixture.params.on_limit == "error":
                         raise RepetitionLimit(
                             f"domain {mixture.limited_by!r}: delivered as often as allowed at position {position}, and "
-                            "the weights ask for more of it; to go on from the last state, raise `repeats`, give other "
+                            "the weights ask for more of it; to go on from the last state, give more `repeats`, other "
                             "weights from there on, or another on_limit"
                         )
                     return

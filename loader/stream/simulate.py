@@ -332,9 +332,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         order = OrderParams(given.pop("block"), given.pop("lanes"), given.pop("window"))
         params = SimulateParams(**given, order=order)
-    except ValueError as error:
-        parser.error(str(error))
-    try:
         figures = simulate(params)
     except ValueError as error:
         parser.error(str(error))
