@@ -23,7 +23,7 @@ from refinery import DISTRIBUTION
 from refinery.pipelines.dataflow.worker_package import PYTHON, pinned_requirements
 from tests.corpus_factory import build_corpus
 from tests.quick_compiler import quick_compiler
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("loader", "transforms", "pipelines")
@@ -209,7 +209,7 @@ TokenStream("corpus", batch_size="8")
 """
 
 
-@every_other_commit
+@one_commit_in_four
 def test_a_users_type_checker_sees_our_types(installed: Path, tmp_path: Path) -> None:
     """mypy reads an installed package only where it finds py.typed."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.docs.blocks import ROOT
 from tests.fork_server import fork_server
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 NOTEBOOK = ROOT / "examples" / "tour.ipynb"
 CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text())["cells"]
@@ -36,7 +36,7 @@ def checkout(folder: Path) -> Path:
     return folder / "examples"
 
 
-@every_other_commit
+@one_commit_in_four
 def test_its_cells_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Without Jupyter: commands behind "!" in forks, everything else as it stands, in one namespace; fewer pages. A run
     of the funnel takes some seconds.

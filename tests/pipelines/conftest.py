@@ -21,10 +21,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def corpus(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The corpus of an unbroken run with one worker process."""
+    """The corpus of an unbroken run with one worker process; beside it what the command printed."""
 
     def fill(folder: Path) -> None:
-        refine(inputs, folder / "corpus", "--workers", 1)
+        done = refine(inputs, folder / "corpus", "--workers", 1)
+        (folder / "stdout").write_text(done.stdout)
+        (folder / "stderr").write_text(done.stderr)
 
     return shared(tmp_path_factory, "unbroken", fill) / "corpus"
 

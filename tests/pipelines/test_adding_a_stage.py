@@ -22,7 +22,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.recipe.plain_yaml import RecipeError, load_yaml
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from tests.pipelines.inputs import ROOT, run
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 SECTION = PAGE[PAGE.index("## Adding a stage") :]
@@ -63,7 +63,7 @@ def shards(corpus: Path) -> dict[str, bytes]:
     return {path.relative_to(corpus).as_posix(): path.read_bytes() for path in corpus.glob("*/*/shard-*")}
 
 
-@every_other_commit
+@one_commit_in_four
 def test_a_stage_of_this_tree(tmp_path: Path, inputs: Path) -> None:
     """In a copy of the tree, with its bytecode: nothing is edited but the one new file."""
     tree = tmp_path / "tree"
@@ -78,7 +78,7 @@ def test_a_stage_of_this_tree(tmp_path: Path, inputs: Path) -> None:
     check(json.loads((tmp_path / "out" / "manifest.json").read_text()))
 
 
-@every_other_commit
+@one_commit_in_four
 def test_a_stage_of_ones_own_on_every_runner_here(mine: Path, inputs: Path, tmp_path: Path) -> None:
     """Processes of the local runner, this process, and DirectRunner give the same bytes."""
     run("refine", mine, "--output", tmp_path / "pool", "--workers", 1)

@@ -28,7 +28,7 @@ from tests.fake_gcs import FakeGcs, fake_gcs
 from tests.loader.numbered import build_numbered
 from tests.loader.range_server import FAULTS, RangeServer, range_server
 from tests.loader.remote_split import FETCH, HEDGED, SHORT_TIMEOUT, wait_for
-from tests.sampling import every_other_commit, sampled
+from tests.sampling import one_commit_in_four, sampled
 
 LENGTHS = {"web": [[300, 5], [], [700_000], [90, 90]], "code": [[40_000, 1]]}  # the third shard has more than two MiBs
 
@@ -226,7 +226,7 @@ def _rank(url: str, cache: Path, answer: Path) -> None:
         answer.write_text(json.dumps(first + inputs(batches)))
 
 
-@every_other_commit
+@one_commit_in_four
 def test_processes_share_a_cache_and_some_are_killed(server: RangeServer, sound: Any, tmp_path: Path) -> None:
     """Each writes its result to its own file, which a killed process cannot damage for others."""
     context = multiprocessing.get_context("spawn")

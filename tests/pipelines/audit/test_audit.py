@@ -22,7 +22,7 @@ from tests.pipelines.audit.forging import FORGERIES, copy_of, seal_again
 from tests.pipelines.code_runs import make_code_inputs
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import OFF, rows
-from tests.sampling import sampled
+from tests.sampling import one_commit_in_four, sampled
 
 
 def audited(prefix: Path, rate: float = 1.0, **asked: Any) -> Verdict:
@@ -81,7 +81,7 @@ def test_an_honest_corpus_with_targets_caps_samples_and_lines(small: Path, tmp_p
     assert verdict.outcome.agreed["removed as a copy"] and verdict.outcome.agreed["in the corpus"]
 
 
-@pytest.mark.parametrize("name", sampled("forgeries that audits find", FORGERIES, 4))
+@pytest.mark.parametrize("name", sampled("forgeries that audits find", FORGERIES, 3))
 def test_every_forgery_is_found(corpus: Path, tmp_path: Path, name: str) -> None:
     forge, what = FORGERIES[name]
     prefix = copy_of(corpus, tmp_path / "forged")
@@ -119,6 +119,7 @@ def test_samples(corpus: Path) -> None:
     assert not none.is_sound and "nothing was compared" in none.statement()
 
 
+@one_commit_in_four
 def test_in_processes_of_their_own(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = audited(corpus, 0.3)
     monkeypatch.setattr("refinery.pipelines.audit.audit.WORTH", 0)

@@ -28,7 +28,7 @@ from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import PHASES, demo_recipe, dry_run, no_credentials, phase_build, steps
 from tests.pipelines.inputs import ROOT
 from tests.quick_compiler import quick_compiler
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 # Of loader/ only what writes and reads the format, rows packed by best fit with their kernel, and headers that all
 # kernels share; the rest is for training.
@@ -75,7 +75,7 @@ def test_the_package_holds_what_workers_run_and_nothing_of_training() -> None:
     assert all(entry.isreg() for entry in entries.values())  # no link of the checkout
 
 
-@every_other_commit
+@one_commit_in_four
 def test_modules_of_the_user_travel_and_count() -> None:
     entries = entries_of(build_package(OWN))
     assert set(entries) - set(entries_of(build_package())) >= {*OWN, "refinery/loader/order/order.py"}
@@ -157,7 +157,7 @@ sys.exit("refinery.loader.stream.stream is there")
 """
 
 
-@every_other_commit
+@one_commit_in_four
 def test_the_installed_package_runs_every_step_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pip compiles and installs it into an empty folder, without a network; an interpreter that sees nothing else of
     the project then loads the functions of all three phases, and the user's own modules."""

@@ -17,7 +17,7 @@ from tests.corpus_factory import build_corpus
 from tests.fake_gcs import fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.export.exporting import export, files_of
-from tests.sampling import ALL, spread
+from tests.sampling import ALL, one_commit_in_four, spread
 
 TEXTS = {
     ("train", "web"): [[f"page {i} " * (i % 3 + 1) for i in range(6)], ["x" * 90]],
@@ -86,6 +86,7 @@ def test_killed_and_started_again(
     record_property("crash point", len(points))
 
 
+@one_commit_in_four
 def test_the_same_bytes_with_two_workers_and_in_a_bucket(
     corpora: list[Path], forks: ForkServer, tmp_path: Path
 ) -> None:

@@ -20,6 +20,7 @@ from refinery.pipelines.progress.work import Work
 from refinery.pipelines.recipe.plain_yaml import RecipeError
 from tests.mix_factory import documents_of, mix_corpus, write_recipe
 from tests.plain_manifest import manifest_of
+from tests.sampling import one_commit_in_four, sampled
 from tests.shared import shared
 
 MASK = 2**64 - 1
@@ -154,7 +155,7 @@ TABLE: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(TABLE)))
+@pytest.mark.parametrize("number", sampled("what is due to domains", range(len(TABLE)), 4))
 def test_what_is_due_is_there(corpora: Path, tmp_path: Path, number: int) -> None:
     domain = {"name": "d", **TABLE[number]}
     view = mixed(corpora, tmp_path, domain)
@@ -246,6 +247,7 @@ def test_the_same_bytes_and_not_another_view_over_it(corpora: Path, tmp_path: Pa
         mixed(corpora, tmp_path, domain, seed=2)
 
 
+@one_commit_in_four
 def test_the_same_bytes_with_several_processes(corpora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("refinery.pipelines.mix.scans.WORTH", 0)
     one = mixed(corpora, tmp_path, {"name": "d", **TABLE[6]})

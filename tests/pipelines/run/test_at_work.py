@@ -20,7 +20,7 @@ from refinery.pipelines.run.phases import OWN, remove_work
 from tests.fake_gcs import Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import command
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 OWN_LEASE = Lease(
     "0" * 16, socket.gethostname(), machine_id(), os.getpid(), process_born(os.getpid()), 1.0, 1.0
@@ -144,7 +144,7 @@ def test_a_bucket_that_lets_nobody_delete(monkeypatch: pytest.MonkeyPatch) -> No
         assert len(read_leases(store)) == 1
 
 
-@every_other_commit
+@one_commit_in_four
 def test_a_run_on_a_run(small: Path, forks: ForkServer, tmp_path: Path) -> None:
     """This process is the first command; refine and inspect see it from theirs."""
     arguments = command(small, tmp_path / "out", "--set", "failures.grace=0", "--set", "failures.max_ratio=0.0")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from refinery.pipelines.commands.command_line import error_line, execute
+from tests.sampling import one_commit_in_four
 
 FRAMES = "Traceback (most recent call last):\n  File x, line 1\n    call()\n"
 
@@ -23,6 +24,7 @@ def test_the_last_exception_is_what_is_told(text: str, shown: str) -> None:
     assert error_line(text) == shown
 
 
+@one_commit_in_four
 def test_a_damaged_part_is_named_in_one_line(
     inputs: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

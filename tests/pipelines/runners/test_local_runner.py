@@ -17,7 +17,7 @@ from apache_beam.runners.worker import data_plane
 
 from refinery.pipelines.runners.local_runner import WorkerDied, WorkerPool, local_options, run_local
 from refinery.pipelines.runners.runner import Runner
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 
 def job(folder: str) -> beam.Pipeline:
@@ -72,7 +72,7 @@ def test_a_job_leaves_no_folder_behind(tmp_path: Path, monkeypatch: pytest.Monke
     assert {path.name for path in tmp_path.rglob("*")} == {"temporary", "ran"}
 
 
-@every_other_commit
+@one_commit_in_four
 def test_jobs_share_the_same_processes(pool: WorkerPool, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -23,6 +23,7 @@ from refinery.transforms.core.histogram import STEPS
 from refinery.transforms.statistics.bins import Bins
 from refinery.transforms.statistics.points import POINTS
 from refinery.transforms.statistics.tally import MAX_SHARDS, Passing, Tally, measured_notes
+from tests.sampling import one_commit_in_four
 
 SOURCE = {"name": "crawl", "paths": ["a.warc.gz"]}
 
@@ -63,6 +64,7 @@ def crowd() -> Statistics:
     return build_statistics(reports(crowded()), recipe(), 0)
 
 
+@one_commit_in_four
 def test_much_of_everything_is_less_than_what_the_page_says(crowd: Statistics) -> None:
     data = dump_statistics(crowd)
     assert len(data) < 1_200_000  # docs/statistics.md

@@ -14,7 +14,7 @@ from tests.fake_gcs import Call, Fault, fake_gcs
 from tests.fork_server import ForkServer
 from tests.pipelines.takedown.conftest import Place
 from tests.pipelines.takedown.corpora import write_list
-from tests.sampling import ALL, spread
+from tests.sampling import ALL, one_commit_in_four, spread
 
 ASKED = ["https://a.example/1", "https://site12.example/12"]
 PARTS, KEEP = 4 if ALL else 2, 1  # tests that share the crash points, and those of each, where not all run
@@ -61,6 +61,7 @@ def test_killed_and_started_again(
     record_property("crash point", len(points))
 
 
+@one_commit_in_four
 def test_the_same_bytes_with_two_workers_and_in_a_bucket(
     taken: Place, asked: Path, forks: ForkServer, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def is_same(old: Path, new: Path, shard: Any) -> bool:
     return (old / shard.bin.path).read_bytes() == (new / "new" / shard.bin.path).read_bytes()
 
 
+@one_commit_in_four
 def test_storage_that_fails_now_and_then(taken: Place, asked: Path, forks: ForkServer, tmp_path: Path) -> None:
     """Every call fails once, every fifth answer is lost: the result is the same."""
     done = forks.run(*command(taken.prefix, asked, tmp_path / "new"))

@@ -17,7 +17,7 @@ from refinery.transforms.tokenize.chunk_notes import read_chunks
 from tests.fork_server import ForkServer
 from tests.pipelines.code_runs import COMMIT, LEAKED, LENGTH, make_code_inputs, records, write_records
 from tests.pipelines.inputs import corpus_bytes, refine, run
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 from tests.shared import shared
 
 
@@ -109,7 +109,7 @@ def test_verified_with_its_packed_rows(corpus: Path) -> None:
     assert sum(1 for batch in stream if batch["input_ids"].shape == (1, LENGTH)) > 5
 
 
-@every_other_commit
+@one_commit_in_four
 def test_same_bytes(corpus: Path, files: Path, tmp_path: Path) -> None:
     refine(files, tmp_path / "out", "--workers", 2, hash_seed=1)
     assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)

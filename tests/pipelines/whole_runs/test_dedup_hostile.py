@@ -14,7 +14,7 @@ from refinery.loader.stream.corpus import Corpus
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import every_other_commit, scaled
+from tests.sampling import one_commit_in_four, scaled
 
 IDENTICAL = scaled(50_000, 10_000)
 MEMORY = 2 << 30  # bytes; the three runs take 0.5, 0.7 and 1.1 GB
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@every_other_commit
+@one_commit_in_four
 def test_bad_input_end_to_end(folder: Path, forks: ForkServer) -> None:
     runs: dict[str, tuple[str, ...]] = {
         "signature": (),

@@ -17,7 +17,7 @@ from refinery.transforms.core.document import hash64
 from tests.fake_gcs import Call, FakeGcs, Fault, fake_gcs
 from tests.pipelines.inputs import run
 from tests.pipelines.small_runs import digests
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 FAULTS = ("408", "429", "500", "502", "503", "504", "reset", "lost", "short", "reset in body")
 UPLOAD_FAULTS = (*FAULTS[:-2], "corrupt request", "part of request")
@@ -70,7 +70,7 @@ def bad_weather(call: Call) -> Fault | None:
     return Fault.named(kinds[hash64("kind", SEED, call.number) % len(kinds)])
 
 
-@every_other_commit
+@one_commit_in_four
 def test_nothing_is_deleted_from_the_corpus(server: FakeGcs, recipe: Path, local: Path) -> None:
     """With --work elsewhere. The worker's role there cannot delete, nor overwrite."""
     server.changes.clear()
@@ -84,7 +84,7 @@ def test_nothing_is_deleted_from_the_corpus(server: FakeGcs, recipe: Path, local
     assert "all checks passed" in done.stdout
 
 
-@every_other_commit
+@one_commit_in_four
 def test_bad_weather(server: FakeGcs, recipe: Path, local: Path) -> None:
     faults: list[tuple[str, str]] = []
 

@@ -19,6 +19,7 @@ from refinery.pipelines.tuning.try_document import try_document
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.rules.expression import column_types, compile_rule
 from tests.pipelines.small_runs import check_corpus, digests, folder_files, make_small_inputs, text_of
+from tests.sampling import one_commit_in_four
 from tests.shared import shared
 from tests.transforms.filter.fasttext_files import train_labelled
 
@@ -112,6 +113,7 @@ def numbers(values: dict[str, str]) -> dict[str, float]:
     return {name: float(values[name]) for name in ("edu", "dclm")}
 
 
+@one_commit_in_four
 def test_the_same_bytes_with_worker_processes(inputs: Path, tmp_path: Path) -> None:
     refine(inputs, tmp_path / "two", workers=1)
     assert digests(folder_files(tmp_path / "two")) == digests(folder_files(inputs / "corpus"))

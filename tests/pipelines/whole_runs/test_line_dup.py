@@ -18,6 +18,7 @@ from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, tr
 from refinery.transforms.dedup.cut_lines import LineParams
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.small_runs import JUDGES_OFF
+from tests.sampling import one_commit_in_four
 
 MENU = "Home | About us | Contact"
 PAGES = 30
@@ -99,6 +100,7 @@ def test_phase_1_depends_only_on_whether_lines_are_counted(recipe: Recipe) -> No
     assert changed == [["dedup", "shards"], ["dedup", "shards"], ["clean", "dedup", "shards"]]
 
 
+@one_commit_in_four
 def test_lines_are_cut_without_any_other_deduplication(recipe: Recipe, tmp_path: Path) -> None:
     refine(recipe.replace(exact_dup=False), tmp_path / "cut")
     assert {cut for _, _, cut in contents(recipe, tmp_path / "cut")} == {0, 3}

@@ -18,7 +18,7 @@ from refinery.pipelines.runners.runner import Runner
 from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, train_tokenizer
 from refinery.transforms.core.document import document_id
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import every_other_commit, scaled
+from tests.sampling import one_commit_in_four, scaled
 
 WORDS = ["alpha", "beta", "gamma", "delta", "é", "日本", "\U0001f600", "a b"]
 TEXTS = st.lists(
@@ -69,7 +69,7 @@ def contents(prefix: Path) -> dict[bytes, tuple[str, ...]]:
     return found
 
 
-RUNS = settings(max_examples=scaled(8, 3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+RUNS = settings(max_examples=scaled(8, 2), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @RUNS
@@ -91,7 +91,7 @@ def test_every_document_is_accounted_for(texts: list[str], tokenizer: str) -> No
         assert all(shard.documents and shard.bin.size for shard in manifest.shards)
 
 
-@every_other_commit
+@one_commit_in_four
 @RUNS
 @given(texts=TEXTS, seed=st.integers(0, 99))
 def test_order_and_layout_of_inputs_do_not_matter(texts: list[str], seed: int, tokenizer: str) -> None:

@@ -35,7 +35,7 @@ def settings(inputs: Path, name: str) -> list[object]:
     return [ROOT / "recipes" / f"{name}.yaml", *files, *(part for each in given for part in ("--set", each))]
 
 
-@pytest.mark.parametrize("name", sampled("published funnels", NAMES, 2))
+@pytest.mark.parametrize("name", sampled("published funnels", NAMES, 1))
 def test_a_published_funnel_makes_a_corpus(name: str, inputs: Path, tmp_path: Path) -> None:
     run("refine", *settings(inputs, name), "--workers", 0, "--output", tmp_path / "corpus")
     manifest: dict[str, Any] = json.loads((tmp_path / "corpus" / "manifest.json").read_bytes())

@@ -13,7 +13,7 @@ import yaml
 from refinery.loader.stream.corpus import Corpus
 from tests.pipelines.inputs import corpus_bytes, run
 from tests.pipelines.small_runs import JUDGES_OFF
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 
 def write_texts(path: Path, texts: list[str]) -> None:
@@ -76,9 +76,15 @@ def removals(prefix: Path) -> dict[str, tuple[str, str]]:
     return {row["url"].removeprefix("https://x/"): (row["reason"], row["scope"]) for row in rows}
 
 
+def won(folder, name, *settings):
+    """A run that has the older corpus for a reference."""
+    words = (f"reference_corpora=[{{prefix: {folder / 'old'}}}]", *settings)
+    flags = (word for each in words for word in ("--set", each))
+    return run("refine", folder / "new.yaml", "--output", folder / name, *flags)
+
+
 def test_published_documents_win_and_are_not_written_again(folder):
-    setting = f"reference_corpora=[{{prefix: {folder / 'old'}}}]"
-    run("refine", folder / "new.yaml", "--output", folder / "new", "--set", setting, "--quiet")
+    assert "reference_corpora" not in won(folder, "new").stderr
     scope = f"reference:{folder / 'old'}"
     assert removals(folder / "new") == {
         "new/0": ("exact-duplicate", scope),
@@ -87,21 +93,16 @@ def test_published_documents_win_and_are_not_written_again(folder):
     }
     assert urls(folder / "new") == {*(f"new/{i}" for i in range(2, 7)), *(f"more/{i}" for i in range(1, 6))}
     assert run("verify", folder / "new").returncode == 0
-    again = run(
-        "refine",
-        folder / "new.yaml",
-        "--output",
-        folder / "again",
-        "--set",
-        setting,
-        "--set",
-        "run.components=contraction",
-    )
-    assert "reference_corpora" not in again.stderr
-    assert corpus_bytes(folder / "again") == corpus_bytes(folder / "new")
 
 
-@every_other_commit
+@one_commit_in_four
+def test_they_win_the_other_way_to_components(folder):
+    won(folder, "one")
+    won(folder, "other", "run.components=contraction")
+    assert corpus_bytes(folder / "one") == corpus_bytes(folder / "other")
+
+
+@one_commit_in_four
 def test_signatures_are_needed_only_until_phase_2_is_done(folder):
     shutil.copytree(folder / "old", folder / "short")
     settings = ["--set", f"reference_corpora=[{{prefix: {folder / 'short'}}}]", "--quiet"]

@@ -15,7 +15,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe
 from refinery.pipelines.run.waves import cut_waves
 from refinery.transforms.read.sources import ReadTask
 from tests.pipelines.inputs import corpus_bytes, refine, run
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four, sampled
 
 
 def test_every_stage_had_something_to_do_and_the_counts_reconcile(corpus: Path) -> None:
@@ -28,12 +28,11 @@ def test_every_stage_had_something_to_do_and_the_counts_reconcile(corpus: Path) 
     assert written == encoded == manifest.totals["documents"] > 20
 
 
-def test_verify_accepts_it_and_the_terminal_shows_the_funnel(corpus: Path, inputs: Path, tmp_path: Path) -> None:
+def test_verify_accepts_it_and_the_terminal_shows_the_funnel(corpus: Path) -> None:
     assert run("verify", corpus).returncode == 0
-    done = refine(inputs, tmp_path / "again", "--workers", 0)
-    assert "near-duplicate" in done.stdout and "of read" in done.stdout and "tokens" in done.stdout
-    assert "documents/s" in done.stderr
-    assert corpus_bytes(tmp_path / "again") == corpus_bytes(corpus)
+    out, err = ((corpus.parent / name).read_text() for name in ("stdout", "stderr"))
+    assert "near-duplicate" in out and "of read" in out and "tokens" in out
+    assert "documents/s" in err
 
 
 def test_a_finished_corpus_is_immutable(corpus: Path, inputs: Path) -> None:
@@ -48,7 +47,9 @@ def test_a_finished_corpus_is_immutable(corpus: Path, inputs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "phases"),
-    [("shards.seed=7", ["shards"]), ("near_dup.threshold=0.9", ["dedup", "shards"])],
+    sampled(
+        "phases that are reused", [("shards.seed=7", ["shards"]), ("near_dup.threshold=0.9", ["dedup", "shards"])], 1
+    ),
 )
 def test_reuse_costs_only_what_changed(
     corpus: Path, inputs: Path, tmp_path: Path, setting: str, phases: list[str]
@@ -68,14 +69,15 @@ def test_reuse_of_nothing_is_refused(inputs: Path, tmp_path: Path) -> None:
     assert done.returncode == 1 and "no finished phase there" in done.stderr
 
 
-@every_other_commit
-def test_work_elsewhere_and_discarded(inputs: Path, corpus: Path, tmp_path: Path) -> None:
-    refine(inputs, tmp_path / "out", "--work", tmp_path / "parts", "--workers", 1)
+@one_commit_in_four
+def test_work_elsewhere_and_discarded(small: Path, tmp_path: Path) -> None:
+    refine(small, tmp_path / "here")
+    refine(small, tmp_path / "out", "--work", tmp_path / "parts")
     assert not (tmp_path / "out" / "work").exists() and (tmp_path / "parts" / "documents").exists()
-    assert corpus_bytes(tmp_path / "out") == corpus_bytes(corpus)
-    refine(inputs, tmp_path / "out2", "--discard-work", "--workers", 1)
+    assert corpus_bytes(tmp_path / "out") == corpus_bytes(tmp_path / "here")
+    refine(small, tmp_path / "out2", "--discard-work")
     assert not any(path.is_file() for path in (tmp_path / "out2" / "work").rglob("*"))
-    assert corpus_bytes(tmp_path / "out2") == corpus_bytes(corpus)
+    assert corpus_bytes(tmp_path / "out2") == corpus_bytes(tmp_path / "here")
 
 
 def test_documents_of_a_run_are_a_source(corpus: Path, inputs: Path, tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_waves_are_cut_by_bytes_and_files() -> None:
     assert cut_waves([], 10, 10) == []
 
 
-@every_other_commit
+@one_commit_in_four
 def test_nothing_foreign_is_ever_deleted(inputs: Path, tmp_path: Path) -> None:
     foreign = [
         "out/work/documents/mine.txt",
@@ -190,7 +192,9 @@ def test_work_must_not_hold_the_corpus(inputs: Path, tmp_path: Path, work: str) 
     assert done.returncode == 1 and "--work" in done.stderr and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("folder", "phase"), [("documents", "dedup"), ("signatures", "clean")])
+@pytest.mark.parametrize(
+    ("folder", "phase"), sampled("damaged parts of a run", [("documents", "dedup"), ("signatures", "clean")], 1)
+)
 def test_damage_in_the_work_parts_is_not_published(inputs: Path, tmp_path: Path, folder: str, phase: str) -> None:
     """One flipped bit in the data of a part, after the phase that wrote it was finished."""
     refine(inputs, tmp_path / "out", "--workers", 0)
@@ -207,7 +211,7 @@ def test_damage_in_the_work_parts_is_not_published(inputs: Path, tmp_path: Path,
     assert done.returncode == 1 and not (tmp_path / "out" / "manifest.json").exists()
 
 
-@every_other_commit
+@one_commit_in_four
 def test_a_lost_wave_is_read_again(inputs: Path, corpus: Path, tmp_path: Path) -> None:
     refine(inputs, tmp_path / "out", "--workers", 0)
     for name in ("manifest.json", "work/clean.json", "work/dedup.json", "work/shards.json"):
@@ -225,7 +229,7 @@ def test_a_proxy_for_the_network_is_not_for_the_workers(small: Path, tmp_path: P
     refine(small, tmp_path / "out", "--workers", 2, environment=proxies)
 
 
-@every_other_commit
+@one_commit_in_four
 def test_no_code_from_the_working_directory_runs(small: Path, tmp_path: Path) -> None:
     (tmp_path / "orjson.py").write_text("import pathlib; pathlib.Path('executed').touch()")
     command = [Path(sys.executable).parent / "refinery", "refine", small / "recipe.yaml", "--output", "out"]

@@ -19,7 +19,7 @@ from refinery.pipelines.tracing.answers import Kept, Passed, Query, Rejected, Re
 from refinery.pipelines.tracing.trace_documents import trace
 from tests.corpus_factory import tokenizer_json
 from tests.pipelines.inputs import corpus_bytes, run
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 
 WORDS = [f"word{i}" for i in range(400)]
 
@@ -111,7 +111,7 @@ def test_removals_are_what_the_funnel_dropped(corpus: Path) -> None:
     assert (report.failures, report.removals, report.dropped_later) == ([], len(rows), 1)
 
 
-@every_other_commit
+@one_commit_in_four
 def test_the_same_bytes_however_the_work_is_cut(corpus: Path, recipe: Path, tmp_path: Path) -> None:
     cut = ["--set", "run.wave_files=100", "--set", "run.part_bytes=1000"]
     run("refine", recipe, "--output", tmp_path / "out", "--workers", 2, *cut, hash_seed=1)

@@ -33,7 +33,7 @@ def start_and_kill(
     return forks.wait()
 
 
-@pytest.mark.parametrize("moment", sampled("moments of phases", MOMENTS, 2))
+@pytest.mark.parametrize("moment", sampled("moments of phases", MOMENTS, 1))
 def test_killed_and_started_again(forks: ForkServer, corpus: Path, inputs: Path, tmp_path: Path, moment: str) -> None:
     output = tmp_path / "out"
     assert start_and_kill(forks, inputs, output, MOMENTS[moment], signal.SIGKILL).was_killed

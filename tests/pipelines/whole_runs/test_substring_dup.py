@@ -18,6 +18,7 @@ from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from tests.pipelines.small_runs import JUDGES_OFF
 from tests.pipelines.whole_runs.test_line_dup import refine
+from tests.sampling import one_commit_in_four
 
 GROUPS = 12
 
@@ -110,6 +111,7 @@ def test_phase_1_depends_only_on_whether_substrings_are_looked_for(recipe: Recip
     assert changed == [["dedup", "shards"], ["dedup", "shards"], ["clean", "dedup", "shards"]]
 
 
+@one_commit_in_four
 def test_substrings_are_cut_without_any_other_deduplication(recipe: Recipe, tmp_path: Path) -> None:
     refine(recipe.replace(exact_dup=False, line_dup=None), tmp_path / "cut")
     assert len([chars for _, _, chars in contents(recipe, tmp_path / "cut") if chars]) == GROUPS

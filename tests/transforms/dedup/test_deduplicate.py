@@ -13,7 +13,7 @@ from refinery.transforms.dedup.near_duplicates import NearParams
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures
 from refinery.transforms.records.rank import RankParams, rank_key
 from tests.beam import make_document, run_and_collect
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 from tests.transforms.dedup_oracle import (
     PRIORITIES,
     SIGNATURE,
@@ -50,7 +50,7 @@ def test_equals_brute_force(tmp_path, params):
     check_conservation(docs, outcome, params)
 
 
-@every_other_commit
+@one_commit_in_four
 def test_layout_order_partitions_and_replayed_bundles_do_not_matter(tmp_path):
     docs = corpus(2)
     runs = [

@@ -24,7 +24,7 @@ from refinery.transforms.records.record_batch import (
     header,
 )
 from tests.beam import make_document
-from tests.sampling import every_other_commit
+from tests.sampling import one_commit_in_four
 from tests.transforms.dedup_oracle import (
     brute_force,
     check_conservation,
@@ -66,7 +66,7 @@ def test_equals_brute_force(tmp_path: Path, prefer: str, more: dict) -> None:
     check_conservation(docs, outcome, params)
 
 
-@every_other_commit
+@one_commit_in_four
 def test_layout_partitions_and_replayed_bundles_do_not_matter(tmp_path: Path) -> None:
     docs, params = captures(6), DedupParams(urls=UrlDupParams())
     runs = [

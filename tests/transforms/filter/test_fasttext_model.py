@@ -47,7 +47,7 @@ PLAIN = list(product(LOSSES, (1, 3, 8, 16, 20, 33), (1, 2, 11)))
 
 
 @pytest.mark.parametrize(
-    ("loss", "dim", "labels"), sampled("plain models of fastText", PLAIN, 18, axes=lambda cell: cell)
+    ("loss", "dim", "labels"), sampled("plain models of fastText", PLAIN, 9, axes=lambda cell: cell)
 )
 def test_plain_models(loss: str, dim: int, labels: int, tmp_path: Path) -> None:
     rng = np.random.default_rng(dim)
@@ -62,7 +62,7 @@ QUANTISED = [(*cell[:1], *cell[1], *cell[2:]) for cell in product(LOSSES, ((16, 
 
 
 @pytest.mark.parametrize(
-    ("loss", "dim", "part", "pruned"), sampled("quantised models of fastText", QUANTISED, 16, axes=lambda cell: cell)
+    ("loss", "dim", "part", "pruned"), sampled("quantised models of fastText", QUANTISED, 8, axes=lambda cell: cell)
 )
 def test_quantised_models(
     loss: str, dim: int, part: int, pruned: tuple[tuple[int, int], ...] | None, tmp_path: Path

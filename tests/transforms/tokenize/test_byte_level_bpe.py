@@ -36,7 +36,7 @@ from refinery.transforms.tokenize.byte_level_bpe import (
 )
 from refinery.transforms.tokenize.tokenizer_json import HuggingFaceTokenizer, load_tokenizer_json
 from tests.native.kernel_calls import CLASSES
-from tests.sampling import every_other_commit, examples, scaled
+from tests.sampling import examples, one_commit_in_four, scaled
 from tests.transforms.tokenizer_files import BYTE_LEVEL, END, added, all_pairs, byte_level_spec, split_by
 
 # Every class, one to four bytes each, and what contractions and line rules look at.
@@ -133,7 +133,7 @@ def test_equal_on_every_code_point_of_the_first_planes(template: str) -> None:
     np.testing.assert_array_equal(fast.encode(text), reference.encode(text))
 
 
-@every_other_commit
+@one_commit_in_four
 def test_classes_are_those_of_the_reference_for_every_code_point() -> None:
     classes = np.frombuffer(character_classes(unstable=False), np.uint8)
     for first in range(0, CODE_POINTS, 1 << 16):  # plane by plane: the reference's pieces are large
@@ -311,7 +311,7 @@ def test_ids_stay_below_the_size_of_the_vocabulary(name: str) -> None:
     assert int(ids.max()) < fast.vocab_size
 
 
-@every_other_commit
+@one_commit_in_four
 def test_details_of_classes_are_those_of_the_reference_for_every_code_point() -> None:
     characters = "".join(map(chr, [*range(0xD800), *range(0xE000, CODE_POINTS)]))
     points = np.array([ord(char) for char in characters])

@@ -83,7 +83,7 @@ BETWEEN: dict[str, tuple[str, str, Callable[[Path], None]]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 3))
+@pytest.mark.parametrize("cell", sampled("damage between phases", BETWEEN, 2))
 def test_between_phases(
     cell: str,
     small: Path,

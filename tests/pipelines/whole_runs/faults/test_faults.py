@@ -18,7 +18,7 @@ from tests.fork_server import ForkServer
 from tests.pipelines.small_runs import check_corpus, command, folder_files
 from tests.pipelines.whole_runs.faults.outcomes import Faults, Record, check_clear, check_refused, check_same, placed
 from tests.pipelines.whole_runs.faults.test_damage_between_phases import BETWEEN
-from tests.sampling import every_other_commit, sampled
+from tests.sampling import one_commit_in_four, sampled
 
 DIRECT = ("--runner", "DirectRunner")
 DOCUMENT = "https://b.example/8"
@@ -121,7 +121,7 @@ FAILED: dict[str, tuple[Faults, tuple[object, ...], str]] = {
 }
 
 
-@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 3))
+@pytest.mark.parametrize("cell", sampled("faults that end runs", FAILED, 2))
 def test_failed_and_started_again(
     cell: str, small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
@@ -275,7 +275,7 @@ def test_a_document_takes_more_memory_than_there_is(
     record_property("fault cell", "a document takes more memory than there is")
 
 
-@every_other_commit
+@one_commit_in_four
 def test_memory_runs_out(
     small: Path, forks: ForkServer, reference: dict[str, bytes], tmp_path: Path, record_property: Record
 ) -> None:
