@@ -27,6 +27,18 @@ def test_what_is_large_enough_stays(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert not caplog.records
 
 
+@pytest.mark.parametrize("ranks, enough", [("2", 85), ("8", 325), ("64", 1116), ("", 0), ("x", 0)])
+def test_ranks_that_share_it_are_told(
+    ranks: str, enough: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", ranks)
+    assert fit(45, cache=tmp_path).cache_bytes == 45 * MIB
+    assert [f"cache_bytes of {enough * MIB} is enough for all" in caplog.text] == [bool(caplog.records)] == [enough > 0]
+    caplog.clear()
+    fit(max(45, enough), cache=tmp_path)
+    assert not enough or not caplog.records
+
+
 @pytest.mark.parametrize("cache", [1, 39, 44])
 def test_memory_takes_the_place_of_a_small_cache(cache: int, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "refinery.loader"):
