@@ -100,7 +100,7 @@ def test_faults_over_gcs(gcs: FakeGcs, sound: Any, tmp_path: Path, fault: str) -
         assert inputs(batches) == sound
 
 
-@pytest.mark.parametrize("fault", ["503", "reset", "short", "stall"])
+@pytest.mark.parametrize("fault", sampled("faults over HTTP that stay", ["503", "reset", "short", "stall"], 2))
 def test_permanent_faults_are_named(server: RangeServer, sound: Any, tmp_path: Path, fault: str) -> None:
     """And when they are over, the stream continues where it was."""
     bins = {name: deque([fault] * 10_000) for name in server.files if name.endswith(".bin")}

@@ -19,6 +19,7 @@ from tests.loader.range_server import RangeServer, range_server
 from tests.loader.streams import ORDER, S
 from tests.mix_factory import documents_of, mix_corpus, write_out, write_recipe
 from tests.plain_manifest import manifest_of
+from tests.sampling import sampled
 from tests.shared import shared
 
 CHOSEN: list[dict[str, Any]] = [
@@ -71,25 +72,29 @@ def same(found: Any, expected: Any) -> int:
 
 @pytest.mark.parametrize(
     "options",
-    [
-        {},
-        MASKS,
-        {"ignore_cross_document": True, "labels": "unshifted"},
-        {**MASKS, "ignore_eos": True, "domain_ids": True, "sample_ids": True, "prefetch": 2},
-        {"fill_in_middle": FillInMiddleParams(258, 259, 260, vocab_size=300, min_tokens=2), "doc_ids": True},
-        {"sequence_length": 700, "batch_size": 2, "doc_ids": True},
-        {
-            "sequence_length": 5,
-            "rank": 1,
-            "world_size": 3,
-            "position_ids": True,
-            "order": OrderParams(block=1, lanes=2),
-        },
-        {"workers": 2, "worker": 1, "doc_ids": True},
-        {"weights": WEIGHTS, "doc_ids": True},
-        {"packing": BestFitParams(block=700), **MASKS},
-        {"packing": "best_fit", "weights": WEIGHTS, "sample_ids": True, "domain_ids": True},
-    ],
+    sampled(
+        "options of views",
+        [
+            {},
+            MASKS,
+            {"ignore_cross_document": True, "labels": "unshifted"},
+            {**MASKS, "ignore_eos": True, "domain_ids": True, "sample_ids": True, "prefetch": 2},
+            {"fill_in_middle": FillInMiddleParams(258, 259, 260, vocab_size=300, min_tokens=2), "doc_ids": True},
+            {"sequence_length": 700, "batch_size": 2, "doc_ids": True},
+            {
+                "sequence_length": 5,
+                "rank": 1,
+                "world_size": 3,
+                "position_ids": True,
+                "order": OrderParams(block=1, lanes=2),
+            },
+            {"workers": 2, "worker": 1, "doc_ids": True},
+            {"weights": WEIGHTS, "doc_ids": True},
+            {"packing": BestFitParams(block=700), **MASKS},
+            {"packing": "best_fit", "weights": WEIGHTS, "sample_ids": True, "domain_ids": True},
+        ],
+        4,
+    ),
 )
 def test_a_view_is_the_corpus_that_it_describes(folder: Path, options: dict[str, Any]) -> None:
     with stream(folder / "chosen", **options) as view, stream(folder / "written-train", **options) as corpus:

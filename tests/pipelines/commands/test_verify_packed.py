@@ -16,6 +16,7 @@ from refinery.pipelines.commands.verify import verify
 from refinery.pipelines.verify.packed_rows import DocumentDigests, token_digests
 from tests.corpus_factory import build_corpus, edit_manifest
 from tests.packed_factory import add_packed_rows, rewrite_packed
+from tests.sampling import sampled
 
 WEB0, WEB1 = (f"packed/train/web/rows-0000{i}-of-00003-00000.parquet" for i in range(2))
 CODE = "packed/train/code/rows-00000-of-00001-00000.parquet"
@@ -64,20 +65,32 @@ def first(values: list[Any], value: Any) -> None:
 
 @pytest.mark.parametrize(
     ("path", "edit", "message"),
-    [
-        (WEB0, swap_tokens, "train/web/shard-00000-of-00003.bin: 1 documents have other contents in packed rows"),
-        (CODE, column("num_docs", lambda v: first(v, 2)), "row 0: 2 found, num_docs"),
-        (CODE, column("valid_token_count", lambda v: first(v, 41)), "row 0: 41 found, valid_token_count from 1 to 40"),
-        (CODE, column("pack_id", lambda v: first(v, b"x" * 16)), "pack_id: not the hash of the row's documents"),
-        (CODE, column("document_sources", lambda v: first(v, ["crawl"])), "'crawl' found, a source of the domain"),
-        (CODE, column("document_starts", lambda v: first(v, [-1])), "document_starts: 0 or more expected"),
-        (CODE, column("document_starts", lambda v: first(v, [])), "document_starts: not one value for each document"),
-        (CODE, column("document_ids", lambda v: v[0].append(b"x" * 16)), "document_ids: not one value for each"),
-        (WEB1, lambda table: table.slice(1), "26 rows found, 27 expected from the manifest"),
-        (WEB0, lambda table: table.slice(1), "row group 0 has 0 rows, 1024 expected"),
-        (WEB0, lambda table: table.drop_columns(["doc_ids"]), "its columns are not those of the format"),
-        (WEB1, lambda table: pa.concat_tables([table.slice(1), table.slice(0, 1)]), ""),
-    ],
+    sampled(
+        "lies about packed rows",
+        [
+            (WEB0, swap_tokens, "train/web/shard-00000-of-00003.bin: 1 documents have other contents in packed rows"),
+            (CODE, column("num_docs", lambda v: first(v, 2)), "row 0: 2 found, num_docs"),
+            (
+                CODE,
+                column("valid_token_count", lambda v: first(v, 41)),
+                "row 0: 41 found, valid_token_count from 1 to 40",
+            ),
+            (CODE, column("pack_id", lambda v: first(v, b"x" * 16)), "pack_id: not the hash of the row's documents"),
+            (CODE, column("document_sources", lambda v: first(v, ["crawl"])), "'crawl' found, a source of the domain"),
+            (CODE, column("document_starts", lambda v: first(v, [-1])), "document_starts: 0 or more expected"),
+            (
+                CODE,
+                column("document_starts", lambda v: first(v, [])),
+                "document_starts: not one value for each document",
+            ),
+            (CODE, column("document_ids", lambda v: v[0].append(b"x" * 16)), "document_ids: not one value for each"),
+            (WEB1, lambda table: table.slice(1), "26 rows found, 27 expected from the manifest"),
+            (WEB0, lambda table: table.slice(1), "row group 0 has 0 rows, 1024 expected"),
+            (WEB0, lambda table: table.drop_columns(["doc_ids"]), "its columns are not those of the format"),
+            (WEB1, lambda table: pa.concat_tables([table.slice(1), table.slice(0, 1)]), ""),
+        ],
+        4,
+    ),
 )
 def test_lies(root: Path, path: str, edit: Callable[[pa.Table], pa.Table], message: str) -> None:
     rewrite_packed(root, path, edit)
@@ -110,25 +123,35 @@ def count(name: str) -> Callable[[Path], None]:
 
 @pytest.mark.parametrize(
     ("change", "messages"),
-    [
-        (without, ["no packed rows found for 3 documents", f"{WEB0}: not in manifest.json"]),
-        (lambda root: edit_manifest(root, lambda m: m.pop("packed")), ["the manifest has no length of packed rows"]),
-        (lambda root: edit_manifest(root, lambda m: m["packed"].update(pad_id=9)), ["pad_id of the manifest is 9"]),
-        (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=41)), ["its columns are not those"]),
-        (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=1)), ["length is 1, 2 or more"]),
-        (lambda root: edit_manifest(root, lambda m: m["tokenizer"].update(bos_id=None)), ["with bos_id expected"]),
-        (lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=5)), ["structure is 5, some of"]),
-        (
-            lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=["x"])),
-            ["structure is ['x'], some of"],
-        ),
-        (count("rows"), ["1 rows found, 99 expected from the manifest"]),
-        (count("documents"), ["documents found, 99 expected from the manifest"]),
-        (count("tokens"), ["tokens found, 99 expected from the manifest"]),
-        (lambda root: (root / WEB0).unlink(), [f"{WEB0}: missing"]),
-        (lambda root: (root / WEB0).write_bytes(b"PAR1"), [f"{WEB0}: size 4 found"]),
-        (lambda root: (root / "packed/more.parquet").write_bytes(b"x"), ["packed/more.parquet: not in manifest.json"]),
-    ],
+    sampled(
+        "packed rows in the manifest",
+        [
+            (without, ["no packed rows found for 3 documents", f"{WEB0}: not in manifest.json"]),
+            (
+                lambda root: edit_manifest(root, lambda m: m.pop("packed")),
+                ["the manifest has no length of packed rows"],
+            ),
+            (lambda root: edit_manifest(root, lambda m: m["packed"].update(pad_id=9)), ["pad_id of the manifest is 9"]),
+            (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=41)), ["its columns are not those"]),
+            (lambda root: edit_manifest(root, lambda m: m["packed"].update(length=1)), ["length is 1, 2 or more"]),
+            (lambda root: edit_manifest(root, lambda m: m["tokenizer"].update(bos_id=None)), ["with bos_id expected"]),
+            (lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=5)), ["structure is 5, some of"]),
+            (
+                lambda root: edit_manifest(root, lambda m: m["packed"].update(structure=["x"])),
+                ["structure is ['x'], some of"],
+            ),
+            (count("rows"), ["1 rows found, 99 expected from the manifest"]),
+            (count("documents"), ["documents found, 99 expected from the manifest"]),
+            (count("tokens"), ["tokens found, 99 expected from the manifest"]),
+            (lambda root: (root / WEB0).unlink(), [f"{WEB0}: missing"]),
+            (lambda root: (root / WEB0).write_bytes(b"PAR1"), [f"{WEB0}: size 4 found"]),
+            (
+                lambda root: (root / "packed/more.parquet").write_bytes(b"x"),
+                ["packed/more.parquet: not in manifest.json"],
+            ),
+        ],
+        5,
+    ),
 )
 def test_manifest(root: Path, change: Callable[[Path], Any], messages: list[str]) -> None:
     change(root)

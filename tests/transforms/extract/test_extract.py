@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refinery.transforms.core.document import Document, Drop, RawDocument, document_id
 from refinery.transforms.extract.extract import EXTRACT, ExtractParams, extract_document
 from tests.beam import run_and_collect
-from tests.sampling import examples
+from tests.sampling import examples, sampled
 
 SENTENCES = [
     "The ferry leaves the northern quay at a quarter past seven, unless the fog decides otherwise.",
@@ -163,12 +163,13 @@ def test_hostile_pages_end_in_a_reason_or_a_text(name: str) -> None:
     assert isinstance(result, Document) or result == Drop("empty")
 
 
+STUCK = ["nested div", "huge attribute", "unclosed comment", "entities", "unclosed p"]
 # A call that is cut off may leave a file of its library open.
 CUT_OFF = pytest.mark.filterwarnings("ignore:.*unclosed file:ResourceWarning")
 
 
 @CUT_OFF
-@pytest.mark.parametrize("name", ["nested div", "huge attribute", "unclosed comment", "entities", "unclosed p"])
+@pytest.mark.parametrize("name", sampled("hostile pages of trafilatura", STUCK, 2))
 def test_hostile_pages_do_not_hang_trafilatura(name: str) -> None:
     result = extract_document(raw(HOSTILE[name]()), ExtractParams(engine="trafilatura", seconds=2))
     assert isinstance(result, Drop | Document)

@@ -94,11 +94,16 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(
-    "quantise", [None, {"cutoff": 300, "qnorm": True}, {"qout": True, "dsub": 3}], ids=["bin", "ftz", "qout"]
-)
-def test_trained_models(loss: str, quantise: dict[str, Any] | None, tmp_path: Path) -> None:
+FORMS: dict[str, dict[str, Any] | None] = {
+    "bin": None,
+    "ftz": {"cutoff": 300, "qnorm": True},
+    "qout": {"qout": True, "dsub": 3},
+}
+
+
+@pytest.mark.parametrize(("loss", "form"), sampled("trained models", product(LOSSES, FORMS), 5, axes=lambda cell: cell))
+def test_trained_models(loss: str, form: str, tmp_path: Path) -> None:
+    quantise = FORMS[form]
     # The quantiser wants 256 rows, so the output matrix gets as many labels.
     lines = [f"__label__{i} {line}" for i, line in enumerate(LINES * 3)] if "qout" in (quantise or ()) else LINES
     data = trained(
