@@ -35,7 +35,7 @@ from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, partitions_of,
 from benchmarks.signatures import describe_run
 from refinery.pipelines.run.phases import Phase, pair_parts
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.core.task_list import write_task_list
 from refinery.transforms.dedup.deduplicate import (
     HASHES_PER_SKETCH,

@@ -24,7 +24,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.phases import finish_phase, read_phase
 from refinery.pipelines.run.publish import CountsDisagree, check_written
 from refinery.transforms.core.report import write_report
-from refinery.transforms.core.side_outputs import side_output_record
+from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.write.shard_reports import KIND, MergeShards, reported_shards
 
 REPORT = "shards/report.json"

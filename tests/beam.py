@@ -4,11 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import apache_beam as beam
+import orjson
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 
 import refinery.transforms.core.coders  # noqa: F401 - registers the coder of Document
 from refinery.transforms.core.document import Document, document_id
+from refinery.transforms.exchange.side_outputs import take_side_outputs
+from refinery.transforms.exchange.tally import KIND
 from tests.beam_memory import remember_what_never_changes
 
 remember_what_never_changes()
@@ -34,6 +37,12 @@ def run_and_collect(build: Callable[[beam.Pipeline], Sequence[beam.PCollection]]
         grouped | f"collect {number}" >> beam.MapTuple(lambda _, values, key=key: _collect(key, values))
     pipeline.run().wait_until_finish()
     return [_collected.pop(key) for key in keys]
+
+
+def merge_side_outputs(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
+    """All side-output records of the pipeline so far, but for the tallies of exchanges, as one PCollection."""
+    records = take_side_outputs(pipeline) | "side-output records" >> beam.Flatten()
+    return records | "no tallies" >> beam.Filter(lambda record: orjson.loads(record)["kind"] != KIND)
 
 
 def make_document(text: str, origin: str = "file@0", **fields: Any) -> Document:

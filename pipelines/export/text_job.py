@@ -23,7 +23,7 @@ from refinery.pipelines.export.rows import CorpusFacts, TextOf, parse_entry, pla
 from refinery.pipelines.export.write_files import write_jsonl, write_parquet, write_webdataset
 from refinery.pipelines.export.write_mds import write_mds
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.core.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 
 COUNTS = ("documents", "tokens", "bytes")  # what is counted of every source

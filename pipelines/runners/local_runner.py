@@ -19,7 +19,8 @@ from typing import Any
 
 import apache_beam as beam
 import grpc
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     FNAPI_RUNNER_CAPABILITIES,
@@ -31,6 +32,10 @@ from apache_beam.transforms import environments
 from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
+
+# Beam 2.77's data channels can flush by time from a second thread, which loses what is written between that flush's copy
+# and its clearing of the buffer: docs/beam-data-loss.md. Workers have the same setting.
+worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
 POOL_URN = "refinery:env:pool:v1"
 
 
@@ -48,10 +53,11 @@ def _quieten_channels() -> None:
     threading.excepthook = hook
 
 
-def worker_environment() -> dict[str, str]:
-    """The launcher's environment, with this copy of the package first on PYTHONPATH."""
+def worker_environment(scratch: Path | None = None) -> dict[str, str]:
+    """The launcher's environment, with this copy of the package first on PYTHONPATH. scratch: for temporary files."""
     root = str(Path(__file__).parents[3])
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
+    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": paths, **({"TMPDIR": str(scratch)} if scratch else {})}
 
 
 class WorkerDied(RuntimeError):
@@ -63,12 +69,13 @@ class WorkerDied(RuntimeError):
 
 
 class WorkerPool:
-    """`size` worker processes. Use as a context manager; leaving it ends the processes at once.
+    """`size` worker processes. Use as a context manager; leaving it ends the processes at once. scratch: where their
+    temporary files go; they remove it when their launcher is gone.
 
     `totals()` sums what the workers last reported: "stage outcome" -> documents.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, scratch: Path | None = None) -> None:
         # Otherwise gRPC sends the control channel between these processes through a configured HTTP proxy.
         os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
         self.size = size
@@ -87,11 +94,12 @@ class WorkerPool:
                     "-P",
                     "-m",
                     "refinery.pipelines.runners.worker",
+                    *([str(scratch)] if scratch else []),
                 ],  # -P: no code from the working directory
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                env=worker_environment(),
+                env=worker_environment(scratch),
             )
             for _ in range(size)
         ]
@@ -223,6 +231,11 @@ def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: Pipelin
     if outcome[0] is not None:
         raise outcome[0]
     pool.settle()
+
+
+def repeats(flags: Sequence[str]) -> bool:
+    """Whether these flags have Beam replay every bundle."""
+    return bool(PipelineOptions(list(flags)).view_as(DirectOptions).direct_runner_bundle_repeat)
 
 
 def local_options(workers: int, flags: list[str]) -> PipelineOptions:

@@ -7,6 +7,8 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -18,9 +20,11 @@ from refinery.pipelines.dataflow.worker_package import build_package
 from refinery.pipelines.progress.output import current
 from refinery.pipelines.progress.work import Work
 from refinery.pipelines.runners.capacity import DATAFLOW, least_workers, vcpus_asked_for
-from refinery.pipelines.runners.local_runner import WorkerPool, local_options, run_local
+from refinery.pipelines.runners.local_runner import WorkerPool, local_options, repeats, run_local
 from refinery.pipelines.runners.notebooks import as_outside_notebooks
+from refinery.pipelines.runners.scratch import scratch_space
 from refinery.transforms.core.live import live_totals
+from refinery.transforms.exchange.on_disk import DiskExchanges, exchange_on_disk, finish_graph
 
 # Beam's DirectRunner of 2.77 first tries to download another runner from the internet; the runner that it falls back to
 # is requested by its own name.
@@ -85,7 +89,8 @@ class Runner:
 
     name: "local" or a Beam runner's name. workers: processes of the local runner (0: run inside this process, for
     debugging). flags: Beam flags, passed through. traceback: let Beam log where a job failed. say: receives lines about
-    jobs on Dataflow. polling: how these are watched.
+    jobs on Dataflow. polling: how these are watched. scratch: where temporary files of the local runner go; "": where
+    TMPDIR says.
     """
 
     name: str = "local"
@@ -95,6 +100,7 @@ class Runner:
     traceback: bool = False
     say: Callable[[str], None] = print
     polling: PollingPolicy = field(default_factory=PollingPolicy)
+    scratch: str = ""
 
     def __post_init__(self) -> None:
         if self.workers < 0:
@@ -103,6 +109,7 @@ class Runner:
         if self.name != "local":
             create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
         self.pool: WorkerPool | None = None
+        self.folder: Path | None = None  # of temporary files, while this is open
         self.code_files: tuple[str, ...] = ()
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
@@ -137,9 +144,9 @@ class Runner:
         logging.getLogger("apache_beam").setLevel(logging.ERROR if verbose else logging.CRITICAL)
         with as_outside_notebooks():
             if self.name == "local" and self.workers:
-                with WorkerPool(self.workers) as self.pool:
+                with scratch_space(self.scratch) as self.folder, WorkerPool(self.workers, self.folder) as self.pool:
                     yield self
-                self.pool = None
+                self.pool = self.folder = None
             else:
                 yield self
 
@@ -157,8 +164,11 @@ class Runner:
             if self.name == "local":
                 pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
                 try:
-                    build(pipeline)
-                    run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
+                    with TemporaryDirectory(prefix="refinery-exchange-", dir=self.folder) as folder:
+                        exchange_on_disk(pipeline, DiskExchanges(folder, max(1, self.workers), repeats(self.flags)))
+                        build(pipeline)
+                        finish_graph(pipeline)
+                        run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
                 finally:  # Pipeline.run(), which is not called here, would do it
                     shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
             else:

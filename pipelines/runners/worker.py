@@ -10,6 +10,7 @@ import contextlib
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -96,6 +97,8 @@ def main() -> None:
         sys.path += [folder for folder in command["folders"] if folder not in sys.path]
         arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
         threading.Thread(target=serve, args=arguments, daemon=True).start()
+    for folder in sys.argv[1:]:  # the launcher is gone, else it would have ended this process
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

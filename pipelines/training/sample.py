@@ -25,6 +25,7 @@ from refinery.pipelines.run.funnel import check_budget
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, Drop, RawDocument, hash64, text_bytes
 from refinery.transforms.core.report import WriteReport
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.extract.extract import ExtractParams, extract_document
 from refinery.transforms.read.sources import SourceParams, plan_sources, read_task, write_tasks
 
@@ -150,7 +151,7 @@ def sample_texts(
             (
                 clean_documents(pipeline, recipe, listed)  # Document
                 | "sample" >> beam.ParDo(_SampleBundle(budgets, seed)).with_output_types(tuple[str, bytes])
-                | "together" >> beam.GroupByKey()  # (group, hash + source + text)
+                | Exchange("together")  # (group, hash + source + text)
                 | "write" >> beam.MapTuple(partial(_merge, budgets=budgets, folder=scratch))
             )
             pipeline | WriteReport(scratch, "report.json", {})

@@ -23,7 +23,8 @@ from refinery.pipelines.verify.pieces import Checker, Piece, Question
 from refinery.pipelines.verify.processes import TASK_BYTES, TASK_DOCUMENTS, check_with
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.prepared import Prepared, prepare_once
-from refinery.transforms.core.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.exchange import Deal, Exchange
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, read_task_list, write_task_list
 
 JOINED = "joined"  # kind of the record with what all partitions say together
@@ -145,8 +146,8 @@ class JoinedRecord:
         return self.found
 
 
-def _one_key(record: bytes) -> tuple[int, bytes]:
-    return 0, record
+def _one_key(record: bytes) -> int:
+    return 0
 
 
 @dataclass
@@ -160,18 +161,16 @@ class CheckCorpus(beam.PTransform):
         super().__init__("verify")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
-        join, keyed = partial(join_range, job=self.job), tuple[int, bytes]
+        join = partial(join_range, job=self.job)
         records = (
             begin
             | ReadTaskList(self.tasks)  # JSON: a share and its pieces
             | "check" >> beam.ParDo(CheckShare(self.job)).with_output_types(bytes)  # JSON: its runs
-            | "all runs" >> beam.Map(_one_key).with_output_types(keyed)
-            | "checked" >> beam.GroupByKey()
+            | Exchange("checked", by=_one_key)
             | "ranges" >> beam.FlatMapTuple(partial(plan_joins, job=self.job)).with_output_types(bytes)  # JSON
-            | "deal ranges" >> beam.Reshuffle()
+            | Deal("deal ranges")
             | "join" >> beam.Map(join).with_output_types(bytes)  # JSON: what was found
-            | "all found" >> beam.Map(_one_key).with_output_types(keyed)
-            | "joined" >> beam.GroupByKey()
+            | Exchange("joined", by=_one_key)
             | "follow" >> beam.MapTuple(partial(follow, job=self.job)).with_output_types(bytes)
         )
         add_side_output(begin.pipeline, records)

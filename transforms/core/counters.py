@@ -6,7 +6,7 @@ from apache_beam.metrics import Metrics
 
 from refinery.transforms.core.histogram import bin_of
 from refinery.transforms.core.live import LIVE, WORK
-from refinery.transforms.core.side_outputs import side_output_record
+from refinery.transforms.exchange.side_outputs import side_output_record
 
 
 def work_done(unit: str, amount: int) -> None:

@@ -34,7 +34,7 @@ from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.prepared import prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
-from refinery.transforms.core.side_outputs import (
+from refinery.transforms.exchange.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
     add_side_output,

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 import apache_beam as beam
+import google_crc32c
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +25,10 @@ from refinery.loader.format.manifest import seal
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.core.side_outputs import in_global_window, merge_side_outputs, side_output_record
+from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.exchange.side_outputs import in_global_window, side_output_record, take_side_outputs
+from refinery.transforms.exchange.tally import KIND as EXCHANGE
+from refinery.transforms.exchange.tally import Balance
 
 DEAD_SCHEMA = pa.schema(
     [*((name, pa.string()) for name in ("stage", "error", "source", "origin", "sha256")), ("size", pa.int64())]
@@ -33,35 +37,71 @@ REJECT_COLUMNS = ("stage", "reason", "source", "url", "origin", "excerpt", "foun
 REJECT_SCHEMA = pa.schema([(name, pa.string()) for name in REJECT_COLUMNS])
 RECORD_SCHEMAS = {"dead": ("dead_letters", DEAD_SCHEMA), "reject": ("rejects", REJECT_SCHEMA)}
 ROWS_PER_PART = 100_000
+ROWS_PER_BATCH = 4_096  # that wait as Python objects; as columns they take a tenth of that
+SPREAD = 4  # keys of the exchange that brings rows of RECORD_SCHEMAS to those who write them
+OTHERS = 0  # the key of all other records
+
+
+class _Rows:
+    """Rows of one kind, until they are enough for a part."""
+
+    def __init__(self, kind: str) -> None:
+        self.folder, self.schema = RECORD_SCHEMAS[kind]
+        self.rows: list[dict[str, Any]] = []
+        self.tables: list[pa.Table] = []
+        self.count = 0
+
+    def add(self, fields: dict[str, Any]) -> bool:
+        """Take in a row; whether a part is full."""
+        self.rows.append(fields)
+        self.count += 1
+        if len(self.rows) >= ROWS_PER_BATCH:
+            self._convert()
+        return self.count >= ROWS_PER_PART
+
+    def write(self, location: str) -> bytes:
+        """Publish them as a part; its side-output record."""
+        self._convert()
+        tables, self.tables, self.count = self.tables, [], 0
+        return write_part(location, self.folder, f"part-{uuid.uuid4().hex}", pa.concat_tables(tables))
+
+    def _convert(self) -> None:
+        rows, self.rows = self.rows, []
+        self.tables.append(pa.Table.from_pylist(rows, schema=self.schema))
 
 
 class _WriteRecords(beam.DoFn):
-    """Buffers dead letters and rejects, writes them as Parquet parts, passes every other record on."""
+    """Writes dead letters and rejects as Parquet parts, passes every other record on."""
 
     def __init__(self, location: str) -> None:
         self.location = location
 
     def start_bundle(self) -> None:
-        self.rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.rows: dict[str, _Rows] = {}
 
-    def process(self, record: bytes) -> Iterable[Any]:
-        # The kind is read off the raw bytes only for the two frequent kinds; the rest is passed on untouched.
-        fields = orjson.loads(record)
-        kind = fields.pop("kind")
-        if kind not in RECORD_SCHEMAS:
-            return [record]
-        self.rows[kind].append(fields)
-        return [self._flush(kind)] if len(self.rows[kind]) >= ROWS_PER_PART else []
+    def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
+        key, records = element
+        for record in records:
+            if key == OTHERS:
+                yield record
+                continue
+            fields = orjson.loads(record)
+            kind = fields.pop("kind")
+            rows = self.rows.setdefault(kind, _Rows(kind))
+            if rows.add(fields):
+                yield rows.write(self.location)
 
     def finish_bundle(self) -> Iterator[Any]:
         for kind in sorted(self.rows):
-            if self.rows[kind]:
-                yield in_global_window(self._flush(kind)).value
+            if self.rows[kind].count:
+                yield in_global_window(self.rows[kind].write(self.location)).value
 
-    def _flush(self, kind: str) -> bytes:
-        folder, schema = RECORD_SCHEMAS[kind]
-        rows, self.rows[kind] = self.rows[kind], []
-        return write_part(self.location, folder, f"part-{uuid.uuid4().hex}", pa.Table.from_pylist(rows, schema=schema))
+
+def _writer_of(record: bytes) -> int:
+    """Who writes a row of RECORD_SCHEMAS; OTHERS for every other record."""
+    if orjson.loads(record)["kind"] in RECORD_SCHEMAS:
+        return 1 + google_crc32c.value(record) % SPREAD
+    return OTHERS
 
 
 def write_part(location: str, folder: str, name: str, table: pa.Table) -> bytes:
@@ -100,7 +140,8 @@ def merge_records(records: Iterable[bytes], mergers: Mergers = NO_MERGERS) -> di
     """Sum side-output records into a report: {"counters": [...], "seconds": {...}, "parts": {folder: [...]}, ...}.
 
     mergers: of further kinds, each a key of the report. The result does not depend on the order of `records`. Cost:
-    memory for one entry per (stage, source, reason) and per part.
+    memory for one entry per (stage, source, reason) and per part. Raises ExchangeError where an exchange did not
+    deliver what was sent into it.
     """
     others = {kind: make() for kind, make in mergers.items()}
     few: list[bytes] = []
@@ -117,6 +158,7 @@ def merge_records(records: Iterable[bytes], mergers: Mergers = NO_MERGERS) -> di
     shards: list[dict[str, Any]] = []
     removals: list[dict[str, Any]] = []
     components: list[dict[str, Any]] = []
+    balance = Balance()
     for record in sorted(few):
         fields = orjson.loads(record)
         kind = fields.pop("kind")
@@ -137,6 +179,8 @@ def merge_records(records: Iterable[bytes], mergers: Mergers = NO_MERGERS) -> di
             removals.append(fields)
         elif kind == "components":
             components.append(fields)
+        elif kind == EXCHANGE:
+            balance.add(fields)
         elif kind != "job":
             raise ValueError(f"unknown side-output record {kind!r}")
     return {
@@ -150,6 +194,7 @@ def merge_records(records: Iterable[bytes], mergers: Mergers = NO_MERGERS) -> di
         "shards": sorted(shards, key=lambda s: (s["split"], s["domain"], s["index"])),
         "removals": sorted(removals, key=lambda r: r["path"]),
         "components": merge_components(components),
+        "exchanges": balance.balanced(),
         **{kind: merger.result() for kind, merger in sorted(others.items())},
     }
 
@@ -172,23 +217,40 @@ def merge_components(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any
     return [merged[key] for key in sorted(merged)]
 
 
+Check = Callable[[Mapping[str, Any]], None]
+
+
+def no_check(report: Mapping[str, Any]) -> None:
+    """Accepts every report."""
+
+
 def write_report(
-    records: Iterable[bytes], location: str, name: str, facts: Mapping[str, Any], mergers: Mergers = NO_MERGERS
+    records: Iterable[bytes],
+    location: str,
+    name: str,
+    facts: Mapping[str, Any],
+    mergers: Mergers = NO_MERGERS,
+    check: Check = no_check,
 ) -> None:
-    """Publish the sealed report of a job. A second bundle with the same records writes the same bytes."""
-    open_store(location).create(name, seal({**facts, **merge_records(records, mergers)}))
+    """Publish the sealed report of a job. A second bundle with the same records writes the same bytes. Raises what
+    `merge_records` and `check` raise, before anything is written."""
+    report = merge_records(records, mergers)
+    check(report)
+    open_store(location).create(name, seal({**facts, **report}))
 
 
 def _job(_: bytes) -> bytes:
     return side_output_record("job")
 
 
-def _one_key(record: bytes) -> tuple[int, bytes]:
-    return 0, record
+def _one_key(record: bytes) -> int:
+    return 0
 
 
-def _publish(_: int, records: Iterable[bytes], location: str, name: str, facts: Any, mergers: Any) -> None:
-    write_report(records, location, name, facts, mergers)
+def _publish(
+    _: int, records: Iterable[bytes], location: str, name: str, facts: Any, mergers: Any, check: Check
+) -> None:
+    write_report(records, location, name, facts, mergers, check)
 
 
 @dataclass
@@ -196,28 +258,33 @@ class WriteReport(beam.PTransform):
     """Collect every side-output record of the pipeline and publish one sealed report at LOCATION/name, last of all.
 
     facts: plain data that the launcher adds to the report. mergers: of kinds of records that `merge_records` does not
-    know.
+    know. check: is given the report before it is published, and raises where its sums do not hold.
     """
 
     location: str
     name: str
     facts: Mapping[str, Any]
     mergers: Mergers = field(default_factory=dict)
+    check: Check = no_check
 
     def __post_init__(self) -> None:
         super().__init__("report")
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection:
         publish = partial(
-            _publish, location=self.location, name=self.name, facts=dict(self.facts), mergers=dict(self.mergers)
+            _publish,
+            location=self.location,
+            name=self.name,
+            facts=dict(self.facts),
+            mergers=dict(self.mergers),
+            check=self.check,
         )
         start = begin | "start" >> beam.Impulse()
         job = start | "job" >> beam.Map(_job).with_output_types(bytes)  # a job without documents reports, too
-        return (
-            (merge_side_outputs(begin.pipeline), job)  # JSON bytes
-            | "merge" >> beam.Flatten()
-            | "records" >> beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)  # JSON bytes
-            | "one key" >> beam.Map(_one_key).with_output_types(tuple[int, bytes])
-            | "together" >> beam.GroupByKey()
-            | "publish" >> beam.MapTuple(publish)
-        )
+        write = beam.ParDo(_WriteRecords(self.location)).with_output_types(bytes)
+        records = (*take_side_outputs(begin.pipeline), job)  # JSON bytes
+        written = records | Exchange("records", by=_writer_of) | "write" >> write  # JSON bytes
+        every = (written, *take_side_outputs(begin.pipeline))  # JSON bytes, those of the exchange of records, too
+        published = every | Exchange("report", guarded=True, by=_one_key) | "publish" >> beam.MapTuple(publish)
+        take_side_outputs(begin.pipeline)  # of the last exchange, which is guarded: nobody is left to report them to
+        return published

@@ -15,6 +15,7 @@ import apache_beam as beam
 
 from refinery.loader.errors import FormatError
 from refinery.loader.storage.open_store import open_store
+from refinery.transforms.exchange.exchange import Deal
 
 
 @dataclass(frozen=True)
@@ -82,4 +83,4 @@ class ReadTaskList(beam.PTransform):
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
         items = begin | "start" >> beam.Impulse() | "items" >> beam.ParDo(_Items(self.task_list))
         items.element_type = bytes
-        return items | "deal" >> beam.Reshuffle()
+        return items | Deal("deal")

@@ -55,6 +55,7 @@ from refinery.transforms.dedup.stages import UrlDupParams
 from refinery.transforms.dedup.substring_duplicates import FindSubstrings
 from refinery.transforms.dedup.verdicts import STAGES, AssembleVerdicts, WriteVerdicts
 from refinery.transforms.dedup.verify_similarity import member_batches, verify_batches
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     CORPUS,
     EXACT,
@@ -203,8 +204,7 @@ class Deduplicate(beam.PTransform):
             decided.append(headers | RemoveUrls(self.params.urls, numbered, self.partitions))
         if self.params.exact:
             stages.append(EXACT)
-            others = tuple(decided) | "other captures" >> beam.Flatten() if stages[0] == URL_DUP else headers
-            decided.append(others | RemoveExact(sources, self.lists, self.partitions))
+            decided += tuple(decided) | RemoveExact(sources, self.lists, self.partitions)
         for number, (scope, near) in enumerate(self.params.scopes(sources)):
             if scope.reason not in stages:
                 stages.append(scope.reason)
@@ -220,7 +220,7 @@ class Deduplicate(beam.PTransform):
             remove = RemoveNear(
                 step, settled, scope, find, self.signature, sources, numbered, self.partitions, self.salt
             )
-            decided.append(tuple(decided) | remove)
+            decided += tuple(decided) | remove
         before = tuple(decided)
         key = partial(compare_key, self.signature, self.salt)
         if self.params.lines is not None:
@@ -228,7 +228,7 @@ class Deduplicate(beam.PTransform):
         if self.params.substrings is not None:
             decided.append(before | FindSubstrings(self.params.substrings, numbered, self.partitions, key))
         decided += [before | find(numbered, self.partitions, key) for find in self.finders]
-        grouped = tuple(decided) | "by part" >> Together()  # (part, header, removals, copies, cuts, spans)
+        grouped = tuple(decided) | Exchange("by part")  # (part, header, removals, copies, cuts, spans)
         scopes = (*SCOPES, *(f"reference:{name}" for name in self.lists.corpora))
         return grouped | AssembleVerdicts(sources, scopes, tuple(stages), numbered)  # (part, serialized verdicts)
 
@@ -247,16 +247,16 @@ class RemoveUrls(beam.PTransform):
     def expand(self, headers: beam.PCollection) -> beam.PCollection:
         stage = STAGES[URL_DUP]
         read = partial(capture_batches, prefer=self.params.prefer, parts=self.parts, partitions=self.partitions)
-        captures = headers | "to read" >> beam.GroupByKey() | MapRecordBatches(stage, "captures", read, by_part=True)
-        grouped = captures | "by address" >> beam.GroupByKey()  # (range, captures)
+        captures = headers | Exchange("to read") | MapRecordBatches(stage, "captures", read, by_part=True)
+        grouped = captures | Exchange("by address")  # (range, captures)
         chosen = grouped | MapRecordBatches(stage, "choose", choose_captures)
-        placed = (headers, chosen) | "to remove" >> Together()  # (part, header and chosen captures)
+        placed = (headers, chosen) | Exchange("to remove")  # (part, header and chosen captures)
         return placed | MapRecordBatches(stage, "remove", capture_removals, by_part=True)
 
 
 @dataclass
 class RemoveExact(beam.PTransform):
-    """Headers of parts, and removals so far -> removals and copies by part."""
+    """(headers of parts, removals so far by part, ...) -> PCollections of removals and copies by part."""
 
     sources: tuple[str, ...]
     lists: PartLists
@@ -265,26 +265,27 @@ class RemoveExact(beam.PTransform):
     def __post_init__(self) -> None:
         super().__init__(STAGES[EXACT])
 
-    def expand(self, headers: beam.PCollection) -> beam.PCollection:
+    def expand(self, before: Any) -> Any:
         stage, parts, partitions = STAGES[EXACT], self.lists.numbers, self.partitions
         read = partial(identity_batches, sources=self.sources, parts=parts, partitions=partitions)
         first = partial(keep_first, parts=parts)
-        placed = headers | "to read" >> beam.GroupByKey()  # (part, header and removals)
+        placed = before | Exchange("to read")  # (part, header and removals)
         combined = placed | MapRecordBatches(stage, "identities", read, by_part=True)
         later = combined | "later in part" >> only(REMOVALS)  # (part, removals)
         found = [combined | "first of part" >> without(REMOVALS)]  # (range, identities)
         if self.lists.listings is not None:
-            lines = headers.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
+            lines = placed.pipeline | "provenance" >> ReadTaskList(self.lists.listings)
             files = lines | "listings" >> beam.Map(_listing).with_output_types(tuple[int, bytes])
             ids = partial(reference_id_batches, partitions=partitions)
             found.append(files | MapRecordBatches(stage, "reference-ids", ids, stream=True))  # (range, ids)
-        decided = tuple(found) | "by id" >> Together() | MapRecordBatches(stage, "keep-first", first)
-        return (later, decided) | "removals" >> beam.Flatten()
+        decided = tuple(found) | Exchange("by id") | MapRecordBatches(stage, "keep-first", first)
+        return later, decided
 
 
 @dataclass
 class RemoveNear(beam.PTransform):
-    """(headers of parts, removals and copies so far by part) -> near removals of one scope and copies by part."""
+    """(headers of parts, removals and copies so far by part, ...) -> PCollections of near removals of one scope and
+    copies by part."""
 
     step: str
     near: NearParams
@@ -299,7 +300,7 @@ class RemoveNear(beam.PTransform):
     def __post_init__(self) -> None:
         super().__init__(self.step)
 
-    def expand(self, decided: Any) -> beam.PCollection:
+    def expand(self, decided: Any) -> Any:
         stage, near = STAGES[self.scope.reason], self.near
         permutations = near.compared(self.signature.permutations)
         values: dict[str, Any] = {"permutations": permutations}
@@ -313,34 +314,29 @@ class RemoveNear(beam.PTransform):
         verify = partial(verify_batches, params=near, scope=self.scope, parts=self.parts, **values)
         headers = decided[0]
         documents = self.components.documents
-        buckets = MapRecordBatches(stage, "buckets", find_buckets, stream=True)
+        buckets = with_memory(
+            MapRecordBatches(stage, "buckets", find_buckets, stream=True), family_bytes(documents, BUCKET_BYTES)
+        )
 
         hashes = (
-            decided | "to hash" >> Together() | MapRecordBatches(stage, "hashes", make_hashes, by_part=True)
+            decided | Exchange("to hash") | MapRecordBatches(stage, "hashes", make_hashes, by_part=True)
         )  # ((band, range), hashes)
-        hashed = hashes | "by hash" >> beam.GroupByKey()
-        shared = hashed | with_memory(buckets, family_bytes(documents, BUCKET_BYTES))  # (part, shared)
-        wanted = (headers, shared) | "to sketch" >> Together()  # (part, header and candidates)
+        shared = hashes | Exchange("by hash", like=buckets) | buckets  # (part, shared)
+        wanted = (headers, shared) | Exchange("to sketch")  # (part, header and candidates)
         bands = wanted | MapRecordBatches(
             stage, "bands", make_bands, by_part=True
         )  # ((band, range), candidates with sketches)
         links = (
-            bands | "by band" >> beam.GroupByKey() | MapRecordBatches(stage, "links", make_links, stream=True)
+            bands | Exchange("by band") | MapRecordBatches(stage, "links", make_links, stream=True)
         )  # (0, links)
         labels = links | self.components  # (part, labels)
-        placed = (*decided, labels) | "to verify" >> Together()  # (part, header, copies, labels)
+        placed = (*decided, labels) | Exchange("to verify")  # (part, header, copies, labels)
         members = placed | MapRecordBatches(
             stage, "members", make_members, by_part=True
         )  # (range of components, members and copies)
-        grouped = members | "by component" >> beam.GroupByKey()
+        grouped = members | Exchange("by component")
         if near.verify == "exact":
             exactly = VerifyExactly(stage, near, self.scope, self.parts, self.signature, self.salt)
-            return (*decided, grouped) | exactly  # (part, removals and copies)
-        return grouped | MapRecordBatches(stage, "verify", verify, stream=True)  # (part, removals and copies)
-
-
-class Together(beam.PTransform):
-    """Several PCollections of (key, batch) -> (key, all their batches)."""
-
-    def expand(self, batches: Any) -> beam.PCollection:
-        return batches | beam.Flatten() | beam.GroupByKey()
+            both: tuple[beam.PCollection, ...] = (*decided, grouped) | exactly
+            return both  # (part, removals and copies)
+        return (grouped | MapRecordBatches(stage, "verify", verify, stream=True),)  # (part, removals and copies)

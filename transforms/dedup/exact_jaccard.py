@@ -44,6 +44,7 @@ from refinery.transforms.dedup.signatures import (
 )
 from refinery.transforms.dedup.verify_similarity import removal_batches
 from refinery.transforms.native import jaccard
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     COPIES,
@@ -220,8 +221,8 @@ def settle_batches(
 
 @dataclass
 class VerifyExactly(beam.PTransform):
-    """(headers, removals and copies so far by part, …, members by range of component label) -> removals and copies by
-    part.
+    """(headers, removals and copies so far by part, …, members by range of component label) -> PCollections of removals
+    and copies by part.
 
     The last of the inputs is grouped: the output of member_batches, by key. Reads the documents/ parts beside the
     signatures, unlike any other step of deduplication.
@@ -237,7 +238,7 @@ class VerifyExactly(beam.PTransform):
     def __post_init__(self) -> None:
         super().__init__("verify-exactly")
 
-    def expand(self, inputs: Any) -> beam.PCollection:
+    def expand(self, inputs: Any) -> Any:
         *decided, members = inputs
         common: dict[str, Any] = {"params": self.params, "scope": self.scope, "parts": self.parts}
         propose = partial(propose_batches, permutations=self.params.compared(self.signature.permutations), **common)
@@ -246,8 +247,8 @@ class VerifyExactly(beam.PTransform):
         proposed = members | MapRecordBatches(
             self.stage, "propose", propose, stream=True
         )  # (part, reference removals and proposals)
-        wanted = (*decided, proposed) | "to read" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        wanted = (*decided, proposed) | Exchange("by part")
         sets = wanted | MapRecordBatches(self.stage, "shingles", make_sets, by_part=True)  # (key, sets and copies)
-        settled = sets | "by chunk" >> beam.GroupByKey() | MapRecordBatches(self.stage, "settle", settle)
+        settled = sets | Exchange("by chunk") | MapRecordBatches(self.stage, "settle", settle)
         reference = proposed | "reference" >> only(REMOVALS)
-        return (reference, settled) | "removals" >> beam.Flatten()  # (part, removals and copies)
+        return reference, settled  # (part, removals and copies)

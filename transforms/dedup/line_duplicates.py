@@ -22,6 +22,7 @@ from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_co
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
 from refinery.transforms.records.lots import merge_in_lots
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     CUT,
     CUTS,
@@ -216,8 +217,8 @@ class CountLines(beam.PTransform):
         judge = partial(hot_batches, max_documents=self.params.max_documents)
         find = partial(cut_batches, **common)
 
-        placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
+        placed = decided | Exchange("kept")  # (part, header, removals)
         counted = placed | MapRecordBatches(STAGE, "lines", read, by_part=True)  # (range of hashes, distinct lines)
-        hot = counted | "by hash" >> beam.GroupByKey() | MapRecordBatches(STAGE, "count", judge)  # (part, hot hashes)
-        wanted = (*decided, hot) | "to cut" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        hot = counted | Exchange("by hash") | MapRecordBatches(STAGE, "count", judge)  # (part, hot hashes)
+        wanted = (*decided, hot) | Exchange("by part")
         return wanted | MapRecordBatches(STAGE, "cuts", find, by_part=True)  # (part, cuts)

@@ -42,6 +42,7 @@ from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_
 from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
 from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     ANCHORS,
     BATCH_BYTES,
@@ -369,13 +370,13 @@ class FindSubstrings(beam.PTransform):
         make_windows = partial(window_batches, params=self.params, partitions=partitions, key=self.key)
         find = partial(span_batches, params=self.params, key=self.key)
 
-        placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
+        placed = decided | Exchange("kept")  # (part, header, removals)
         counted = placed | MapRecordBatches(STAGE, "anchors", read, by_part=True)  # (range of anchors, anchors)
-        grouped = counted | "by anchor" >> beam.GroupByKey()
+        grouped = counted | Exchange("by anchor")
         repeated = grouped | MapRecordBatches(STAGE, "repeated", repeated_batches)  # (part, repeated anchors)
-        wanted = (*decided, repeated) | "to compare" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        wanted = (*decided, repeated) | Exchange("by part")
         windows = wanted | MapRecordBatches(STAGE, "windows", make_windows, by_part=True)  # (range of anchors, windows)
-        met = windows | "by window" >> beam.GroupByKey()
+        met = windows | Exchange("by window")
         repeats = met | MapRecordBatches(STAGE, "repeats", repeat_batches)  # (part, repeats)
-        found = (*decided, repeated, repeats) | "to cut" >> beam.Flatten() | "of part" >> beam.GroupByKey()
+        found = (*decided, repeated, repeats) | Exchange("of part")
         return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)

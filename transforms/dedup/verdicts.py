@@ -18,7 +18,7 @@ from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.report import write_part
-from refinery.transforms.core.side_outputs import (
+from refinery.transforms.exchange.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
     add_side_output,

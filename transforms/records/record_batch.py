@@ -25,7 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from refinery.loader.format import removals
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
-from refinery.transforms.core.side_outputs import (
+from refinery.transforms.exchange.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
     add_side_output,

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.histogram import STEPS
-from refinery.transforms.core.side_outputs import (
+from refinery.transforms.exchange.side_outputs import (
     SIDE_OUTPUT,
     add_side_output,
     in_global_window,

@@ -24,7 +24,7 @@ from refinery.loader.storage.full_disk import naming_scratch
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
 from refinery.transforms.core.report import publish_part
-from refinery.transforms.core.side_outputs import (
+from refinery.transforms.exchange.side_outputs import (
     SIDE_OUTPUT,
     add_side_output,
     in_global_window,

@@ -20,6 +20,7 @@ from refinery.transforms.core.part_errors import UnreadablePart, naming
 from refinery.transforms.core.task_list import ReadTaskList, TaskList, write_task_list
 from refinery.transforms.dedup.cut_lines import CUT_LINES, list_values, number_list
 from refinery.transforms.dedup.cut_substrings import CUT_SUBSTRINGS, span_list
+from refinery.transforms.exchange.exchange import Deal
 
 BATCH_ROWS = 256
 COLUMNS = ("id", "text", "url", "source", "origin", "position", "meta")
@@ -126,5 +127,4 @@ class ReadKeptDocuments(beam.PTransform):
 
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[Document]:
         lines = begin | ReadTaskList(self.pairs) | "groups" >> beam.FlatMap(list_groups).with_output_types(bytes)
-        spread = lines | "deal groups" >> beam.Reshuffle()
-        return spread | "read" >> beam.FlatMap(read_group).with_output_types(Document)
+        return lines | Deal("deal groups") | "read" >> beam.FlatMap(read_group).with_output_types(Document)

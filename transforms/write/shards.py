@@ -24,7 +24,7 @@ from refinery.loader.storage.store import checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.memory import with_memory
-from refinery.transforms.core.side_outputs import add_side_output, side_output_record
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Note, Writer
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
@@ -230,12 +230,13 @@ class ShardsJob:
 def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     """Encoded documents -> shuffled shards under the prefix, with packed rows where the job says so."""
     columns = job.packed is not None and bool(job.packed.structure)
-    batches = docs | ShuffleToShards(job.params, job.counts, job.domains, columns)  # (shard key, its batches)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
     write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes, job.counted)
     memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
-    return batches | with_memory(write, memory)  # side-output records
+    step = with_memory(write, memory)
+    shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step)
+    return docs | shuffle | step  # (shard key, its batches), then side-output records
 
 
 MEGATRON = Writer(

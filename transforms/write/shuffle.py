@@ -17,6 +17,7 @@ from pydantic import Field
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
 
@@ -133,13 +134,14 @@ class ShuffleToShards(beam.PTransform):
     """EncodedDocument -> (shard key, its batches). Every shard appears, even one without documents.
 
     counts: shards for every "split/domain" (`shard_counts`). domains: source name -> domain. columns: whether those of
-    tokens come along.
+    tokens come along. like: of `Exchange`.
     """
 
     params: ShardParams
     counts: Mapping[str, int]
     domains: Mapping[str, str]
     columns: bool = False
+    like: Any = None
 
     def __post_init__(self) -> None:
         super().__init__("shuffle")
@@ -149,4 +151,4 @@ class ShuffleToShards(beam.PTransform):
         batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every
-        return (batches, shards) | "merge" >> beam.Flatten() | "by shard" >> beam.GroupByKey()
+        return (batches, shards) | Exchange("by shard", guarded=True, like=self.like)

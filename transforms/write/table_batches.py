@@ -17,7 +17,8 @@ from apache_beam.transforms.window import GlobalWindows
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
-from refinery.transforms.core.side_outputs import add_side_output
+from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.records.record_batch import places_by_key
 from refinery.transforms.spill.sorted_tables import sorted_tables
@@ -122,7 +123,7 @@ def write_files(
     every = beam.FlatMap(partial(_every_file, schema=schema, files=files)).with_output_types(tuple[int, bytes])
     batches = begin | ReadTaskList(tasks) | "batch" >> beam.ParDo(deal).with_output_types(tuple[int, bytes])
     starts = begin | "start" >> beam.Impulse() | "every file" >> every
-    grouped = (batches, starts) | "merge" >> beam.Flatten() | "by file" >> beam.GroupByKey()
+    grouped = (batches, starts) | Exchange("by file", guarded=True)
     written = grouped | "write" >> beam.MapTuple(publish).with_output_types(bytes)
     add_side_output(begin.pipeline, written)
     return written

@@ -11,6 +11,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -24,6 +25,7 @@ from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
 from refinery.transforms.core.stage import Reason, Stage
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import read_batches
 
@@ -76,17 +78,16 @@ class _SumSlices(beam.DoFn):
             yield GlobalWindows.windowed_value_at_end_of_window((source, sums.tobytes()))
 
 
-def add_sums(many: Iterable[bytes]) -> bytes:
-    """The sum of arrays, as bytes of int64."""
+def add_sums(many: Iterable[bytes]) -> npt.NDArray[np.int64]:
+    """The sum of arrays, given as bytes of int64."""
     total = np.zeros(SLICES, np.int64)
     for sums in many:
         total += np.frombuffer(sums, np.int64)
-    return total.tobytes()
+    return total
 
 
-def _cut(summed: tuple[str, bytes], targets: Mapping[str, int]) -> tuple[str, int]:
-    source, sums = summed
-    return source, first_cut(np.frombuffer(sums, np.int64), targets[source])
+def _cut(source: str, sums: Iterable[bytes], targets: Mapping[str, int]) -> tuple[str, int]:
+    return source, first_cut(add_sums(sums), targets[source])
 
 
 @dataclass
@@ -103,8 +104,8 @@ class FindCuts(beam.PTransform):
         return (
             docs
             | "sum" >> beam.ParDo(_SumSlices(targets)).with_output_types(tuple[str, bytes])
-            | "add" >> beam.CombinePerKey(add_sums)
-            | "cut" >> beam.Map(_cut, targets=targets).with_output_types(tuple[str, int])
+            | Exchange("by source")
+            | "cut" >> beam.MapTuple(partial(_cut, targets=targets)).with_output_types(tuple[str, int])
         )
 
 

@@ -15,7 +15,7 @@ from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.recipe import recipe_class
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams, cut_chunk_copies, cut_constructs
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs

@@ -15,8 +15,8 @@ from refinery.transforms.core.document import Document, Drop, Finding, RawDocume
 from refinery.transforms.core.per_document import Damaged, PerDocument, PerFile, Skipped
 from refinery.transforms.core.rejects import RejectParams
 from refinery.transforms.core.report import merge_records
-from refinery.transforms.core.side_outputs import merge_side_outputs, take_side_outputs
-from tests.beam import make_document, run_and_collect
+from refinery.transforms.exchange.side_outputs import take_side_outputs
+from tests.beam import make_document, merge_side_outputs, run_and_collect
 
 ALL = RejectParams(rate=1.0)
 

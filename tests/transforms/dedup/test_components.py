@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.report import merge_records
-from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.dedup.components.contraction import rounds_for
 from refinery.transforms.dedup.components.find import (
     FindComponents,
@@ -40,7 +39,7 @@ from refinery.transforms.records.record_batch import (
     gather,
     scatter,
 )
-from tests.beam import run_and_collect
+from tests.beam import merge_side_outputs, run_and_collect
 from tests.sampling import examples
 
 # Edges with loops, repeats and lone nodes; the locators fall into several parts.

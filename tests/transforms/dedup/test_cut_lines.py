@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
     LINES,

@@ -395,4 +395,4 @@ def test_as_a_transform(tmp_path):
         given = pipeline | "headers" >> beam.Create(headers).with_output_types(tuple[int, bytes])
         grouped = pipeline | "members" >> beam.Create(members).with_output_types(tuple[int, bytes]) | beam.GroupByKey()
         decided = (given, grouped) | VerifyExactly("near-duplicates", EXACT, SCOPE, parts, NOISY)
-        assert_that(decided, check)
+        assert_that(decided | beam.Flatten(), check)

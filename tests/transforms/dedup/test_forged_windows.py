@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.resources import key_id
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts

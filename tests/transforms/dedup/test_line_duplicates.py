@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
 from refinery.transforms.dedup.cut_lines import LineParams, cut_text, hash_lines

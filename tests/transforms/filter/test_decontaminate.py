@@ -13,7 +13,6 @@ from refinery.loader.format.funnel import check_funnel
 from refinery.pipelines.run.funnel import build_funnel
 from refinery.transforms.core.document import Document, Drop, Finding
 from refinery.transforms.core.report import merge_records
-from refinery.transforms.core.side_outputs import merge_side_outputs
 from refinery.transforms.filter.decontaminate import (
     DECONTAMINATE,
     MAX_WORD,
@@ -23,7 +22,7 @@ from refinery.transforms.filter.decontaminate import (
     judge_contamination,
     load_benchmarks,
 )
-from tests.beam import make_document, run_and_collect
+from tests.beam import make_document, merge_side_outputs, run_and_collect
 
 QUESTION = (
     "A farmer has seventeen red hens in a barn, and each of them lays three eggs on every second day of the week. "

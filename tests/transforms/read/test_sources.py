@@ -11,7 +11,7 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.core.side_outputs import take_side_outputs
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.read.sources import (
     InputChanged,
     LimitParams,

@@ -28,6 +28,7 @@ from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
 from refinery.transforms.records.rank import RANK_BYTES
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     ANCHORS,
     HOLDERS,
@@ -177,17 +178,17 @@ class FindChunkCopies(beam.PTransform):
         hold = partial(holder_batches, partitions=partitions, **common)
         find = partial(span_batches, **common)
 
-        placed = decided | "to count" >> beam.Flatten() | "kept" >> beam.GroupByKey()  # (part, header, removals)
+        placed = decided | Exchange("kept")  # (part, header, removals)
         counted = placed | MapRecordBatches(
             STAGE, "constructs", read, by_part=True
         )  # (range of hashes, distinct constructs)
-        grouped = counted | "by hash" >> beam.GroupByKey()
+        grouped = counted | Exchange("by hash")
         repeated = grouped | MapRecordBatches(STAGE, "repeated", repeated_batches)  # (part, repeated hashes)
-        wanted = (*decided, repeated) | "to compare" >> beam.Flatten() | "by part" >> beam.GroupByKey()
+        wanted = (*decided, repeated) | Exchange("by part")
         holders = wanted | MapRecordBatches(
             STAGE, "holders", hold, by_part=True
         )  # (range of hashes, best of each part)
-        met = holders | "by construct" >> beam.GroupByKey()
+        met = holders | Exchange("by construct")
         winners = met | MapRecordBatches(STAGE, "winners", winner_batches)  # (part, where each stays)
-        found = (*decided, winners) | "to cut" >> beam.Flatten() | "of part" >> beam.GroupByKey()
+        found = (*decided, winners) | Exchange("of part")
         return found | MapRecordBatches(STAGE, "spans", find, by_part=True)  # (part, spans)

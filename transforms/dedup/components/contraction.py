@@ -31,6 +31,7 @@ from refinery.transforms.dedup.components.forest import (
     fold_links,
 )
 from refinery.transforms.dedup.components.links import NEIGHBOUR, component_record, pair, place_of, scramble, unscramble
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     CHILDREN,
     FACTS,
@@ -342,28 +343,24 @@ class FindContraction(beam.PTransform):
             link = partial(relink, number=number, **spread)
             joined = (
                 batches
-                | f"neighbours {number + 1}" >> beam.GroupByKey()
+                | Exchange(f"neighbours {number + 1}")
                 | MapRecordBatches(stage, f"contract {number + 1}", join, stream=True)
             )
             came.append(joined | f"way back {number + 1}" >> only(CHILDREN, LABELS))
             batches = (
                 joined
                 | f"links {number + 1}" >> only(NEIGHBOURS, JOINED, FACTS)
-                | f"joined {number + 1}" >> beam.GroupByKey()
+                | Exchange(f"joined {number + 1}")
                 | MapRecordBatches(stage, f"relink {number + 1}", link, stream=True)
             )
         rest = partial(gather_rest, scope=self.scope, **spread)
         fold = partial(fold_rest, scope=self.scope, most=self.most, rounds=self.rounds, **spread)
-        left = batches | "rest" >> beam.GroupByKey() | MapRecordBatches(stage, "gather rest", rest, stream=True)
-        folded = left | "linked rest" >> only(LINKS, FACTS) | "all of the rest" >> beam.GroupByKey()
+        left = batches | Exchange("rest") | MapRecordBatches(stage, "gather rest", rest, stream=True)
+        folded = left | "linked rest" >> only(LINKS, FACTS) | Exchange("all of the rest")
         step = MapRecordBatches(stage, "fold rest", fold, stream=True)
-        labels = (left | "settled rest" >> only(LABELS), folded | step) | "labels" >> beam.Flatten()
+        labels: tuple[beam.PCollection, ...] = left | "settled rest" >> only(LABELS), folded | step
         for number in reversed(range(self.rounds)):
             back = partial(expand, number=number, **spread)
-            labels = (
-                (came[number], labels)
-                | f"both {number + 1}" >> beam.Flatten()
-                | f"back {number + 1}" >> beam.GroupByKey()
-                | MapRecordBatches(stage, f"expand {number + 1}", back, stream=True)
-            )
-        return labels
+            grouped = (came[number], *labels) | Exchange(f"back {number + 1}")
+            labels = (grouped | MapRecordBatches(stage, f"expand {number + 1}", back, stream=True),)
+        return labels[0]

@@ -28,6 +28,7 @@ from refinery.transforms.dedup.components.forest import (
     links_of,
 )
 from refinery.transforms.dedup.components.links import both_ways, component_record, pair, place_of, scramble
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     LABEL,
     LABELS,
@@ -125,9 +126,10 @@ class FindComponents(beam.PTransform):
         route = partial(route_links, partitions=partitions)
         reduce = partial(reduce_batches, scope=scope, method=self.method, partitions=partitions)
         routed = links | MapRecordBatches(stage, "route", route, stream=True)  # (range of members, links)
-        reduced = routed | "by member" >> beam.GroupByKey() | MapRecordBatches(stage, "reduce", reduce, stream=True)
+        reduced = routed | Exchange("by member") | MapRecordBatches(stage, "reduce", reduce, stream=True)
         if self.method == "contraction":
             return reduced | FindContraction(stage, scope, partitions, rounds_for(self.documents))  # (part, labels)
         forest = MapRecordBatches(stage, "forest", partial(forest_batches, scope=scope), stream=True)
         most = FOREST_BYTES * self.documents + FOLD_SPACE
-        return reduced | "all links" >> beam.GroupByKey() | with_memory(forest, most, bundles=1)
+        step = with_memory(forest, most, bundles=1)
+        return reduced | Exchange("all links", like=step) | step

@@ -33,11 +33,6 @@ def take_side_outputs(pipeline: beam.Pipeline) -> list[beam.PCollection]:
     return _side_outputs.pop(pipeline, [])
 
 
-def merge_side_outputs(pipeline: beam.Pipeline) -> beam.PCollection[bytes]:
-    """All side-output records of the pipeline so far as one PCollection."""
-    return take_side_outputs(pipeline) | "side-output records" >> beam.Flatten()
-
-
 def with_side_output(inputs: Any, label: str, step: Any, main: str = MAIN) -> Any:
     """`inputs | step` with its side-output records apart, named LABEL/each wherever a runner shows the graph.
 

@@ -1,0 +1,54 @@
+"""Where the local runner's temporary files are: one folder a command, removed at its end, however that comes.
+
+The folder is locked as long as the command lives. Workers remove it when their launcher is gone; what a whole killed
+group of processes left behind is removed by the next command that uses the same place, since nobody holds its lock.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from refinery.loader.storage.full_disk import naming_scratch
+
+PREFIX = "refinery-run-"
+LOCK = "lock"
+
+
+@contextlib.contextmanager
+def scratch_space(place: str = "") -> Iterator[Path]:
+    """A new folder in `place` ("": where TMPDIR says), in which everything temporary of this process goes, too.
+
+    Removed at the end, with those that killed commands left in the same place. Raises DiskFull or OSError where it
+    cannot be made.
+    """
+    with naming_scratch(place or tempfile.gettempdir(), "temporary files"):
+        if place:
+            Path(place).mkdir(parents=True, exist_ok=True)
+        remove_stale(Path(place or tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place or None))
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    before = tempfile.tempdir
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tempfile.tempdir = str(folder)
+        yield folder
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_stale(place: Path) -> None:
+    """Remove what commands left in `place` that no longer run."""
+    for folder in place.glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
