@@ -178,7 +178,7 @@ def made_documents(count: int) -> list[EncodedDocument]:
 
 def collect(docs: Sequence[EncodedDocument], shards: int) -> tuple[float, int, int]:
     """(processor seconds a document, batches, bytes) of dealing the documents out to shards."""
-    step = _BatchDocuments(ShardParams(validation=0), {"train/web": shards}, {"web": "web"}, False)
+    step = _BatchDocuments(ShardParams(validation=0), {"train/web": shards}, {"web": "web"}, False, HELD_BYTES)
     step.setup()
     step.start_bundle()
     batches = size = 0

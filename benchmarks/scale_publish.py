@@ -23,7 +23,7 @@ from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.run.phases import finish_phase, read_phase
 from refinery.pipelines.run.publish import CountsDisagree, check_written
-from refinery.transforms.core.report import write_report
+from refinery.transforms.core.report import merge_records, write_report
 from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.write.shard_reports import KIND, MergeShards, reported_shards
 
@@ -40,7 +40,12 @@ def memory() -> int:
 def report(folder: str) -> None:
     """As the worker that is given all records."""
     with (Path(folder) / "records.jsonl").open("rb") as lines:
-        write_report((line.rstrip(b"\n") for line in lines), folder, REPORT, {"fingerprint": "f"}, {KIND: MergeShards})
+        write_report(
+            merge_records((line.rstrip(b"\n") for line in lines), {KIND: MergeShards}),
+            folder,
+            REPORT,
+            {"fingerprint": "f"},
+        )
 
 
 def publish(folder: str) -> None:

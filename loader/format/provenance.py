@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 ROW_GROUP = 65_536
+BATCH_ROWS = 1024  # rows that are Python objects at once
 ADOPTED = "adopted"  # the lane of files that another tool wrote: `refinery adopt`. They have no provenance
 PARQUET: dict[str, Any] = {
     "write_page_checksum": True,
@@ -55,15 +56,21 @@ def write_provenance(path: Path, rows: Iterable[Mapping[str, Any]], columns: Seq
     """Write rows (exactly the fields of `provenance_schema`) as Parquet; the same rows give the same bytes.
 
     Raises ValueError for a row with other fields; pyarrow.ArrowException, TypeError or OverflowError for a value that
-    does not fit its column, including null. Memory: one row group of 65,536 rows.
+    does not fit its column, including null. Memory: one row group of 65,536 rows, as columns.
     """
     schema = provenance_schema(columns)
     names = set(schema.names)
     repeated = ["source", *(column.name for column in columns if column.type == "string")]
     with pq.ParquetWriter(path, schema, **PARQUET, use_dictionary=repeated) as writer:
         remaining = iter(rows)
-        while group := list(islice(remaining, ROW_GROUP)):
-            for row in group:
-                if row.keys() != names:
-                    raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
-            writer.write_table(pa.Table.from_pylist(group, schema=schema), row_group_size=ROW_GROUP)
+        while True:
+            group = islice(remaining, ROW_GROUP)
+            tables = []
+            while batch := list(islice(group, BATCH_ROWS)):
+                for row in batch:
+                    if row.keys() != names:
+                        raise ValueError(f"provenance: fields {sorted(row)} given, exactly {sorted(names)} are allowed")
+                tables.append(pa.Table.from_pylist(batch, schema=schema))
+            if not tables:
+                break
+            writer.write_table(pa.concat_tables(tables).combine_chunks(), row_group_size=ROW_GROUP)

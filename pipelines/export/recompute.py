@@ -40,7 +40,7 @@ from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer
 from refinery.transforms.write.document_batch import read_batches
 from refinery.transforms.write.kept_documents import PartPair, ReadKeptDocuments, write_pairs
-from refinery.transforms.write.shards import SHARD_MEMORY, sort_documents
+from refinery.transforms.write.shard_documents import sort_documents
 from refinery.transforms.write.shuffle import ShuffleToShards, shard_key
 from refinery.transforms.write.targets import TARGET, slice_of
 
@@ -98,6 +98,9 @@ class RecomputedTexts:
         return TextDiffers(f"document {id_.hex()} of the work files is not in the corpus")
 
 
+TEXT_MEMORY = 4  # bytes for each byte of a shard's text
+
+
 def as_bytes(doc: Document) -> EncodedDocument:
     """The document with its text, UTF-8, in the place of tokens, for the shuffle of a run."""
     data = np.frombuffer(doc.text.encode(), np.uint8)
@@ -150,13 +153,14 @@ class ExportRecomputed(beam.PTransform):
                 docs = docs | stage(params, self.recipe.rejects)  # Document
         domains = {name: facts.domain for name, facts in self.recipe.source_facts().items()}
         write = partial(write_recomputed, tasks=self.tasks, job=self.job, targets=frozenset(self.recipe.targets()))
+        written = "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
+        step = with_memory(written, TEXT_MEMORY * self.recipe.shards.target_bytes)
         shards = (
             docs
             | "as bytes" >> beam.Map(as_bytes).with_output_types(EncodedDocument)
-            | ShuffleToShards(self.recipe.shards, self.counts, domains)  # (shard key, its batches)
+            | ShuffleToShards(self.recipe.shards, self.counts, domains, like=step)  # (shard key, its batches)
         )
-        step = "write" >> beam.FlatMapTuple(write).with_output_types(bytes)
-        records = shards | with_memory(step, SHARD_MEMORY * self.recipe.shards.target_bytes)
+        records = shards | step
         add_side_output(begin.pipeline, records)
         return records
 

@@ -25,7 +25,7 @@ from refinery.loader.format.manifest import seal
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.exchange.exchange import Exchange, settled
 from refinery.transforms.exchange.side_outputs import in_global_window, side_output_record, take_side_outputs
 from refinery.transforms.exchange.tally import KIND as EXCHANGE
 from refinery.transforms.exchange.tally import Balance
@@ -225,16 +225,10 @@ def no_check(report: Mapping[str, Any]) -> None:
 
 
 def write_report(
-    records: Iterable[bytes],
-    location: str,
-    name: str,
-    facts: Mapping[str, Any],
-    mergers: Mergers = NO_MERGERS,
-    check: Check = no_check,
+    report: Mapping[str, Any], location: str, name: str, facts: Mapping[str, Any], check: Check = no_check
 ) -> None:
-    """Publish the sealed report of a job. A second bundle with the same records writes the same bytes. Raises what
-    `merge_records` and `check` raise, before anything is written."""
-    report = merge_records(records, mergers)
+    """Publish the sealed report of a job, of `merge_records`. A second bundle with the same records writes the same
+    bytes. Raises what `check` raises, before anything is written."""
     check(report)
     open_store(location).create(name, seal({**facts, **report}))
 
@@ -248,9 +242,18 @@ def _one_key(record: bytes) -> int:
 
 
 def _publish(
-    _: int, records: Iterable[bytes], location: str, name: str, facts: Any, mergers: Any, check: Check
+    _: int,
+    records: Iterable[bytes],
+    location: str,
+    name: str,
+    facts: Mapping[str, Any],
+    mergers: Mergers,
+    check: Check,
+    settled: Callable[[], dict[str, Any]],
 ) -> None:
-    write_report(records, location, name, facts, mergers, check)
+    report = merge_records(records, mergers)
+    report["exchanges"] |= settled()
+    write_report(report, location, name, facts, check)
 
 
 @dataclass
@@ -285,6 +288,8 @@ class WriteReport(beam.PTransform):
         records = (*take_side_outputs(begin.pipeline), job)  # JSON bytes
         written = records | Exchange("records", by=_writer_of) | "write" >> write  # JSON bytes
         every = (written, *take_side_outputs(begin.pipeline))  # JSON bytes, those of the exchange of records, too
-        published = every | Exchange("report", guarded=True, by=_one_key) | "publish" >> beam.MapTuple(publish)
+        together = every | Exchange("report", guarded=True, by=_one_key)
+        publish = partial(publish, settled=settled(begin.pipeline))
+        published = together | "publish" >> beam.MapTuple(publish)
         take_side_outputs(begin.pipeline)  # of the last exchange, which is guarded: nobody is left to report them to
         return published

@@ -9,6 +9,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +17,7 @@ import apache_beam as beam
 from apache_beam.coders import observable
 from apache_beam.transforms.window import GlobalWindows
 
-from refinery.transforms.exchange.on_disk import disk_of, through_files
+from refinery.transforms.exchange.on_disk import disk_of, settled_exchanges, through_files
 from refinery.transforms.exchange.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
@@ -49,6 +50,14 @@ def _new_name(pipeline: beam.Pipeline, label: str) -> str:
     names = _names.setdefault(pipeline, [])
     names.append(f"{len(names) + 1:03d} {label}")
     return names[-1]
+
+
+def settled(pipeline: beam.Pipeline) -> Callable[[], dict[str, dict[str, int]]]:
+    """What tells, where the values of the exchange that was applied last are read, what all before it delivered, by
+    name. It raises ExchangeError where one lost data. Nothing is told of exchanges that are the runner's: their records
+    say it."""
+    disk = disk_of(pipeline)
+    return dict if disk is None else partial(settled_exchanges, disk.folder, _names[pipeline][-1])
 
 
 class _CountSent(beam.DoFn):

@@ -2,9 +2,9 @@
 
 A bundle writes what it sends into one partition file and enters that in the exchange's ledger. Behind a GroupByKey of
 file names, which is the barrier, each worker opens all files and takes groups, one after the other, largest first, until
-none is left: a slow worker takes fewer. What is in the ledger counts, whatever names came through: a file that is
-missing, cut, doubled or foreign raises ExchangeError before the group that it belongs to is complete. The last worker to
-finish removes the files.
+none is left: a slow worker takes fewer. The ledger counts, whatever names came through: a file that is missing, cut,
+doubled or foreign raises ExchangeError before the group that it belongs to is complete. An exchange is settled once all
+that was sent has been read; its files are removed then, and a report is published only when all exchanges are settled.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -12,8 +12,9 @@ No `from __future__ import annotations` here: Beam reads these hints.
 import contextlib
 import fcntl
 import os
+import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,11 @@ from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.storage.full_disk import naming_scratch
 from refinery.transforms.exchange.partition_file import Group, PartitionWriter, read_groups
-from refinery.transforms.exchange.side_outputs import (
-    MAIN,
-    SIDE_OUTPUT,
-    add_side_output,
-    in_global_window,
-    side_output_record,
-    with_side_output,
-)
-from refinery.transforms.exchange.tally import ARRIVED, KIND, SENT, ExchangeError, Tally, dump_key, load_key
+from refinery.transforms.exchange.tally import ExchangeError, Tally, difference, dump_key, load_key
 
 COUNTER_BYTES = 8
+LEDGER, TAKEN, SETTLED = "ledger", "taken", "settled"
+SUFFIX = ".partition"
 
 
 @dataclass
@@ -66,6 +61,15 @@ def exchange_on_disk(pipeline: beam.Pipeline, disk: DiskExchanges) -> None:
 def disk_of(pipeline: beam.Pipeline) -> DiskExchanges | None:
     """Where the exchanges of a pipeline keep their files; None: they are the runner's."""
     return _disks.get(pipeline)
+
+
+# What a step holds back for fuller batches, at most: batches cost little where they cross no runner.
+HELD_BYTES = 16 << 20
+
+
+def held_bytes(pipeline: beam.Pipeline, most: int) -> int:
+    """How much a step of the pipeline may hold back to send fuller batches. most: where its exchanges are a runner's."""
+    return most if disk_of(pipeline) is None else min(most, HELD_BYTES)
 
 
 class _GroupImpl(coder_impl.StreamCoderImpl):
@@ -122,7 +126,8 @@ class _WithoutHints(PipelineVisitor):
 
 
 class Place:
-    """The folder of one exchange: its partition files, its ledger, and how many of its groups are taken."""
+    """The folder of one exchange: its partition files, its ledger, how many of its groups are taken, and what each slot
+    has read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -131,63 +136,94 @@ class Place:
         """A new partition file."""
         with naming_scratch(str(self.folder), "partition files"):
             self.folder.mkdir(parents=True, exist_ok=True)
-        return PartitionWriter(self.folder / f"{uuid.uuid4().hex}.partition")
+        return PartitionWriter(self.folder / f"{uuid.uuid4().hex}{SUFFIX}")
 
     def enter(self, writer: PartitionWriter) -> str:
-        """Close a partition file and enter it in the ledger; its name. An interrupted bundle leaves none behind."""
+        """Close a partition file and enter it in the ledger; its name."""
         writer.close()
         size = writer.path.stat().st_size
-        line = orjson.dumps([writer.path.name, size, writer.tally.elements, writer.tally.size]) + b"\n"
-        with naming_scratch(str(self.folder), "ledger"), self._locked("ledger") as file:
+        line = orjson.dumps([writer.path.name, size, *writer.tally.fields().values()]) + b"\n"
+        with naming_scratch(str(self.folder), LEDGER), self._locked(LEDGER) as file:
             os.lseek(file, 0, os.SEEK_END)
-            os.write(file, line)
+            if os.write(file, line) != len(line):
+                raise ExchangeError(f"{self.folder}/{LEDGER}: a line could not be written")
         return writer.path.name
+
+    def entered(self) -> dict[str, tuple[int, Tally]]:
+        """The ledger: name of a file -> its size in bytes, and what was sent in it. Raises ExchangeError where it is
+        damaged or has a file twice."""
+        found: dict[str, tuple[int, Tally]] = {}
+        with self._locked(LEDGER) as file:
+            data = os.pread(file, os.fstat(file).st_size, 0)
+        for line in data.splitlines():
+            try:
+                name, size, *fields = orjson.loads(line)
+                tally = Tally(*fields)
+            except (TypeError, ValueError) as error:
+                raise ExchangeError(f"{self.folder}/{LEDGER}: a line was cut short or overwritten") from error
+            if name in found:
+                raise ExchangeError(f"{self.folder}/{LEDGER}: {name} was entered twice")
+            found[name] = size, tally
+        return found
 
     def files(self, names: set[str], trust: bool) -> list[Path]:
         """The partition files of the exchange, all of them whole. names: those that came through. trust: they alone
         count, since bundles are replayed.
 
-        Raises ExchangeError for a file that is gone, has another size or was entered twice, and for a name that nobody
-        entered.
+        Raises ExchangeError for a file that is gone, has another size or that nobody entered.
         """
-        entered: dict[str, int] = {}
-        with self._locked("ledger") as file:
-            data = os.pread(file, os.fstat(file).st_size, 0)
-        for line in data.splitlines():
-            try:
-                name, size, *_ = orjson.loads(line)
-            except ValueError as error:
-                raise ExchangeError(f"{self.folder}/ledger: a line was cut short or overwritten") from error
-            if name in entered:
-                raise ExchangeError(f"{self.folder}/ledger: {name} was entered twice")
-            entered[name] = size
-        if unknown := sorted(names - set(entered)):
-            raise ExchangeError(f"{self.folder}/ledger: {unknown[0]} was sent, the ledger does not have it")
+        entered = self.entered()
+        there = {path.name for path in self.folder.glob(f"*{SUFFIX}")}
+        if unknown := sorted((names | there) - set(entered)):
+            raise ExchangeError(f"{self.folder}/{unknown[0]}: a partition file that the ledger does not have")
         found = [self.folder / name for name in sorted(names if trust else entered)]
         for path in found:
             try:
                 size = path.stat().st_size
             except OSError as error:
                 raise ExchangeError(f"{path}: {error.strerror}; a partition file is gone") from error
-            if size != entered[path.name]:
-                raise ExchangeError(f"{path}: {size:,} bytes found, {entered[path.name]:,} were written")
+            if size != entered[path.name][0]:
+                raise ExchangeError(f"{path}: {size:,} bytes found, {entered[path.name][0]:,} were written")
         return found
 
     def take(self) -> int:
         """The number of the next group that nobody has taken, from 0."""
-        return self._count("taken")
-
-    def leave(self, slots: int) -> None:
-        """Say that one of `slots` workers has read all that it took; the last one removes the files."""
-        if self._count("left") + 1 == slots:
-            for path in self.folder.iterdir():
-                path.unlink(missing_ok=True)
-
-    def _count(self, what: str) -> int:
-        with self._locked(what) as file:
+        with self._locked(TAKEN) as file:
             number = int.from_bytes(os.pread(file, COUNTER_BYTES, 0), "little")
             os.pwrite(file, (number + 1).to_bytes(COUNTER_BYTES, "little"), 0)
         return number
+
+    def settle(self, slot: int, read: Tally, names: set[str], trust: bool) -> None:
+        """Say what a slot has read; once all that was sent is, the exchange is settled, and its files are removed unless
+        bundles are replayed.
+
+        Raises ExchangeError where more, or something else, was read than was sent.
+        """
+        sent = Tally()
+        for name, (_, tally) in self.entered().items():
+            if name in names or not trust:
+                sent.merge(tally)
+        with self._locked(SETTLED) as file:
+            said = orjson.loads(os.pread(file, os.fstat(file).st_size, 0) or b"[{}]")[0]
+            said[str(slot)] = list(read.fields().values())
+            arrived = sum_of(said.values())
+            if arrived.elements > sent.elements or (arrived.elements == sent.elements and arrived != sent):
+                raise ExchangeError(difference(str(self.folder), sent, arrived))
+            data = orjson.dumps([said, list(sent.fields().values())])
+            os.pwrite(file, data, 0)
+            os.ftruncate(file, len(data))
+        if arrived == sent and not trust:
+            for path in self.folder.glob(f"*{SUFFIX}"):
+                path.unlink(missing_ok=True)
+
+    def sides(self) -> tuple[Tally, Tally]:
+        """What was sent, and what of it has been read."""
+        with self._locked(SETTLED) as file:
+            data = os.pread(file, os.fstat(file).st_size, 0)
+        if data:
+            said, sent = orjson.loads(data)
+            return Tally(*sent), sum_of(said.values())
+        return sum_of(tally.fields().values() for _, tally in self.entered().values()), Tally()
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[int]:
@@ -200,26 +236,30 @@ class Place:
             os.close(file)
 
 
+def sum_of(fields: Iterable[Iterable[int]]) -> Tally:
+    """The sum of tallies, given as their fields."""
+    total = Tally()
+    for each in fields:
+        total.merge(Tally(*each))
+    return total
+
+
 class _Send(beam.DoFn):
     """Writes a bundle's elements to a partition file; yields its name once for each slot. each: give every element a
     key of its own. by: gives the key."""
 
-    def __init__(
-        self, name: str, folder: str, slots: int, each: bool, by: Callable[[bytes], int] | None = None
-    ) -> None:
-        self.name = name
+    def __init__(self, folder: str, slots: int, each: bool, by: Callable[[bytes], int] | None) -> None:
         self.folder = folder
         self.slots = slots
         self.each = each
         self.by = by
 
     def start_bundle(self) -> None:
-        self.place = Place(Path(self.folder))
         self.writer: PartitionWriter | None = None
 
     def process(self, element: Any) -> None:
         if self.writer is None:
-            self.writer = self.place.writer()
+            self.writer = Place(Path(self.folder)).writer()
         if self.each:
             self.writer.add(b"i%d" % self.writer.tally.elements, element)
         else:
@@ -228,47 +268,42 @@ class _Send(beam.DoFn):
 
     def finish_bundle(self) -> Iterator[Any]:
         writer, self.writer = self.writer, None
-        if writer is None:
-            return
-        name = self.place.enter(writer)
-        yield in_global_window(side_output_record(KIND, name=self.name, way=SENT, **writer.tally.fields()))
-        for slot in range(self.slots):
-            yield GlobalWindows.windowed_value_at_end_of_window((slot, name.encode()))
+        if writer is not None:
+            name = Place(Path(self.folder)).enter(writer).encode()
+            for slot in range(self.slots):
+                yield GlobalWindows.windowed_value_at_end_of_window((slot, name))
 
 
 class _Receive(beam.DoFn):
     """(slot, names of files) -> the groups that this worker takes. each: their values, one by one."""
 
-    def __init__(self, name: str, folder: str, slots: int, repeats: bool, each: bool) -> None:
-        self.name = name
+    def __init__(self, folder: str, slots: int, repeats: bool, each: bool) -> None:
         self.folder = folder
         self.slots = slots
         self.repeats = repeats
         self.each = each
 
-    def start_bundle(self) -> None:
-        self.tally = Tally()
-
     def process(self, element: tuple[int, Any]) -> Iterator[Any]:
-        slot, names = element
+        slot, encoded = element
+        names = {name.decode() for name in encoded}
         place = Place(Path(self.folder))
-        groups = read_groups(place.files({name.decode() for name in names}, self.repeats))
+        sent, read = place.sides()
+        if sent == read and not self.repeats:  # by workers that were faster
+            return
+        groups = read_groups(place.files(names, self.repeats))
         order = sorted(groups, key=(lambda key: int(key[1:])) if self.each else (lambda key: (-groups[key].size, key)))
-        while (number := slot if self.repeats else place.take()) < len(order):
-            slot += self.slots
+        tally = Tally()
+        number = slot if self.repeats else place.take()
+        while number < len(order):
             key = order[number]
-            counted = _Counted(groups[key].pieces, key, self.tally)
+            counted = _Counted(groups[key].pieces, key, tally)
             if self.each:
                 yield from counted
             else:
                 yield load_key(key), counted
                 counted.finish()
-        if not self.repeats:
-            place.leave(self.slots)
-
-    def finish_bundle(self) -> Iterator[Any]:
-        if self.tally.elements:
-            yield in_global_window(side_output_record(KIND, name=self.name, way=ARRIVED, **self.tally.fields()))
+            number = number + self.slots if self.repeats else place.take()
+        place.settle(slot, tally, names, self.repeats)
 
 
 class _Counted(Group):
@@ -302,17 +337,33 @@ def through_files(
     by: Callable[[bytes], int] | None,
 ) -> beam.PCollection:
     """The steps of an exchange on disk: without a Flatten of what is sent, which a runner would keep."""
-    folder = str(Path(disk.folder) / name.partition(" ")[0])
+    folder = str(Path(disk.folder) / re.sub("[^0-9A-Za-z]+", "-", name))
     sent = []
     for number, elements in enumerate(inputs):
-        step = beam.ParDo(_Send(name, folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
-        outputs = with_side_output(elements, f"send {number}" if number else "send", step)
-        add_side_output(elements.pipeline, outputs[SIDE_OUTPUT])
-        sent.append(outputs[MAIN])
+        send = beam.ParDo(_Send(folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
+        sent.append(elements | (f"send {number}" if number else "send") >> send)
     names = sent[0] if len(sent) == 1 else tuple(sent) | "names" >> beam.Flatten()
-    receive = beam.ParDo(_Receive(name, folder, disk.slots, disk.repeats, each))
-    outputs = with_side_output(names | "barrier" >> beam.GroupByKey(), "receive", receive)
-    add_side_output(names.pipeline, outputs[SIDE_OUTPUT])
+    receive = beam.ParDo(_Receive(folder, disk.slots, disk.repeats, each))
+    received: beam.PCollection = names | "barrier" >> beam.GroupByKey() | "receive" >> receive
     if not each:
-        disk.groups.append(outputs[MAIN])
-    return outputs[MAIN]
+        disk.groups.append(received)
+    return received
+
+
+def settled_exchanges(folder: str, but: str) -> dict[str, dict[str, int]]:
+    """What every exchange under `folder` delivered, by name. but: the exchange that is being read.
+
+    Raises ExchangeError where one was not read to its end.
+    """
+    found = {}
+    for path in sorted(Path(folder).iterdir()):
+        if path.name == re.sub("[^0-9A-Za-z]+", "-", but) or not (path / LEDGER).exists():
+            continue
+        sent, read = Place(path).sides()
+        if sent != read:
+            raise ExchangeError(
+                "an exchange between workers lost data, so nothing was published; run the same command again: "
+                + difference(str(path), sent, read)
+            )
+        found[path.name] = sent.fields()
+    return found

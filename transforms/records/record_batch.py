@@ -25,6 +25,7 @@ from numpy.typing import DTypeLike, NDArray
 from refinery.loader.format import removals
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
+from refinery.transforms.exchange.on_disk import held_bytes
 from refinery.transforms.exchange.side_outputs import (
     MAIN,
     SIDE_OUTPUT,
@@ -138,11 +139,12 @@ def scatter(keys: NDArray[Any], tag: int, rows: Rows) -> Iterator[KeyedRows]:
 class HeldRows:
     """The rows that the elements of a bundle have for many keys, until there are enough to be cut into batches.
 
-    Memory: HELD_BYTES of rows and keys, or what one element has if that is more; three times as much while they are
+    Memory: `most` bytes of rows and keys, or what one element has if that is more; three times as much while they are
     cut.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = HELD_BYTES) -> None:
+        self.most = most
         self.pieces: dict[int, list[KeyedRows]] = {}
         self.size = 0
 
@@ -154,7 +156,7 @@ class HeldRows:
                 continue
             self.pieces.setdefault(output.tag, []).append(output)
             self.size += output.rows.nbytes + output.keys.nbytes + PIECE_BYTES
-            if self.size >= HELD_BYTES:
+            if self.size >= self.most:
                 yield from self.release()
 
     def release(self) -> Iterator[Batch]:
@@ -314,16 +316,22 @@ def without(*kinds: int) -> Any:
 
 class _RunBatches(beam.DoFn):
     def __init__(
-        self, stage: str, function: Callable[[int, Any], Iterator[KeyedBatch | bytes]], stream: bool, by_part: bool
+        self,
+        stage: str,
+        function: Callable[[int, Any], Iterator[KeyedBatch | bytes]],
+        stream: bool,
+        by_part: bool,
+        most: int,
     ) -> None:
         self.stage = stage
         self.function = function
         self.stream = stream
         self.by_part = by_part
+        self.most = most
 
     def start_bundle(self) -> None:
         self.seconds = 0.0
-        self.held = HeldRows()
+        self.held = HeldRows(self.most)
 
     def process(self, element: tuple[int, Any]) -> Iterator[Any]:
         key, values = element
@@ -369,9 +377,9 @@ class MapRecordBatches(beam.PTransform):
         super().__init__(self.step)
 
     def expand(self, grouped: beam.PCollection) -> beam.PCollection:
-        run = beam.ParDo(_RunBatches(self.stage, self.function, self.stream, self.by_part)).with_output_types(
-            tuple[int, bytes]
-        )
+        most = held_bytes(grouped.pipeline, HELD_BYTES)
+        dofn = _RunBatches(self.stage, self.function, self.stream, self.by_part, most)
+        run = beam.ParDo(dofn).with_output_types(tuple[int, bytes])
         outputs = with_side_output(grouped, "batches", run)
         add_side_output(grouped.pipeline, outputs[SIDE_OUTPUT])
         return outputs[MAIN]

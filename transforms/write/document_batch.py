@@ -42,7 +42,7 @@ FIXED = np.dtype([("order", "<u8"), ("text_bytes", "<i8"), *((name, "<u4") for n
 PACKED = Struct("<Qq7I")  # a FIXED row
 HEAD = Struct("<I")
 LEVEL = 1  # of zstd: more costs more than the shuffle it saves
-TABLE_BYTES = 32 << 20  # of batches that become one table, uncompressed: far below the 2^31 of a column of strings
+TABLE_BYTES = 8 << 20  # of batches that become one table, uncompressed: far below the 2^31 of a column of strings
 
 
 class DocumentBatch:

@@ -5,9 +5,10 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
@@ -20,7 +21,7 @@ from refinery.loader.format.manifest import WRITER, Column, shard_name, write_pr
 from refinery.loader.format.packed import PackedFormat
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
-from refinery.loader.storage.store import checksums
+from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.memory import with_memory
@@ -32,31 +33,24 @@ from refinery.transforms.pack.write_packed import packed_memory, publish_packed
 from refinery.transforms.statistics.measure import measure_shard
 from refinery.transforms.statistics.tally import NO_NOTES, Measured
 from refinery.transforms.write.document_batch import read_batches
+from refinery.transforms.write.shard_documents import ShardDocuments, sort_on_disk
 from refinery.transforms.write.shuffle import ShardParams, ShuffleToShards, parse_shard_key
 from refinery.transforms.write.targets import FindCuts, write_within_targets
 
 BATCH_ROWS = 1024
-# Memory per byte of text that became the shard: 2.0 measured at 16-bit ids, 3.5 at 32-bit, of 4 characters a token.
-SHARD_MEMORY = 4
-COLUMN_MEMORY = 1  # more, where tokens have columns: a byte of each token, twice while they are sorted
-
-
-def sort_documents(tables: Iterable[pa.Table]) -> pa.Table:
-    """All rows of a shard in global order; equal ids (exact duplicates kept by recipe) by source and origin. tables: of
-    `read_batches`."""
-    table = pa.concat_tables(tables)
-    keys = [("order", "ascending"), ("id", "ascending"), ("source", "ascending"), ("origin", "ascending")]
-    return table.sort_by(keys)
+# Memory per byte of text that became the shard, of documents of 1 kB: what is known of a document takes some 500 bytes,
+# twice while documents are sorted; tokens and their columns wait on disk.
+SHARD_MEMORY = 1
 
 
 def provenance_rows(
     table: pa.Table, lengths: Sequence[int], columns: Sequence[Column], counted: Container[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. counted:
-    columns that are 0 where a document has no such note."""
+    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the facts
+    of `ShardDocuments`. counted: columns that are 0 where a document has no such note."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     offset = row = 0
-    for batch in table.drop_columns(["tokens", "columns", "order"]).to_batches(max_chunksize=BATCH_ROWS):
+    for batch in table.drop_columns(["order"]).to_batches(max_chunksize=BATCH_ROWS):
         for fields in batch.to_pylist():
             meta = orjson.loads(fields.pop("meta"))
             # A text may be a field of a record, which may be a number there.
@@ -94,24 +88,47 @@ def write_shard(
     also write its documents as packed rows. notes: of documents that are measured. counted: as of `provenance_rows`.
 
     A shard without documents is neither written nor reported, since Megatron cannot map an empty file: few documents
-    leave some parts of the order empty, and targets may. keep_empty: it is all the same. Memory: SHARD_MEMORY for a
-    byte of text, COLUMN_MEMORY where tokens have columns, and `packed_memory` for packed rows.
+    leave some parts of the order empty, and targets may. keep_empty: it is all the same. Tokens wait on local disk.
+    Memory: SHARD_MEMORY for a byte of text, and `packed_memory` for packed rows.
     """
     split, domain, index = parse_shard_key(key)
     count = counts[f"{split}/{domain}"]
-    table = sort_documents(tables)
-    work_done("shards", 1)
-    if not len(table) and not keep_empty:
-        return
-    name = shard_name(split, domain, index, count)
-    store = open_store(location)
+    documents = sort_on_disk(tables)
+    with closing(documents):
+        work_done("shards", 1)
+        if len(documents) or keep_empty:
+            place = Place(split, domain, index, count)
+            yield from _publish_shard(documents, place, open_store(location), dtype, columns, packed, notes, counted)
+
+
+class Place(NamedTuple):
+    """Which shard it is."""
+
+    split: str
+    domain: str
+    index: int
+    count: int
+
+
+def _publish_shard(
+    documents: ShardDocuments,
+    place: Place,
+    store: Store,
+    dtype: str,
+    columns: Sequence[Column],
+    packed: PackedFormat | None,
+    notes: Measured,
+    counted: Container[str],
+) -> Iterator[bytes]:
+    table = documents.facts
+    name = shard_name(*place)
     files: dict[str, dict[str, Any]] = {}
     with scratch_folder(name) as scratch:
         local = {suffix: scratch / f"shard.{suffix}" for suffix in ("bin", "idx", "provenance.parquet")}
         lengths = []
         writer = IndexedWriter(local["bin"], np.dtype(dtype))
-        for tokens in table["tokens"]:
-            array = np.frombuffer(tokens.as_buffer(), dtype)
+        for tokens in documents.values("tokens"):
+            array = np.frombuffer(tokens, dtype)
             writer.add(array)
             lengths.append(len(array))
         writer.close()
@@ -124,15 +141,12 @@ def write_shard(
         files["bin"]["block_crc32c"] = block_checksums(local["bin"])
         rows = {}
         if packed:
-            documents = documents_of(table, local["bin"], dtype, lengths, packed)
             orders = table["order"].to_numpy()
-            rows["packed"] = list(publish_packed(store, (split, domain, index, count), documents, orders, packed))
+            whole = documents_of(documents, local["bin"], dtype, lengths, packed)
+            rows["packed"] = list(publish_packed(store, place, whole, orders, packed))
     yield side_output_record(
         "shard",
-        split=split,
-        domain=domain,
-        index=index,
-        count=count,
+        **place._asdict(),
         documents=len(lengths),
         tokens=sum(lengths),
         files=files,
@@ -149,17 +163,16 @@ def write_batches(
 
 
 def documents_of(
-    table: pa.Table, path: Path, dtype: str, lengths: Sequence[int], layout: PackedFormat
+    shard: ShardDocuments, path: Path, dtype: str, lengths: Sequence[int], layout: PackedFormat
 ) -> PackedDocuments:
     """A shard's documents for packing; their tokens stay in the .bin at `path`, and what the layout has of columns is
     written to files beside it."""
     tokens = np.memmap(path, dtype, "r") if sum(lengths) else np.empty(0, dtype)
-    ids, sources = (table[name].combine_chunks() for name in ("id", "source"))
+    ids, sources = (shard.facts[name].combine_chunks() for name in ("id", "source"))
     documents = PackedDocuments(tokens, np.array(lengths, np.int64), ids.cast(pa.binary(ID_BYTES)), sources)
     if not layout.structure:
         return documents
-    columns = (value.as_py() for value in table["columns"])
-    structure, borders = write_columns(columns, lengths, layout, path.parent)
+    structure, borders = write_columns(shard.values("columns"), lengths, layout, path.parent)
     return replace(documents, structure=structure, borders=borders)
 
 
@@ -232,7 +245,7 @@ def write_megatron(docs: beam.PCollection, job: ShardsJob) -> beam.PCollection:
     columns = job.packed is not None and bool(job.packed.structure)
     cuts = docs | FindCuts(job.targets) if job.targets else None  # (source, slices that it keeps)
     write = WriteShards(job.prefix, job.counts, job.dtype, job.columns, job.packed, cuts, job.notes, job.counted)
-    memory = (SHARD_MEMORY + COLUMN_MEMORY * columns) * job.params.target_bytes
+    memory = SHARD_MEMORY * job.params.target_bytes
     memory += packed_memory(job.packed) if job.packed else 0
     step = with_memory(write, memory)
     shuffle = ShuffleToShards(job.params, job.counts, job.domains, columns, step)

@@ -18,6 +18,7 @@ from pydantic import Field
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.exchange.on_disk import held_bytes
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.document_batch import DocumentBatch, new_compressor
 
@@ -80,10 +81,11 @@ def parse_shard_key(key: bytes) -> tuple[str, str, int]:
 
 class _BatchDocuments(beam.DoFn):
     def __init__(
-        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool
+        self, params: ShardParams, counts: Mapping[str, int], domains: Mapping[str, str], columns: bool, most: int
     ) -> None:
         self.params = params
         self.columns = columns
+        self.most = most  # bytes held, of all open batches
         self.counts = dict(counts)
         self.domains = dict(domains)
 
@@ -106,7 +108,7 @@ class _BatchDocuments(beam.DoFn):
             return [self._take(key)]
         # All, not the largest: with many shards it would not be much larger than the others, and searching for it
         # would cost more with every document than the batch.
-        return self._take_all() if self.held >= HELD_BYTES else ()
+        return self._take_all() if self.held >= self.most else ()
 
     def finish_bundle(self) -> Iterator[Any]:
         for element in self._take_all():
@@ -147,7 +149,8 @@ class ShuffleToShards(beam.PTransform):
         super().__init__("shuffle")
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection[tuple[bytes, Iterable[bytes]]]:
-        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns))
+        most = held_bytes(docs.pipeline, HELD_BYTES)
+        collect = beam.ParDo(_BatchDocuments(self.params, self.counts, self.domains, self.columns, most))
         batches = docs | "batch" >> collect.with_output_types(tuple[bytes, bytes])
         every = beam.FlatMap(empty_shards, counts=dict(self.counts)).with_output_types(tuple[bytes, bytes])
         shards = docs.pipeline | "start" >> beam.Impulse() | "every shard" >> every

@@ -18,6 +18,7 @@ from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import checksums
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.exchange.on_disk import held_bytes
 from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
 from refinery.transforms.records.record_batch import places_by_key
@@ -33,6 +34,8 @@ class BatchByFile(beam.DoFn):
     At the limit all that is held goes, not the largest batch alone: looking for that one again and again would cost a
     pass over all files each time.
     """
+
+    most = HELD_BYTES
 
     def start_bundle(self) -> None:
         self.batches: dict[int, list[pa.Table]] = {}
@@ -50,7 +53,7 @@ class BatchByFile(beam.DoFn):
             self.held += rows.nbytes
             if self.sizes[file] >= BATCH_BYTES:
                 yield from self._take(file)
-        if self.held >= HELD_BYTES:
+        if self.held >= self.most:
             yield from self._take_all()
 
     def finish_bundle(self) -> Iterator[Any]:
@@ -120,6 +123,7 @@ def write_files(
 ) -> beam.PCollection:
     """The steps of a transform that reads parts and writes `files` files. deal: reads a task's rows. publish: what
     `gather` takes of a file -> its side-output record; called for every file, also for one without rows."""
+    deal.most = held_bytes(begin.pipeline, HELD_BYTES)
     every = beam.FlatMap(partial(_every_file, schema=schema, files=files)).with_output_types(tuple[int, bytes])
     batches = begin | ReadTaskList(tasks) | "batch" >> beam.ParDo(deal).with_output_types(tuple[int, bytes])
     starts = begin | "start" >> beam.Impulse() | "every file" >> every

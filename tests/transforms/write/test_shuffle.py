@@ -17,7 +17,7 @@ from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write import document_batch
 from refinery.transforms.write import shuffle as shuffle_module
 from refinery.transforms.write.document_batch import BATCH_SCHEMA, DocumentBatch, new_compressor, read_batches
-from refinery.transforms.write.shards import sort_documents
+from refinery.transforms.write.shard_documents import sort_documents
 from refinery.transforms.write.shuffle import (
     ShardParams,
     ShuffleToShards,
@@ -160,8 +160,7 @@ def test_a_damaged_batch_is_refused() -> None:
 @pytest.mark.parametrize("limit", [1, 300, 1 << 30])
 def test_a_full_memory_is_emptied_at_once(monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """What is held stays below the limit and a document, and all documents arrive, whatever the limit."""
-    monkeypatch.setattr(shuffle_module, "HELD_BYTES", limit)
-    collect = shuffle_module._BatchDocuments(ShardParams(validation=0), {"train/web": 7}, {"s": "web"}, False)
+    collect = shuffle_module._BatchDocuments(ShardParams(validation=0), {"train/web": 7}, {"s": "web"}, False, limit)
     collect.setup()
     collect.start_bundle()
     sent = []
