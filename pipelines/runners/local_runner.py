@@ -1,13 +1,15 @@
 """The default runner: Beam's FnApiRunner with one long-lived worker process per core.
 
 Beam's own multi-process mode starts new interpreters for every job. A run has many jobs (waves and phases), so this
-pool keeps its processes, with their imports and models, and gives them each job's control address.
+pool keeps its processes, with their imports and models, and gives them each job's control address. Data between workers
+crosses by files (transforms/exchange/on_disk.py); what goes through this process are names and counts.
 """
 
 import contextlib
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -87,25 +89,18 @@ class WorkerPool:
         self.death = ""
         self.read_last: list[str] = []  # files that the process read which died
         self._reading: list[list[str]] = [[] for _ in range(size)]
-        self._processes = [
-            subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "refinery.pipelines.runners.worker",
-                    *([str(scratch)] if scratch else []),
-                ],  # -P: no code from the working directory
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=worker_environment(scratch),
-            )
-            for _ in range(size)
-        ]
-        self._listeners = [threading.Thread(target=self._listen, args=(i,), daemon=True) for i in range(size)]
-        for listener in self._listeners:
-            listener.start()
+        self._pids: list[int] = []
+        self._forked = threading.Event()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "refinery.pipelines.runners.worker"],  # -P: no code from the working directory
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=worker_environment(scratch),
+        )
+        self._send({"workers": size, "scratch": str(scratch or "")})
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
         _quieten_channels()
 
     def __enter__(self) -> "WorkerPool":
@@ -114,31 +109,37 @@ class WorkerPool:
     def __exit__(self, *_: object) -> None:
         self._stopping = True
         logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # channels are expected to break now
-        for process in self._processes:
-            process.kill()
-        for process, listener in zip(self._processes, self._listeners, strict=True):
-            process.wait()
-            listener.join()
-            for stream in (process.stdin, process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(BrokenPipeError):
-                        stream.close()
+        for pid in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        self._listener.join()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the workers."""
-        return [process.pid for process in self._processes]
+        """Process ids of the workers, once they are there. Raises WorkerDied where they cannot be."""
+        self._forked.wait()
+        if not self._pids:
+            raise WorkerDied(self.death)
+        return list(self._pids)
+
+    @property
+    def processes(self) -> list[int]:
+        """Process ids of all that is there by now, the process that the workers share memory with first."""
+        return [self._process.pid, *self._pids]
 
     def assign(self, control: str, worker_id: str) -> None:
         """Give a job's control address to the next process in turn."""
-        commands = self._processes[self._next % self.size].stdin
-        self._next += 1
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
-        command["folders"] = self.folders
-        if commands is None or self.died.is_set():
+        if self.died.is_set():
             raise WorkerDied(self.death, self.read_last)
-        commands.write(json.dumps(command) + "\n")
-        commands.flush()
+        self._send({"worker": self._next % self.size, "folders": self.folders, **command})
+        self._next += 1
 
     def settle(self) -> None:
         """Wait, briefly, until the workers have reported their last totals of all jobs assigned to them."""
@@ -153,21 +154,34 @@ class WorkerPool:
             total.update(report)
         return total
 
-    def _listen(self, index: int) -> None:
-        process = self._processes[index]
-        for line in process.stdout or ():
-            said = json.loads(line)
-            if "reading" in said:
-                self._reading[index] = said["reading"]
+    def _send(self, line: Any) -> None:
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # its end is noticed where it is listened to
+                self._process.stdin.write(json.dumps(line) + "\n")
+                self._process.stdin.flush()
+
+    def _listen(self) -> None:
+        for line in self._process.stdout or ():
+            told = json.loads(line)
+            if "pids" in told:
+                self._pids = told["pids"]
+                self._forked.set()
+            elif "code" in told:
+                self._note_death(f"worker process {told['worker']}", told["code"], self._reading[told["worker"]])
+            elif "reading" in told["said"]:
+                self._reading[told["worker"]] = told["said"]["reading"]
             else:
-                self._reports[index] = said
-        code = process.wait()
-        if not self._stopping:
+                self._reports[told["worker"]] = told["said"]
+        self._note_death("the process of the workers", self._process.wait(), [])
+        self._forked.set()
+
+    def _note_death(self, who: str, code: int, reading: list[str]) -> None:
+        if not self._stopping and not self.died.is_set():
             logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-            self.read_last = self._reading[index]
-            while_ = f" while it read {', '.join(map(printable, self.read_last))}" if self.read_last else ""
+            self.read_last = reading
+            while_ = f" while it read {', '.join(map(printable, reading))}" if reading else ""
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
-            self.death = f"worker process {index} ended with {how}{while_}"
+            self.death = f"{who} ended with {how}{while_}"
             self.died.set()
 
 

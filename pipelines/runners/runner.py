@@ -178,7 +178,7 @@ class Runner:
 
     def _pids(self) -> list[int]:
         """This process and those of the pool."""
-        return [os.getpid(), *(self.pool.pids if self.pool else ())]
+        return [os.getpid(), *(self.pool.processes if self.pool else ())]
 
     def _start(self, build: Build, flags: Sequence[str]) -> beam.runners.runner.PipelineResult:
         name = BEAM_NAMES.get(self.name, self.name)

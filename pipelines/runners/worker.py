@@ -1,21 +1,28 @@
-"""One worker process of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
+"""The worker processes of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
 
-It stays for all jobs of a run, so that imports and models load once. Commands come as JSON lines on standard input
-({"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}); totals for the
-progress display, and the files that are being read, go out as JSON lines on the original standard output. It exits
-when its standard input ends, so a killed launcher leaves no workers behind.
+One process imports everything and then forks the workers, which share its memory: a worker more costs what it works on,
+not what it imports. The first line of standard input says how many ({"workers": number, "scratch": folder}). They stay
+for all jobs of a run, so that models load once. Commands come as JSON lines on standard input ({"worker": number,
+"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}) and are handed on to the
+worker meant; totals for the progress display, and the files that are being read, come back as JSON lines on the original
+standard output ({"worker": number, "said": …}), and so does the end of a worker ({"worker": number, "code": exit code}).
+All processes exit when their standard input ends, so a killed launcher leaves no workers behind, and no scratch folder.
 """
 
 import contextlib
+import gc
 import json
 import logging
 import os
+import select
 import shutil
 import signal
 import sys
 import threading
+import warnings
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
+from typing import IO, Any
 
 from apache_beam.runners.worker import sdk_worker
 
@@ -78,8 +85,79 @@ class Reports:
                     self.send(totals)
 
 
+def work(commands: IO[str], out: IO[str]) -> None:
+    """Be one worker: follow commands until they end, then exit at once, whatever still runs."""
+    reports = Reports(out)
+    live.watch_reading = reports.send_files
+    threading.Thread(target=reports.send_totals, daemon=True).start()
+    for line in commands:
+        command = json.loads(line)
+        sys.path += [folder for folder in command["folders"] if folder not in sys.path]
+        arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
+        threading.Thread(target=serve, args=arguments, daemon=True).start()
+    os._exit(0)
+
+
+@dataclass
+class Forked:
+    """A worker as the process that forked it sees it. feed, reports: descriptors of pipes. rest: of a line."""
+
+    pid: int
+    feed: int
+    reports: int
+    rest: bytes = b""
+
+
+def fork_worker(others: list[Forked]) -> Forked:
+    """A new worker, which has none of the pipes of the others."""
+    commands, feed = os.pipe()
+    reports, out = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # no thread of Python's runs yet
+        pid = os.fork()
+    if not pid:
+        for descriptor in (0, feed, reports, *(number for other in others for number in (other.feed, other.reports))):
+            os.close(descriptor)
+        try:
+            work(os.fdopen(commands), os.fdopen(out, "w"))
+        finally:
+            os._exit(1)
+    os.close(commands)
+    os.close(out)
+    return Forked(pid, feed, reports)
+
+
+def hand_on(workers: list[Forked], out: IO[str]) -> None:
+    """Lines of standard input to the worker that each is for, lines of workers to `out`, until standard input ends."""
+    rest = b""
+    by_descriptor = {worker.reports: number for number, worker in enumerate(workers)}
+    while True:
+        ready, _, _ = select.select([0, *by_descriptor], [], [])
+        for descriptor in ready:
+            data = os.read(descriptor, 1 << 16)
+            if descriptor == 0:
+                if not data:
+                    return
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    with contextlib.suppress(BrokenPipeError):  # a worker that died is reported by its own pipe
+                        os.write(workers[json.loads(line)["worker"]].feed, line + b"\n")
+                continue
+            number = by_descriptor[descriptor]
+            worker = workers[number]
+            if not data:
+                code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
+                del by_descriptor[descriptor]
+                print(json.dumps({"worker": number, "code": code}), file=out, flush=True)
+                continue
+            *lines, worker.rest = (worker.rest + data).split(b"\n")
+            for line in lines:
+                print(f'{{"worker": {number}, "said": {line.decode()}}}', file=out)
+            out.flush()
+
+
 def main() -> None:
-    """Read commands until standard input ends, then exit at once, whatever still runs."""
+    """Fork the workers that the first line asks for, and hand lines on until standard input ends."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # nothing that a library prints may get into the protocol
     # The launcher reports failures and handles Ctrl-C; here both would only add noise. Beam's harness also prints the
@@ -87,19 +165,34 @@ def main() -> None:
     logging.basicConfig(level=logging.CRITICAL)
     sdk_worker.print = lambda *_, **__: None
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    reports = Reports(out)
-    live.watch_reading = reports.send_files
-    threading.Thread(target=reports.send_totals, daemon=True).start()
     for name in lane_names():  # loaded before the first job, which is of one of them
         find_lane(name)
-    for line in sys.stdin:
-        command = json.loads(line)
-        sys.path += [folder for folder in command["folders"] if folder not in sys.path]
-        arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
-        threading.Thread(target=serve, args=arguments, daemon=True).start()
-    for folder in sys.argv[1:]:  # the launcher is gone, else it would have ended this process
-        shutil.rmtree(folder, ignore_errors=True)
+    asked = json.loads(_first_line())
+    gc.collect()
+    gc.freeze()  # what workers share stays shared: the collector would write to it
+    workers: list[Forked] = []
+    for _ in range(asked["workers"]):
+        workers.append(fork_worker(workers))
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps({"pids": [worker.pid for worker in workers]}), file=out, flush=True)
+        hand_on(workers, out)
+    for worker in workers:  # the launcher is gone, or wants this to end
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(worker.pid, signal.SIGKILL)
+    if asked["scratch"]:
+        shutil.rmtree(asked["scratch"], ignore_errors=True)
     os._exit(0)
+
+
+def _first_line() -> bytes:
+    """Up to the first line break of standard input, and no byte more: `select` says nothing of what is buffered."""
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(0, 1)
+        if not byte:
+            os._exit(0)
+        line += byte
+    return line
 
 
 if __name__ == "__main__":

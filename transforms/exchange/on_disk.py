@@ -287,10 +287,7 @@ class _Receive(beam.DoFn):
         slot, encoded = element
         names = {name.decode() for name in encoded}
         place = Place(Path(self.folder))
-        sent, read = place.sides()
-        if sent == read and not self.repeats:  # by workers that were faster
-            return
-        groups = read_groups(place.files(names, self.repeats))
+        groups = self._open(place, names)
         order = sorted(groups, key=(lambda key: int(key[1:])) if self.each else (lambda key: (-groups[key].size, key)))
         tally = Tally()
         number = slot if self.repeats else place.take()
@@ -303,7 +300,18 @@ class _Receive(beam.DoFn):
                 yield load_key(key), counted
                 counted.finish()
             number = number + self.slots if self.repeats else place.take()
-        place.settle(slot, tally, names, self.repeats)
+        if groups:
+            place.settle(slot, tally, names, self.repeats)
+
+    def _open(self, place: Place, names: set[str]) -> dict[bytes, Group]:
+        """All groups; none where faster workers have read them all, and removed the files."""
+        try:
+            return read_groups(place.files(names, self.repeats))
+        except ExchangeError:
+            sent, read = place.sides()
+            if sent != read or self.repeats:
+                raise
+            return {}
 
 
 class _Counted(Group):

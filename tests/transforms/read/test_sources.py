@@ -11,7 +11,6 @@ import pytest
 from apache_beam.testing.util import assert_that, equal_to
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.read.sources import (
     InputChanged,
     LimitParams,
@@ -22,6 +21,7 @@ from refinery.transforms.read.sources import (
     read_task,
     write_tasks,
 )
+from tests.beam import merge_side_outputs
 from tests.transforms.read_fixtures import page, warc_record
 
 FIELDS = {"name": "a", "paths": ("x",)}
@@ -223,8 +223,7 @@ def test_reading_in_a_pipeline_counts_every_record(tmp_path: Path) -> None:
         assert docs.element_type == RawDocument
         urls = docs | beam.Map(lambda doc: doc.url or doc.content)
         assert_that(urls, equal_to(["http://a.example/1", "http://a.example/3", "one", "two"]), "urls")
-        records = take_side_outputs(pipeline)
-        assert_that(records | beam.Flatten(), check, "records")
+        assert_that(merge_side_outputs(pipeline), check, "records")
 
 
 def test_a_pattern_without_a_folder_is_of_the_working_directory(
