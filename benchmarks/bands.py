@@ -32,10 +32,10 @@ import numpy as np
 from benchmarks.made_signatures import PARAMS, PERMUTATIONS, SOURCE, Mixture, partitions_of, write_signatures
 from benchmarks.signatures import describe_run
 from refinery.pipelines.runners.runner import Build, Runner
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.near_duplicates import Scope, band_hashes, bucket_batches, hash_batches
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import fixed_width, read_signature_part
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.record_batch import CANDIDATE, CORPUS, NEAR, MapRecordBatches, header, read_header
 
 GOAL_SPEED = 100_000  # documents per second and core

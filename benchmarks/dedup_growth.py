@@ -34,9 +34,9 @@ from benchmarks.made_signatures import PARAMS, SIGNATURE, SOURCE, Mixture, parti
 from benchmarks.signatures import describe_run, make_texts, read_texts
 from refinery.pipelines.planner.inputs import REFERENCE
 from refinery.pipelines.runners.runner import Runner
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.signatures import compute_signatures
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 
 MIXTURE = Mixture(exact=0.05, copies=0.10, family=0.005, bucket=0.01)
 

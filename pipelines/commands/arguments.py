@@ -39,6 +39,12 @@ def add_runner_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="processes of the local runner (default: cores)",
     )
+    parser.add_argument(
+        "--scratch",
+        default="",
+        metavar="FOLDER",
+        help="temporary files of the local runner (default: the work location, if it is on this machine, else TMPDIR)",
+    )
     add_output_arguments(parser)
     parser.add_argument("--traceback", action="store_true", help="when a job fails, show where, not only why")
 
@@ -70,7 +76,7 @@ def check_beam_flags(flags: Sequence[str]) -> None:
         options._add_argparse_args(beam_parser)
     known = [text for action in beam_parser._actions for text in action.option_strings]
     known += ["--input", "--set", "--runner", "--workers", "--quiet", "--traceback", "--output", "--reuse", "--work"]
-    known += ["--discard-work", "--dry-run", "--log-json"]
+    known += ["--scratch", "--discard-work", "--dry-run", "--log-json"]
     for flag in flags:
         name = flag.split("=")[0]
         if name.startswith("-") and name not in known:

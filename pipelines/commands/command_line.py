@@ -153,10 +153,12 @@ def build_parser() -> argparse.ArgumentParser:
 def run_refine(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     """Run a recipe. Worker processes start first, so that their imports run in parallel with the launcher's."""
     from refinery.pipelines.runners.runner import Runner
+    from refinery.pipelines.runners.scratch import scratch_of
 
     check_beam_flags(flags)
     workers = 0 if args.dry_run else args.workers
-    runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say)
+    scratch = scratch_of(args.scratch, args.work or f"{args.output}/work")
+    runner = Runner(args.runner, workers, tuple(flags), args.quiet, args.traceback, say, scratch=scratch)
     with runner.open():
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.run.api import runner_flags

@@ -153,7 +153,7 @@ def run_export(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
         dtype=args.dtype,
     )
     full = launch_flags(args.runner, flags, args.output, f"{args.output.rstrip('/')}/_export")
-    runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, say)
+    runner = Runner(args.runner, args.workers, full, args.quiet, args.traceback, say, scratch=args.scratch)
     with runner.open():
         found = export_corpus(args.prefix, args.output, options, runner, args.append, args.work, args.recipe, say)
     totals = found["totals"]

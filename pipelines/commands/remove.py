@@ -98,7 +98,15 @@ def run_remove(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     lists = {name: read_list(name, getattr(args, name)) for name in LISTS if getattr(args, name)}
     request = Request(lists, many(args.licence), many(args.source))
     local = args.dry_run  # a few documents to look for: not worth a job elsewhere, and nothing may stay there
-    runner = Runner("local" if local else args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    runner = Runner(
+        "local" if local else args.runner,
+        args.workers,
+        tuple(flags),
+        args.quiet,
+        args.traceback,
+        say,
+        scratch=args.scratch,
+    )
     run = TakedownRun(
         args.prefix, args.output, request, _options(args), runner, args.work, args.recipe, say, args.where
     )

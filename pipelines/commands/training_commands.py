@@ -187,7 +187,9 @@ def run_train_tokenizer(args: argparse.Namespace, flags: Sequence[str]) -> ExitC
     check_beam_flags(flags)
     if args.sample_bytes < 1:
         raise ValueError(f"--sample-bytes: {args.sample_bytes} given, 1 or more is allowed")
-    with Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback).open() as runner:
+    with Runner(
+        args.runner, args.workers, tuple(flags), args.quiet, args.traceback, scratch=args.scratch
+    ).open() as runner:
         from refinery.pipelines.recipe.load_recipe import load_recipe
         from refinery.pipelines.training.sample import parse_shares, sample_texts
         from refinery.pipelines.training.train_tokenizer import TrainTokenizerParams, check_training, train_tokenizer
@@ -280,7 +282,7 @@ def run_retokenize(args: argparse.Namespace, flags: Sequence[str]) -> ExitCode:
     from refinery.pipelines.runners.runner import Runner
 
     check_beam_flags(flags)
-    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say)
+    runner = Runner(args.runner, args.workers, tuple(flags), args.quiet, args.traceback, say, scratch=args.scratch)
     with runner.open():
         from refinery.pipelines.commands.retokenize import Retokenization, recorded_run, with_tokenizer
         from refinery.pipelines.run.api import runner_flags

@@ -115,7 +115,7 @@ def _job(args: argparse.Namespace, flags: Sequence[str]) -> "Report":
         if args.against:
             check_bucket("--against", args.against)
     launched = launch_flags(args.runner, flags, args.partial, work_of(args.partial))
-    runner = Runner(args.runner, args.workers, launched, args.quiet, args.traceback, say)
+    runner = Runner(args.runner, args.workers, launched, args.quiet, args.traceback, say, scratch=args.scratch)
     with runner.open():
         return verify_as_job(
             args.prefix, args.partial, runner, samples=samples_of(args.full), against=args.against, say=say

@@ -33,8 +33,8 @@ from refinery.pipelines.run.prefix import describe_run
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.document import Document, text_bytes
 from refinery.transforms.core.memory import with_memory
-from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.core.task_list import TaskList, read_task_list
+from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 from refinery.transforms.tokenize.tokenizer import Tokenizer

@@ -23,8 +23,8 @@ from refinery.pipelines.export.rows import CorpusFacts, TextOf, parse_entry, pla
 from refinery.pipelines.export.write_files import write_jsonl, write_parquet, write_webdataset
 from refinery.pipelines.export.write_mds import write_mds
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 
 COUNTS = ("documents", "tokens", "bytes")  # what is counted of every source
 ALWAYS = ("source", "text_bytes", "token_count")  # columns that the counts need

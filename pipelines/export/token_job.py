@@ -31,8 +31,8 @@ from refinery.pipelines.export.rows import parse_entry
 from refinery.pipelines.export.text_job import describe, finish, finished
 from refinery.pipelines.export.torch_file import write_torch_file
 from refinery.transforms.core.counters import work_done
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 
 
 @dataclass(frozen=True)

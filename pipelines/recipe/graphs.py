@@ -10,7 +10,7 @@ from typing import Any
 import apache_beam as beam
 
 from refinery.pipelines.recipe.recipe import Recipe
-from refinery.transforms.core.report import WriteReport
+from refinery.transforms.core.report import Check, WriteReport, no_check
 from refinery.transforms.core.task_list import TaskList
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, PartLists, WriteVerdicts
@@ -61,13 +61,21 @@ def clean_documents(
     return apply_stages(docs, recipe, "clean", measure)  # Document
 
 
-def clean(pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, work: str, report: str, facts: Any) -> None:
+def clean(
+    pipeline: beam.Pipeline,
+    recipe: Recipe,
+    tasks: TaskList,
+    work: str,
+    report: str,
+    facts: Any,
+    check: Check = no_check,
+) -> None:
     """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
     docs = clean_documents(pipeline, recipe, tasks, measure=True)  # Document
     cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
     hashed = (section is not None for section in cutting)
     docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
-    pipeline | WriteReport(work, report, facts, {**MERGERS, READS: MergeReads})
+    pipeline | WriteReport(work, report, facts, {**MERGERS, READS: MergeReads}, check)
 
 
 def dedup(
@@ -79,6 +87,7 @@ def dedup(
     report: str,
     facts: Any,
     salt: str = "",
+    check: Check = no_check,
 ) -> None:
     """Phase 2: signatures/ parts (of `list_parts`) -> verdicts/ parts under `work`; reads text only where a
     section asks for it. salt: of `Deduplicate`."""
@@ -97,7 +106,7 @@ def dedup(
     decide = Deduplicate(params, recipe.signature, sources, lists, partitions, method, finders, salt)
     verdicts = pipeline | decide  # (part, serialized verdicts)
     verdicts | WriteVerdicts(work, sources)  # names
-    pipeline | WriteReport(work, report, facts)
+    pipeline | WriteReport(work, report, facts, check=check)
 
 
 def shards(
@@ -109,13 +118,14 @@ def shards(
     work: str,
     report: str,
     facts: Any,
+    check: Check = no_check,
 ) -> None:
     """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix."""
     docs = pipeline | ReadKeptDocuments(pairs)  # Document
     encoded = apply_stages(docs, recipe, "shards", measure=True)  # EncodedDocument
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
-    pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards})
+    pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)
 
 
 def records(

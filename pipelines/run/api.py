@@ -12,6 +12,7 @@ from refinery.pipelines.recipe.load_recipe import load_recipe, parse_recipe
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.refine import Refinement
 from refinery.pipelines.runners.runner import Runner, launch_flags
+from refinery.pipelines.runners.scratch import scratch_of
 
 
 def silent(line: str) -> None:
@@ -30,6 +31,7 @@ def refine(
     work: str = "",
     reuse: str = "",
     discard_work: bool = False,
+    scratch: str = "",
     quiet: bool = True,
     traceback: bool = False,
     say: Callable[[str], None] = silent,
@@ -39,7 +41,7 @@ def refine(
     recipe: a YAML file, plain data, or what `load_recipe` returned. output: a folder or gs:// prefix. runner: "local",
     or the name of a Beam runner, which gets `flags` (["--region=…"]). workers: processes of the local runner, one per
     core by default; 0 runs inside this process. settings ("a.b=c") and inputs (globs): as --set and --input, of a YAML
-    file alone. work, reuse, discard_work: as the flags of those names. quiet: no progress line. traceback: let Beam log
+    file alone. work, reuse, discard_work, scratch: as the flags of those names. quiet: no progress line. traceback: let Beam log
     where a failing job failed. say: receives the lines that the command would print.
 
     Raises RecipeError and ValueError for what is wrong with the recipe, its inputs or the flags, before anything runs;
@@ -49,9 +51,10 @@ def refine(
     prefix = str(output)
     made = _recipe(recipe, settings, inputs)
     options = runner_flags(made, runner, flags, prefix, work)
-    jobs = Runner(runner, flags=options, quiet=quiet, traceback=traceback, say=say)
+    scratch = scratch_of(scratch, work or f"{prefix.rstrip('/')}/work")
+    jobs = Runner(runner, flags=options, quiet=quiet, traceback=traceback, say=say, scratch=scratch)
     if workers is not None:
-        jobs = Runner(runner, workers, options, quiet, traceback, say)
+        jobs = Runner(runner, workers, options, quiet, traceback, say, scratch=scratch)
     with jobs.open() as opened:
         return Refinement(made, prefix, opened, work, reuse, discard_work, say).run()
 

@@ -17,6 +17,7 @@ from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
 from refinery.transforms.core.lane import PHASES
+from refinery.transforms.dedup.verdicts import part_name
 from refinery.transforms.write.kept_documents import PartPair
 
 RECORDS = "records"  # the job that publishes many rejects and dead letters
@@ -109,11 +110,11 @@ def reuse_phase(work: str, phase: Phase) -> None:
 
 def pair_parts(clean: Phase, dedup: Phase) -> list[PartPair]:
     """A pair for every part with documents. Raises RefineError for a part that lacks its verdicts."""
-    verdicts = {part["path"].split("/")[-1]: part["path"] for part in dedup.parts("verdicts")}
+    verdicts = {part_name(part["path"]): part["path"] for part in dedup.parts("verdicts")}
     pairs = []
     for part in clean.parts("documents"):
         if part["groups"]:
-            judged = verdicts.get(part["path"].split("/")[-1], "")
+            judged = verdicts.get(part_name(part["path"]), "")
             pairs.append(PartPair(clean.root_of(part), part["path"], dedup.root, judged, part["groups"]))
     if verdicts and any(not pair.verdicts for pair in pairs):
         raise RefineError(f"{dedup.root}: a part of documents/ has no verdicts; remove dedup.json and run again")
@@ -168,7 +169,7 @@ def merge_reports(reports: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 # Every name that a run writes into a work location. Nothing else there is ever removed.
-PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}\.parquet")
+PART = re.compile(r"(documents|signatures|verdicts|dead_letters|rejects)/part-[0-9a-f]{32}(\.[0-9a-f]{8})?\.parquet")
 LIST = re.compile(r"(clean|dedup|shards|records)/list-[0-9a-f]{32}\.jsonl")  # what a job is to read
 DEATH = re.compile(r"clean/death-[0-9a-f]{32}\.json")  # what a worker read that died
 OWN = re.compile(

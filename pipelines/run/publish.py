@@ -18,7 +18,6 @@ from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.publish_manifest import make_manifest
 from refinery.loader.format.removals import FOLDER as REMOVALS
-from refinery.loader.format.removals import REASONS
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.recipe import graphs
@@ -26,6 +25,7 @@ from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import RECORDS, Phase
+from refinery.pipelines.run.sums import CountsDisagree, check_removals, check_shards
 from refinery.pipelines.statistics.build import build_statistics
 from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
 from refinery.transforms.core.resources import read_resource
@@ -48,11 +48,8 @@ from refinery.transforms.write.records import KIND as PUBLISHED
 from refinery.transforms.write.shard_reports import reported_shards
 from refinery.transforms.write.shards import provenance_columns
 
+PUBLISHED_FOLDERS = (*SPLITS, PACKED, REMOVALS)  # what phase 3 writes, at a prefix
 FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
-
-
-class CountsDisagree(RuntimeError):
-    """Counts do not reconcile: no manifest is written."""
 
 
 def publish_corpus(
@@ -124,7 +121,7 @@ def check_written(store: Store, paths: Iterable[str]) -> None:
     """Raises CountsDisagree unless the files of shards and removals at a prefix are these."""
     lost = set(paths)
     foreign = ""
-    for page in (page for folder in (*SPLITS, PACKED, REMOVALS) for page in store.pages(folder)):
+    for page in (page for folder in PUBLISHED_FOLDERS for page in store.pages(folder)):
         others = [path for path in page if path not in lost]
         foreign = min([*others, *filter(None, [foreign])], default="")
         lost.difference_update(page)
@@ -135,19 +132,6 @@ def check_written(store: Store, paths: Iterable[str]) -> None:
             f"{store.url(min(lost))} was written by this run and is gone; put it back, or remove shards.json and "
             "shards/report.json from the work location, and run the command again"
         )
-
-
-def check_shards(funnel: Sequence[Mapping[str, Any]], written: int, last: str) -> list[str]:
-    """What the last stage kept must be what was written. written: documents in the shards."""
-    encoded = sum(row["kept"]["documents"] for row in funnel if row["stage"] == last)
-    return [] if encoded == written else [f"{last}: {encoded} documents were kept, {written} are in the shards"]
-
-
-def check_removals(funnel: Sequence[Mapping[str, Any]], removals: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What deduplication dropped must be what is listed as removed."""
-    dropped = sum(row["dropped"].get(reason, {"documents": 0})["documents"] for row in funnel for reason in REASONS)
-    listed = sum(file["rows"] for file in removals)
-    return [] if dropped == listed else [f"deduplication dropped {dropped} documents, {listed} are in {REMOVALS}/"]
 
 
 def describe(store: Store, path: str) -> dict[str, Any]:

@@ -49,7 +49,9 @@ from refinery.pipelines.run.poison_files import leave_out_poison, remembering_de
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
+from refinery.pipelines.run.short_shards import discard_short_shards
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
+from refinery.pipelines.run.sums import check_sums
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES
@@ -154,6 +156,7 @@ class Refinement:
         self._check_sources(clean)
         dedup = self._phase("dedup", lambda: self._dedup(clean))
         self._check_sources(clean, dedup)
+        discard_short_shards(self.store, self.work_store, self._sums(clean, dedup), self.say)
         shards = self._phase("shards", lambda: self._shards(clean, dedup))
         self._check_sources(clean, dedup, shards)
         return self._publish([clean, dedup, shards])
@@ -250,7 +253,7 @@ class Refinement:
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
         facts = {**self.jobs.facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
-        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts)
+        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts, self._sums())
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe
@@ -268,7 +271,7 @@ class Refinement:
         def build(pipeline: beam.Pipeline) -> None:
             lists = list_parts(self.work, parts, reference_corpora)
             facts, salt = self.jobs.facts("dedup"), self.fingerprints["clean"]
-            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, facts, salt)
+            graphs.dedup(pipeline, recipe, lists, partitions, self.work, name, facts, salt, self._sums(clean))
             work.steps.append(dedup_step(pipeline, lists))
 
         report = self.jobs.run("dedup", name, work.title, build, work=work)
@@ -324,11 +327,17 @@ class Refinement:
         def build(pipeline: beam.Pipeline) -> None:
             todo = write_pairs(self.work, pairs)
             facts = self.jobs.facts("shards")
-            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts)
+            check = self._sums(clean, dedup)
+            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check)
 
         return self.jobs.run("shards", name, work.title, build, work=work)
 
     # --- the end ------------------------------------------------------------------------------------------------
+
+    def _sums(self, *before: Phase) -> Callable[[Mapping[str, Any]], None]:
+        """What a job holds its report to before it publishes it. before: the phases before."""
+        counters = merge_reports([phase.report for phase in before])["counters"]
+        return partial(check_sums, before=counters, stages=self.recipe.LANE.funnel)
 
     def _funnel(self, phases: Sequence[Phase]) -> list[dict[str, Any]]:
         counters = merge_reports([phase.report for phase in phases])["counters"]

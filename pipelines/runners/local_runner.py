@@ -35,8 +35,8 @@ from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
 
-# Beam 2.77's data channels can flush by time from a second thread, which loses what is written between that flush's copy
-# and its clearing of the buffer: docs/beam-data-loss.md. Workers have the same setting.
+# Beam 2.77's data channels can flush by time from a second thread, which loses what is written between that flush's
+# copy and its clearing of the buffer: docs/beam-data-loss.md. Workers have the same setting.
 worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
 POOL_URN = "refinery:env:pool:v1"
 
@@ -55,11 +55,10 @@ def _quieten_channels() -> None:
     threading.excepthook = hook
 
 
-def worker_environment(scratch: Path | None = None) -> dict[str, str]:
-    """The launcher's environment, with this copy of the package first on PYTHONPATH. scratch: for temporary files."""
+def worker_environment() -> dict[str, str]:
+    """The launcher's environment, with this copy of the package first on PYTHONPATH."""
     root = str(Path(__file__).parents[3])
-    paths = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONPATH": paths, **({"TMPDIR": str(scratch)} if scratch else {})}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))}
 
 
 class WorkerDied(RuntimeError):
@@ -71,17 +70,17 @@ class WorkerDied(RuntimeError):
 
 
 class WorkerPool:
-    """`size` worker processes. Use as a context manager; leaving it ends the processes at once. scratch: where their
-    temporary files go; they remove it when their launcher is gone.
+    """`size` worker processes. Use as a context manager; leaving it ends the processes at once.
 
     `totals()` sums what the workers last reported: "stage outcome" -> documents.
     """
 
-    def __init__(self, size: int, scratch: Path | None = None) -> None:
+    def __init__(self, size: int) -> None:
         # Otherwise gRPC sends the control channel between these processes through a configured HTTP proxy.
         os.environ.setdefault("no_grpc_proxy", "localhost,127.0.0.1,::1")
         self.size = size
         self.folders: list[str] = []  # where workers find modules of the user's own stages
+        self.scratch = ""  # where they have their temporary files; they remove it when their launcher is gone
         self._next = 0
         self._reports: list[dict[str, int]] = [{} for _ in range(size)]
         self._stopping = False
@@ -96,9 +95,9 @@ class WorkerPool:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=worker_environment(scratch),
+            env=worker_environment(),
         )
-        self._send({"workers": size, "scratch": str(scratch or "")})
+        self._send({"workers": size})
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
         _quieten_channels()
@@ -138,7 +137,7 @@ class WorkerPool:
         command = {"control": control, "id": worker_id, "capabilities": sorted(FNAPI_RUNNER_CAPABILITIES)}
         if self.died.is_set():
             raise WorkerDied(self.death, self.read_last)
-        self._send({"worker": self._next % self.size, "folders": self.folders, **command})
+        self._send({"worker": self._next % self.size, "folders": self.folders, "scratch": self.scratch, **command})
         self._next += 1
 
     def settle(self) -> None:
@@ -214,8 +213,11 @@ class _PoolEnvironment(environments.Environment):
         return _PoolEnvironment(capabilities, artifacts, resource_hints)
 
 
-def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: PipelineOptions) -> None:
-    """Run a built pipeline to its end, on the pool's processes or (None) inside this process.
+def run_local(
+    pipeline: beam.Pipeline, pool: WorkerPool | None, options: PipelineOptions, scratch: Path | None = None
+) -> None:
+    """Run a built pipeline to its end, on the pool's processes or (None) inside this process. scratch: of
+    `scratch_space`, where its temporary files go.
 
     Raises what the job raises; WorkerDied when a worker process ends (killed, out of memory), which Beam itself would
     wait for indefinitely. Ctrl-C interrupts the wait; leaving the pool then ends the workers.
@@ -225,6 +227,7 @@ def run_local(pipeline: beam.Pipeline, pool: WorkerPool | None, options: Pipelin
         FnApiRunner().run_pipeline(pipeline, options).wait_until_finish()
         return
     _pool = pool
+    pool.scratch = str(scratch or "")
     environment = _PoolEnvironment(artifacts=(), capabilities=environments.python_sdk_capabilities())
     runner = FnApiRunner(default_environment=environment)
     outcome: list[BaseException | None] = []

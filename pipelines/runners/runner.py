@@ -7,8 +7,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -40,6 +38,12 @@ REFUSED = {
     "--dry_run": "a job that does not run writes no report for the next one",
 }
 
+# Flags of Beam's own FnApiRunner, which DirectRunner ignores and the local runner sets itself.
+IGNORED = {
+    "--direct_running_mode": "workers of --runner local are processes, DirectRunner has none",
+    "--direct_num_workers": "--workers says how many processes --runner local has; DirectRunner has none",
+}
+
 Build = Callable[[beam.Pipeline], None]
 
 
@@ -57,6 +61,9 @@ def launch_flags(
     cannot use.
     """
     if runner_name(runner) != DATAFLOW:
+        for name in [flag.partition("=")[0] for flag in flags if runner in ("local", *BEAM_NAMES)]:
+            if name in IGNORED:
+                raise ValueError(f"{name}: {IGNORED[name]}; leave it out")
         return tuple(flags)
     for line in refused_flags(flags):
         raise ValueError(line)
@@ -89,8 +96,8 @@ class Runner:
 
     name: "local" or a Beam runner's name. workers: processes of the local runner (0: run inside this process, for
     debugging). flags: Beam flags, passed through. traceback: let Beam log where a job failed. say: receives lines about
-    jobs on Dataflow. polling: how these are watched. scratch: where temporary files of the local runner go; "": where
-    TMPDIR says.
+    jobs on Dataflow. polling: how these are watched. scratch: where the local runner has its temporary
+    files; "": where TMPDIR says.
     """
 
     name: str = "local"
@@ -109,7 +116,6 @@ class Runner:
         if self.name != "local":
             create_runner(BEAM_NAMES.get(self.name, self.name))  # raises ValueError for a name that Beam does not know
         self.pool: WorkerPool | None = None
-        self.folder: Path | None = None  # of temporary files, while this is open
         self.code_files: tuple[str, ...] = ()
 
     def use_code(self, folder: str, files: Sequence[str]) -> None:
@@ -144,9 +150,9 @@ class Runner:
         logging.getLogger("apache_beam").setLevel(logging.ERROR if verbose else logging.CRITICAL)
         with as_outside_notebooks():
             if self.name == "local" and self.workers:
-                with scratch_space(self.scratch) as self.folder, WorkerPool(self.workers, self.folder) as self.pool:
+                with WorkerPool(self.workers) as self.pool:
                     yield self
-                self.pool = self.folder = None
+                self.pool = None
             else:
                 yield self
 
@@ -164,11 +170,13 @@ class Runner:
             if self.name == "local":
                 pipeline = beam.Pipeline(runner="FnApiRunner", options=PipelineOptions(list(self.flags)))
                 try:
-                    with TemporaryDirectory(prefix="refinery-exchange-", dir=self.folder) as folder:
-                        exchange_on_disk(pipeline, DiskExchanges(folder, max(1, self.workers), repeats(self.flags)))
+                    with scratch_space(self.scratch) as folder:
+                        disk = DiskExchanges(str(folder / "exchanges"), max(1, self.workers), repeats(self.flags))
+                        exchange_on_disk(pipeline, disk)
                         build(pipeline)
                         finish_graph(pipeline)
-                        run_local(pipeline, self.pool, local_options(self.workers, list(self.flags)))
+                        options = local_options(self.workers, list(self.flags))
+                        run_local(pipeline, self.pool, options, folder)
                 finally:  # Pipeline.run(), which is not called here, would do it
                     shutil.rmtree(pipeline.local_tempdir, ignore_errors=True)
             else:

@@ -1,6 +1,6 @@
-"""Where the local runner's temporary files are: one folder a command, removed at its end, however that comes.
+"""Where the local runner's temporary files are: one folder a job, removed at its end, however that comes.
 
-The folder is locked as long as the command lives. Workers remove it when their launcher is gone; what a whole killed
+The folder is locked as long as its command lives. Workers remove it when their launcher is gone; what a whole killed
 group of processes left behind is removed by the next command that uses the same place, since nobody holds its lock.
 """
 
@@ -16,6 +16,12 @@ from refinery.loader.storage.full_disk import naming_scratch
 
 PREFIX = "refinery-run-"
 LOCK = "lock"
+
+
+def scratch_of(asked: str, work: str) -> str:
+    """The place for temporary files of a run: what was asked for, else its work location if that is on this machine,
+    which has room for what the run keeps; "" where it is not."""
+    return asked or ("" if "://" in work else work)
 
 
 @contextlib.contextmanager

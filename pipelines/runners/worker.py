@@ -1,12 +1,13 @@
 """The worker processes of the local runner: `python -m refinery.pipelines.runners.worker`, started by local_runner.py.
 
 One process imports everything and then forks the workers, which share its memory: a worker more costs what it works on,
-not what it imports. The first line of standard input says how many ({"workers": number, "scratch": folder}). They stay
-for all jobs of a run, so that models load once. Commands come as JSON lines on standard input ({"worker": number,
-"control": address, "id": worker id, "capabilities": […], "folders": of the user's own stages}) and are handed on to the
-worker meant; totals for the progress display, and the files that are being read, come back as JSON lines on the original
-standard output ({"worker": number, "said": …}), and so does the end of a worker ({"worker": number, "code": exit code}).
-All processes exit when their standard input ends, so a killed launcher leaves no workers behind, and no scratch folder.
+not what it imports. The first line of standard input says how many ({"workers": number}). They stay for all jobs of a
+run, so that models load once. Commands come as JSON lines on standard input ({"worker": number, "control": address,
+"id": worker id, "capabilities": […], "folders": of the user's own stages, "scratch": for temporary files}) and are
+handed on to the worker meant. Totals for the progress display, and the files that are being read, come back as JSON
+lines on the original standard output ({"worker": number, "said": …}), and so does a worker's end ({"worker": number,
+"code": exit code}). All processes exit when their standard input ends, so a killed launcher leaves no workers behind,
+and no temporary files.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import select
 import shutil
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections import Counter
@@ -93,6 +95,7 @@ def work(commands: IO[str], out: IO[str]) -> None:
     for line in commands:
         command = json.loads(line)
         sys.path += [folder for folder in command["folders"] if folder not in sys.path]
+        tempfile.tempdir = command["scratch"] or None
         arguments = (command["control"], command["id"], command["capabilities"], reports.ended)
         threading.Thread(target=serve, args=arguments, daemon=True).start()
     os._exit(0)
@@ -127,8 +130,9 @@ def fork_worker(others: list[Forked]) -> Forked:
     return Forked(pid, feed, reports)
 
 
-def hand_on(workers: list[Forked], out: IO[str]) -> None:
-    """Lines of standard input to the worker that each is for, lines of workers to `out`, until standard input ends."""
+def hand_on(workers: list[Forked], out: IO[str], folders: set[str]) -> None:
+    """Lines of standard input to the worker that each is for, lines of workers to `out`, until standard input ends.
+    folders: gets those of temporary files. Raises BrokenPipeError where the launcher is gone."""
     rest = b""
     by_descriptor = {worker.reports: number for number, worker in enumerate(workers)}
     while True:
@@ -140,8 +144,10 @@ def hand_on(workers: list[Forked], out: IO[str]) -> None:
                     return
                 *lines, rest = (rest + data).split(b"\n")
                 for line in lines:
+                    command = json.loads(line)
+                    folders.update(filter(None, [command["scratch"]]))
                     with contextlib.suppress(BrokenPipeError):  # a worker that died is reported by its own pipe
-                        os.write(workers[json.loads(line)["worker"]].feed, line + b"\n")
+                        os.write(workers[command["worker"]].feed, line + b"\n")
                 continue
             number = by_descriptor[descriptor]
             worker = workers[number]
@@ -173,14 +179,15 @@ def main() -> None:
     workers: list[Forked] = []
     for _ in range(asked["workers"]):
         workers.append(fork_worker(workers))
+    folders: set[str] = set()
     with contextlib.suppress(BrokenPipeError):
         print(json.dumps({"pids": [worker.pid for worker in workers]}), file=out, flush=True)
-        hand_on(workers, out)
+        hand_on(workers, out, folders)
     for worker in workers:  # the launcher is gone, or wants this to end
         with contextlib.suppress(ProcessLookupError):
             os.kill(worker.pid, signal.SIGKILL)
-    if asked["scratch"]:
-        shutil.rmtree(asked["scratch"], ignore_errors=True)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0)
 
 

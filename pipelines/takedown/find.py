@@ -27,8 +27,8 @@ from refinery.pipelines.takedown.request import BENCHMARK, KEY, LISTS, Keys, Req
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import Document, Finding
 from refinery.transforms.core.report import write_part
-from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.core.task_list import ReadTaskList, TaskList
+from refinery.transforms.exchange.side_outputs import add_side_output
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.load_tokenizer import load_tokenizer
 

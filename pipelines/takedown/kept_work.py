@@ -27,6 +27,7 @@ from refinery.pipelines.takedown.rows import Key, among, sorted_keys
 from refinery.transforms.core.document import Document
 from refinery.transforms.dedup.near_duplicates import NearParams, band_hashes
 from refinery.transforms.dedup.signatures import fixed_width, signature_values
+from refinery.transforms.dedup.verdicts import part_name
 from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.write.documents import DOCUMENTS_SCHEMA
 
@@ -150,7 +151,7 @@ def _place(phase: Phase, part: Mapping[str, Any]) -> tuple[Store, str]:
 
 
 def _name(part: Mapping[str, Any]) -> str:
-    return str(part["path"]).rpartition("/")[2]
+    return part_name(str(part["path"]))
 
 
 def _keyed(signatures: NDArray[np.uint32], shape: tuple[int, int]) -> NDArray[np.uint64]:

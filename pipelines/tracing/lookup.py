@@ -21,6 +21,7 @@ from refinery.loader.storage.store import Store
 from refinery.pipelines.checks.placement import read_plan
 from refinery.pipelines.run.phases import Phase
 from refinery.pipelines.tracing.scan import Say, scan, silent
+from refinery.transforms.dedup.verdicts import part_name
 
 Row = dict[str, Any]
 
@@ -209,11 +210,11 @@ def find_records(
 def find_documents(clean: Phase, dedup: Phase, wanted: Wanted, say: Say = silent) -> Iterator[Row]:
     """Matching cleaned documents in the work location that deduplication kept."""
     verdicts = open_store(dedup.root)
-    names = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
+    names = {part_name(part["path"]): part["path"] for part in dedup.parts("verdicts")}
 
     def look(part: dict[str, Any]) -> list[Row]:
         found = list(find_rows(open_store(clean.root_of(part)), part["path"], wanted, DOCUMENTS))
-        judged = names.get(part["path"].rpartition("/")[2])
+        judged = names.get(part_name(part["path"]))
         if found and judged:
             with damage_named(verdicts.url(judged)), verdicts.open(judged) as stream:
                 removed = pq.read_table(stream, columns=["removed"], page_checksum_verification=True)["removed"]

@@ -25,7 +25,7 @@ from refinery.loader.format.manifest import seal
 from refinery.loader.storage.full_disk import scratch_folder
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import size_and_crc32c
-from refinery.transforms.exchange.exchange import Exchange, settled
+from refinery.transforms.exchange.exchange import Delivered, Exchange, settle
 from refinery.transforms.exchange.side_outputs import in_global_window, side_output_record, take_side_outputs
 from refinery.transforms.exchange.tally import KIND as EXCHANGE
 from refinery.transforms.exchange.tally import Balance
@@ -249,10 +249,10 @@ def _publish(
     facts: Mapping[str, Any],
     mergers: Mergers,
     check: Check,
-    settled: Callable[[], dict[str, Any]],
+    settle: Callable[[Delivered], Delivered],
 ) -> None:
     report = merge_records(records, mergers)
-    report["exchanges"] |= settled()
+    report["exchanges"] = settle(report["exchanges"])
     write_report(report, location, name, facts, check)
 
 
@@ -289,7 +289,7 @@ class WriteReport(beam.PTransform):
         written = records | Exchange("records", by=_writer_of) | "write" >> write  # JSON bytes
         every = (written, *take_side_outputs(begin.pipeline))  # JSON bytes, those of the exchange of records, too
         together = every | Exchange("report", guarded=True, by=_one_key)
-        publish = partial(publish, settled=settled(begin.pipeline))
+        publish = partial(publish, settle=settle(begin.pipeline))
         published = together | "publish" >> beam.MapTuple(publish)
         take_side_outputs(begin.pipeline)  # of the last exchange, which is guarded: nobody is left to report them to
         return published

@@ -83,4 +83,4 @@ class ReadTaskList(beam.PTransform):
     def expand(self, begin: beam.pvalue.PBegin) -> beam.PCollection[bytes]:
         items = begin | "start" >> beam.Impulse() | "items" >> beam.ParDo(_Items(self.task_list))
         items.element_type = bytes
-        return items | Deal("deal")
+        return items | Deal("deal", self.task_list.items)

@@ -326,9 +326,7 @@ class RemoveNear(beam.PTransform):
         bands = wanted | MapRecordBatches(
             stage, "bands", make_bands, by_part=True
         )  # ((band, range), candidates with sketches)
-        links = (
-            bands | Exchange("by band") | MapRecordBatches(stage, "links", make_links, stream=True)
-        )  # (0, links)
+        links = bands | Exchange("by band") | MapRecordBatches(stage, "links", make_links, stream=True)  # (0, links)
         labels = links | self.components  # (part, labels)
         placed = (*decided, labels) | Exchange("to verify")  # (part, header, copies, labels)
         members = placed | MapRecordBatches(

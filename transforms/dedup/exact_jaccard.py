@@ -43,8 +43,8 @@ from refinery.transforms.dedup.signatures import (
     shingle_hashes,
 )
 from refinery.transforms.dedup.verify_similarity import removal_batches
-from refinery.transforms.native import jaccard
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.native import jaccard
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,
     COPIES,

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from refinery.transforms.dedup.cut_lines import LineParams, list_values, word_counts
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, name_codes, no_key, read_signature_part
-from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.records.record_batch import (
     CUT,
     CUTS,

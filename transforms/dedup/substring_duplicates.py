@@ -40,9 +40,9 @@ from refinery.transforms.dedup.line_duplicates import LINE, kept_rows, sum_by_ha
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_hashes import Windows, hash_windows, window_key
+from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.lots import merge_in_lots
 from refinery.transforms.records.rank import RANK_BYTES
-from refinery.transforms.exchange.exchange import Exchange
 from refinery.transforms.records.record_batch import (
     ANCHORS,
     BATCH_BYTES,

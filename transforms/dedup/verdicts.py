@@ -3,6 +3,7 @@
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,17 +15,11 @@ import pyarrow.compute as pc
 from apache_beam.metrics import Metrics
 from numpy.typing import NDArray
 
+from refinery.loader.storage.store import StorageConflict
 from refinery.transforms.core.counters import Counters, work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.live import LIVE
 from refinery.transforms.core.report import write_part
-from refinery.transforms.exchange.side_outputs import (
-    MAIN,
-    SIDE_OUTPUT,
-    add_side_output,
-    side_output_record,
-    with_side_output,
-)
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import name_codes, read_signature_part
 from refinery.transforms.dedup.stages import (
@@ -32,6 +27,13 @@ from refinery.transforms.dedup.stages import (
     NEAR_DUPLICATES,
     NEAR_DUPLICATES_IN_SOURCE,
     URL_DUPLICATES,
+)
+from refinery.transforms.exchange.side_outputs import (
+    MAIN,
+    SIDE_OUTPUT,
+    add_side_output,
+    side_output_record,
+    with_side_output,
 )
 from refinery.transforms.records.record_batch import (
     COPIES,
@@ -274,8 +276,8 @@ class AssembleVerdicts(beam.PTransform):
 
 
 def part_name(url: str) -> str:
-    """The name of a part in every folder: the last segment of its url without the ending."""
-    return url.rpartition("/")[2].removesuffix(".parquet")
+    """The name of a part in every folder: the last segment of its url up to the first dot."""
+    return url.rpartition("/")[2].partition(".")[0]
 
 
 def serialize_verdicts(batch: pa.RecordBatch, name: str) -> bytes:
@@ -306,13 +308,17 @@ class _WriteVerdicts(beam.DoFn):
 
     def process(self, element: tuple[int, bytes]) -> Iterator[bytes]:
         _, data = element
-        yield write_part(self.location, "verdicts", *deserialize_verdicts(data, self.sources))
+        name, table = deserialize_verdicts(data, self.sources)
+        try:
+            yield write_part(self.location, "verdicts", name, table)
+        except StorageConflict:  # of an attempt that did not count, and perhaps may not be deleted
+            yield write_part(self.location, "verdicts", f"{name}.{uuid.uuid4().hex[:8]}", table)
 
 
 @dataclass
 class WriteVerdicts(beam.PTransform):
-    """Write serialized verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own; each is a side-output
-    record.
+    """Write serialized verdicts as LOCATION/verdicts/NAME.parquet, NAME being the part's own (`part_name`); each is a
+    side-output record.
 
     sources: as given to `Deduplicate`.
     """

@@ -7,7 +7,8 @@ exchanges differ fails before it publishes its report.
 No `from __future__ import annotations` here: Beam reads these hints.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,22 +43,38 @@ from refinery.transforms.exchange.tally import (
 KEYS = "keys"  # tag of the tallies by key of a guarded exchange
 
 _names: "WeakKeyDictionary[beam.Pipeline, list[str]]" = WeakKeyDictionary()
+_expected: "WeakKeyDictionary[beam.Pipeline, dict[str, int]]" = WeakKeyDictionary()
 _balances: "WeakKeyDictionary[beam.Pipeline, list[beam.PCollection]]" = WeakKeyDictionary()
 
 
 def _new_name(pipeline: beam.Pipeline, label: str) -> str:
-    """A name that no other exchange of the pipeline has: its number and its label."""
+    """A name that no other exchange of the pipeline has, and that a file may have: its number and its label."""
     names = _names.setdefault(pipeline, [])
-    names.append(f"{len(names) + 1:03d} {label}")
+    names.append(f"{len(names) + 1:03d}-{re.sub('[^0-9A-Za-z]+', '-', label)}")
     return names[-1]
 
 
-def settled(pipeline: beam.Pipeline) -> Callable[[], dict[str, dict[str, int]]]:
-    """What tells, where the values of the exchange that was applied last are read, what all before it delivered, by
-    name. It raises ExchangeError where one lost data. Nothing is told of exchanges that are the runner's: their records
-    say it."""
+Delivered = dict[str, dict[str, int]]  # exchange -> the fields of its `Tally`
+
+
+def settle(pipeline: beam.Pipeline) -> Callable[[Delivered], Delivered]:
+    """What completes the balance that a report's records give, where the values of the exchange that was applied last
+    are read: what all exchanges before it delivered, by name. It raises ExchangeError where one lost data."""
     disk = disk_of(pipeline)
-    return dict if disk is None else partial(settled_exchanges, disk.folder, _names[pipeline][-1])
+    files = None if disk is None else (disk.folder, _names[pipeline][-1])
+    return partial(_settle, files=files, expected=dict(_expected.get(pipeline, {})))
+
+
+def _settle(balance: Delivered, files: tuple[str, str] | None, expected: Mapping[str, int]) -> Delivered:
+    found = balance if files is None else settled_exchanges(*files)
+    for name, elements in expected.items():
+        arrived = found.get(name, {}).get("elements", 0)
+        if arrived != elements:
+            raise ExchangeError(
+                f"an exchange between workers lost data, so nothing was published; run the same command again: {name}: "
+                f"{elements:,} elements were to be sent, {arrived:,} arrived"
+            )
+    return found
 
 
 class _CountSent(beam.DoFn):
@@ -181,9 +198,13 @@ class Exchange(beam.PTransform):
 
 @dataclass
 class Deal(beam.PTransform):
-    """Single elements, bytes, spread over all workers; those that are sent first are taken first."""
+    """Single elements, bytes, spread over all workers; those that are sent first are taken first.
+
+    elements: how many there must be, where that is known: a job in which fewer arrive publishes no report.
+    """
 
     title: str = "deal"
+    elements: int | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.title)
@@ -204,6 +225,8 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     each = isinstance(step, Deal)
     guarded, like, by = (False, None, None) if isinstance(step, Deal) else (step.guarded, step.like, step.by)
     disk = disk_of(pipeline)
+    if isinstance(step, Deal) and step.elements is not None:
+        _expected.setdefault(pipeline, {})[name] = step.elements
     if disk is not None:
         return through_files(disk, name, inputs, each, by)
     elements = inputs[0] if len(inputs) == 1 else inputs | "together" >> beam.Flatten()

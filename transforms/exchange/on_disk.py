@@ -1,10 +1,11 @@
 """Exchanges of one machine: partition files in a folder that all workers see; names and counts alone cross the runner.
 
 A bundle writes what it sends into one partition file and enters that in the exchange's ledger. Behind a GroupByKey of
-file names, which is the barrier, each worker opens all files and takes groups, one after the other, largest first, until
-none is left: a slow worker takes fewer. The ledger counts, whatever names came through: a file that is missing, cut,
-doubled or foreign raises ExchangeError before the group that it belongs to is complete. An exchange is settled once all
-that was sent has been read; its files are removed then, and a report is published only when all exchanges are settled.
+file names, which is the barrier, each worker opens all files and takes groups, one after the other, largest first,
+until none is left: a slow worker takes fewer. The ledger counts, whatever names came through: a file that is missing,
+cut, doubled or foreign raises ExchangeError before the group that it belongs to is complete. An exchange is settled
+once all that was sent has been read; its files are removed then, and a report is published only when all exchanges are
+settled.
 
 No `from __future__ import annotations` here: Beam reads these hints.
 """
@@ -12,7 +13,6 @@ No `from __future__ import annotations` here: Beam reads these hints.
 import contextlib
 import fcntl
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -68,13 +68,14 @@ HELD_BYTES = 16 << 20
 
 
 def held_bytes(pipeline: beam.Pipeline, most: int) -> int:
-    """How much a step of the pipeline may hold back to send fuller batches. most: where its exchanges are a runner's."""
+    """How much a step of the pipeline may hold back to send fuller batches. most: where its exchanges are a
+    runner's."""
     return most if disk_of(pipeline) is None else min(most, HELD_BYTES)
 
 
 class _GroupImpl(coder_impl.StreamCoderImpl):
     def encode_to_stream(self, value: Any, stream: Any, nested: bool) -> None:
-        raise ExchangeError("a group of an exchange was about to be copied whole: its reader and its consumer are apart")
+        raise ExchangeError("a group was about to be copied whole: its reader and its consumer are apart")
 
     def decode_from_stream(self, stream: Any, nested: bool) -> Any:
         raise ExchangeError("a group of an exchange cannot be decoded")
@@ -194,8 +195,8 @@ class Place:
         return number
 
     def settle(self, slot: int, read: Tally, names: set[str], trust: bool) -> None:
-        """Say what a slot has read; once all that was sent is, the exchange is settled, and its files are removed unless
-        bundles are replayed.
+        """Say what a slot has read; once all that was sent is, the exchange is settled, and its files are removed
+        unless bundles are replayed.
 
         Raises ExchangeError where more, or something else, was read than was sent.
         """
@@ -345,7 +346,7 @@ def through_files(
     by: Callable[[bytes], int] | None,
 ) -> beam.PCollection:
     """The steps of an exchange on disk: without a Flatten of what is sent, which a runner would keep."""
-    folder = str(Path(disk.folder) / re.sub("[^0-9A-Za-z]+", "-", name))
+    folder = str(Path(disk.folder) / name)
     sent = []
     for number, elements in enumerate(inputs):
         send = beam.ParDo(_Send(folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
@@ -365,7 +366,7 @@ def settled_exchanges(folder: str, but: str) -> dict[str, dict[str, int]]:
     """
     found = {}
     for path in sorted(Path(folder).iterdir()):
-        if path.name == re.sub("[^0-9A-Za-z]+", "-", but) or not (path / LEDGER).exists():
+        if path.name == but or not (path / LEDGER).exists():
             continue
         sent, read = Place(path).sides()
         if sent != read:

@@ -24,13 +24,6 @@ from refinery.loader.storage.full_disk import naming_scratch
 from refinery.transforms.address.normalise import address_hash
 from refinery.transforms.core.document import ID_BYTES, Document, text_bytes
 from refinery.transforms.core.report import publish_part
-from refinery.transforms.exchange.side_outputs import (
-    SIDE_OUTPUT,
-    add_side_output,
-    in_global_window,
-    side_output_record,
-    with_side_output,
-)
 from refinery.transforms.core.stage import Sink
 from refinery.transforms.dedup.chunk_copies.hashes import hash_constructs
 from refinery.transforms.dedup.cut_lines import hash_lines
@@ -42,6 +35,13 @@ from refinery.transforms.dedup.signatures import (
     word_key,
 )
 from refinery.transforms.dedup.substring_hashes import hash_anchors
+from refinery.transforms.exchange.side_outputs import (
+    SIDE_OUTPUT,
+    add_side_output,
+    in_global_window,
+    side_output_record,
+    with_side_output,
+)
 from refinery.transforms.records.rank import RankParams, rank_key, seconds_of_date
 
 DOCUMENTS_SCHEMA = pa.schema(

@@ -24,8 +24,8 @@ from refinery.loader.storage.open_store import open_store
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.part_errors import naming
 from refinery.transforms.core.report import RECORD_SCHEMAS
-from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.core.task_list import TaskList, write_task_list
+from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.write.table_batches import BatchByFile, gather, publish_tables, write_files
 
 KIND = "published-records"  # of side-output records, and the report's key

@@ -1,4 +1,5 @@
-"""The documents of one shard in global order, with their tokens on local disk: a shard is never in memory as a whole."""
+"""The documents of one shard in global order, with their tokens on local disk: a shard is never in memory as a
+whole."""
 
 import os
 import tempfile
@@ -20,7 +21,8 @@ ORDER = [(name, "ascending") for name in ("order", "id", "source", "origin")]
 
 @dataclass(frozen=True)
 class Spool:
-    """Values in a temporary file without a name, in the order in which they came. starts, sizes: int64 [n], in bytes."""
+    """Values in a temporary file without a name, in the order in which they came. starts, sizes: int64 [n], in
+    bytes."""
 
     file: IO[bytes]
     starts: NDArray[np.int64]
@@ -65,7 +67,8 @@ def sort_documents(tables: Iterable[pa.Table]) -> pa.Table:
 
 @dataclass(frozen=True)
 class ShardDocuments:
-    """Documents in global order. facts: all of BATCH_SCHEMA but SPOOLED. rows: int64 [n], where each is in the spools."""
+    """Documents in global order. facts: all of BATCH_SCHEMA but SPOOLED. rows: int64 [n], where each is in the
+    spools."""
 
     facts: pa.Table
     rows: NDArray[np.int64]
@@ -99,4 +102,3 @@ def sort_on_disk(tables: Iterable[pa.Table]) -> ShardDocuments:
     facts.clear()
     rows = pc.sort_indices(table, ORDER)
     return ShardDocuments(table.take(rows), rows.to_numpy().astype(np.int64), spools)
-

@@ -4,8 +4,8 @@ No `from __future__ import annotations` here: Beam reads these hints.
 """
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from contextlib import closing
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,8 +25,8 @@ from refinery.loader.storage.store import Store, checksums
 from refinery.transforms.core.counters import work_done
 from refinery.transforms.core.document import ID_BYTES
 from refinery.transforms.core.memory import with_memory
-from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.core.stage import Note, Writer
+from refinery.transforms.exchange.side_outputs import add_side_output, side_output_record
 from refinery.transforms.pack.build_rows import PackedDocuments
 from refinery.transforms.pack.column_files import write_columns
 from refinery.transforms.pack.write_packed import packed_memory, publish_packed
@@ -46,8 +46,8 @@ SHARD_MEMORY = 1
 def provenance_rows(
     table: pa.Table, lengths: Sequence[int], columns: Sequence[Column], counted: Container[str] = ()
 ) -> Iterator[dict[str, Any]]:
-    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the facts
-    of `ShardDocuments`. counted: columns that are 0 where a document has no such note."""
+    """Row i describes document i of the shard: where it came from, its scores, and where its tokens are. table: the
+    facts of `ShardDocuments`. counted: columns that are 0 where a document has no such note."""
     missing = {c.name: "" if c.type == "string" else 0 if c.name in counted else None for c in columns}
     offset = row = 0
     for batch in table.drop_columns(["order"]).to_batches(max_chunksize=BATCH_ROWS):

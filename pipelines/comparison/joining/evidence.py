@@ -19,6 +19,7 @@ from refinery.pipelines.comparison.joining.partitions import Rows
 from refinery.pipelines.comparison.joining.side import Side
 from refinery.pipelines.comparison.joining.tables import Place, read_groups
 from refinery.transforms.core.rejects import OVER_TARGET, TARGET_STAGE
+from refinery.transforms.dedup.verdicts import part_name
 
 DTYPE = np.dtype(EVIDENCE)
 
@@ -85,7 +86,7 @@ def _passed(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
     if side.phases is None:
         return
     clean, dedup = side.phases
-    verdicts = {part["path"].rpartition("/")[2]: part["path"] for part in dedup.parts("verdicts")}
+    verdicts = {part_name(part["path"]): part["path"] for part in dedup.parts("verdicts")}
     parts = clean.parts("documents")
     places = [(open_store(clean.root_of(part)), part["path"]) for part in parts]
     later, beyond = (fates.number(fate) for fate in (Fate(Kind.PASSED), Fate(Kind.DROPPED, TARGET_STAGE, OVER_TARGET)))
@@ -96,7 +97,7 @@ def _passed(side: Side, shared: Shared, fates: Names[Fate]) -> Iterator[Rows]:
         what = clean.url(parts[number])
         if number != current:
             current, seen = number, 0
-            kept = _kept(dedup.root, verdicts.get(parts[number]["path"].rpartition("/")[2], ""))
+            kept = _kept(dedup.root, verdicts.get(part_name(parts[number]["path"]), ""))
         here = slice(seen, seen + table.num_rows)
         seen += table.num_rows
         if kept is not None and len(kept) < seen:

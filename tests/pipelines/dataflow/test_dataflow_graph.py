@@ -8,8 +8,8 @@ import apache_beam as beam
 import numpy as np
 import pytest
 
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.components.find import FindComponents
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.record_batch import LABEL, LABELS, LINK, LINKS, gather
 from tests.beam import run_and_collect
 from tests.pipelines.dataflow_graphs import (

@@ -15,7 +15,6 @@ from refinery.pipelines.recipe.params import fingerprint
 from refinery.pipelines.recipe.recipe import recipe_class
 from refinery.pipelines.run.fingerprint import phase_fingerprints
 from refinery.transforms.core.document import Document, Drop
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.chunk_copies.cut import CHUNK_COPIES, ChunkCopyParams, cut_chunk_copies, cut_constructs
 from refinery.transforms.dedup.chunk_copies.find import FindChunkCopies
 from refinery.transforms.dedup.chunk_copies.hashes import VALUES, compared_hashes, hash_constructs
@@ -27,6 +26,7 @@ from refinery.transforms.dedup.signatures import (
     shingle_hashes,
     signature_table,
 )
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.write.documents import documents_table
 from refinery.transforms.write.kept_documents import PartPair, read_kept_documents

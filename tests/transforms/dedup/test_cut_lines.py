@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document, Drop, document_id
 from refinery.transforms.core.rejects import RejectParams
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.cut_lines import (
     CUT_LINES,
     LINES,
@@ -20,6 +19,7 @@ from refinery.transforms.dedup.cut_lines import (
     list_values,
     number_list,
 )
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
 
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.resources import key_id
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup.cut_lines import hash_lines, word_counts
 from refinery.transforms.dedup.cut_substrings import SubstringParams
 from refinery.transforms.dedup.deduplicate import Deduplicate, DedupParams, WriteVerdicts, list_parts
 from refinery.transforms.dedup.line_duplicates import mix_sources
 from refinery.transforms.dedup.signatures import SignatureParams, run_key, word_key
 from refinery.transforms.dedup.substring_hashes import GRAM, SPAN_WORDS, hash_windows, window_key
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from tests.beam import make_document, run_and_collect
 from tests.sampling import ALL
 from tests.transforms.dedup.test_line_duplicates import SIGNATURE, SOURCES

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_STAGE
 from refinery.transforms.dedup.cut_lines import LineParams, cut_text, hash_lines
@@ -28,6 +27,7 @@ from refinery.transforms.dedup.line_duplicates import (
 )
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import SignatureParams, compute_signatures, signature_table
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,

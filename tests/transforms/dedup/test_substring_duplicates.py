@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import Document
-from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.dedup import line_duplicates, substring_duplicates
 from refinery.transforms.dedup.cut_lines import LINES as CUT_LINES_STAGE
 from refinery.transforms.dedup.cut_lines import LineParams, hash_lines
@@ -29,6 +28,7 @@ from refinery.transforms.dedup.substring_duplicates import (
     window_batches,
 )
 from refinery.transforms.dedup.substring_hashes import hash_anchors
+from refinery.transforms.exchange.side_outputs import take_side_outputs
 from refinery.transforms.records.rank import RankParams, rank_key
 from refinery.transforms.records.record_batch import (
     BATCH_BYTES,

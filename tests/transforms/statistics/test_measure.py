@@ -10,8 +10,8 @@ import pytest
 from refinery.pipelines.lanes.web import LANE
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.report import merge_records
-from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.core.stage import Note, Stage
+from refinery.transforms.exchange.side_outputs import side_output_record
 from refinery.transforms.statistics import measure
 from refinery.transforms.statistics.measure import KIND, MeasureTexts, MergeStatistics
 from refinery.transforms.statistics.points import EXTRACTED, POINTS, points_of

@@ -27,8 +27,8 @@ from refinery.transforms.dedup.line_duplicates import kept_rows, sum_by_hash, su
 from refinery.transforms.dedup.reference_corpora import Parts
 from refinery.transforms.dedup.signatures import Key, fixed_width, no_key, read_signature_part
 from refinery.transforms.dedup.substring_duplicates import FLAG, REPEAT, repeated_batches
-from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.exchange.exchange import Exchange
+from refinery.transforms.records.rank import RANK_BYTES
 from refinery.transforms.records.record_batch import (
     ANCHORS,
     HOLDERS,
