@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from refinery.loader.errors import FormatError, written_by_a_run
-from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, seal, unseal
+from refinery.loader.format.manifest import RUN, SCHEMA_VERSION, SPLITS, seal, unseal
+from refinery.loader.format.packed import FOLDER as PACKED
+from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import Store
 from refinery.pipelines.dataflow.job_records import JOB
 from refinery.pipelines.run.at_work import LEASE
 from refinery.pipelines.run.errors import RefineError
+from refinery.pipelines.run.funnel import CountsDisagree
 from refinery.transforms.core.lane import PHASES
 from refinery.transforms.dedup.verdicts import part_name
 from refinery.transforms.write.kept_documents import PartPair
@@ -234,3 +237,35 @@ def _delete_all(store: Store, names: Iterable[str]) -> None:
     """Raises StorageError where one may not be deleted."""
     for name in store.delete_many(names)[:1]:
         store.delete(name)  # raises what is wrong
+
+
+SHARDS_REPORT = "shards/report.json"
+PUBLISHED_FOLDERS = (*SPLITS, PACKED, REMOVALS)  # what phase 3 writes, at a prefix
+
+
+def discard_short_shards(
+    store: Store, work: Store, check: Callable[[Mapping[str, Any]], None], say: Callable[[str], None]
+) -> None:
+    """Remove the shards at a prefix and the report that claims them, where `check` says that their counts do not hold.
+
+    No attempt of this version publishes such; earlier ones wrote their report and then stopped at the manifest, with
+    every later command. store: of a prefix without a manifest. May be killed anywhere, and goes on where it is called
+    again: the report goes last. Raises RefineError where files may not be deleted.
+    """
+    if work.size(SHARDS_REPORT) is None:
+        return
+    try:
+        check(unseal(work.read(SHARDS_REPORT), work.url(SHARDS_REPORT)))
+    except CountsDisagree as error:
+        problem = str(error).splitlines()[-1].strip()
+    else:
+        return
+    say(f"shards: an earlier attempt lost documents ({problem}); its files are removed and written again")
+    pages = (page for folder in PUBLISHED_FOLDERS for page in store.pages(folder))
+    if refused := store.delete_many(path for page in pages for path in page):
+        raise RefineError(
+            f"{store.url(refused[0])} is of an attempt that lost documents and may not be deleted from here; remove "
+            f"{', '.join(PUBLISHED_FOLDERS)} below {store.root}, or choose another --output"
+        )
+    for path in ("shards.json", SHARDS_REPORT):
+        work.delete(path)

@@ -10,22 +10,19 @@ from refinery.loader.format.listed import first_of_shards, shard_totals
 from refinery.loader.format.manifest import (
     KIND,
     RUN,
-    SPLITS,
     Manifest,
     check_funnel,
 )
-from refinery.loader.format.packed import FOLDER as PACKED
 from refinery.loader.format.packed import describe_format
 from refinery.loader.format.publish_manifest import make_manifest
-from refinery.loader.format.removals import FOLDER as REMOVALS
 from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.inputs_read.published import INPUTS, KEY, dump_inputs
 from refinery.pipelines.recipe import graphs
 from refinery.pipelines.recipe.checks import packed_rows
 from refinery.pipelines.recipe.recipe import Recipe
+from refinery.pipelines.run.funnel import CountsDisagree, check_removals, check_shards
 from refinery.pipelines.run.phase_jobs import PhaseJobs
-from refinery.pipelines.run.phases import RECORDS, Phase
-from refinery.pipelines.run.sums import CountsDisagree, check_removals, check_shards
+from refinery.pipelines.run.phases import PUBLISHED_FOLDERS, RECORDS, Phase
 from refinery.pipelines.statistics.build import build_statistics
 from refinery.pipelines.statistics.published import STATISTICS, dump_statistics
 from refinery.transforms.core.resources import read_resource
@@ -48,7 +45,6 @@ from refinery.transforms.write.records import KIND as PUBLISHED
 from refinery.transforms.write.shard_reports import reported_shards
 from refinery.transforms.write.shards import provenance_columns
 
-PUBLISHED_FOLDERS = (*SPLITS, PACKED, REMOVALS)  # what phase 3 writes, at a prefix
 FEW_PARTS = 200  # that the launcher reads itself, one after the other; a job reads more
 
 

@@ -31,12 +31,13 @@ from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
 from refinery.pipelines.run.errors import RefineError
 from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
-from refinery.pipelines.run.funnel import build_funnel, funnel_table
+from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
 from refinery.pipelines.run.phases import (
     RECORDS,
     Phase,
+    discard_short_shards,
     finish_phase,
     merge_reports,
     pair_parts,
@@ -49,9 +50,7 @@ from refinery.pipelines.run.poison_files import leave_out_poison, remembering_de
 from refinery.pipelines.run.prefix import claim, describe_run, location, owned, work_places
 from refinery.pipelines.run.publish import publish_corpus, publish_records
 from refinery.pipelines.run.reuse import take_over
-from refinery.pipelines.run.short_shards import discard_short_shards
 from refinery.pipelines.run.source_table import source_rows, source_table, tokens_by_source
-from refinery.pipelines.run.sums import check_sums
 from refinery.pipelines.run.waves import cut_waves, unread_tasks, wave_limits
 from refinery.pipelines.runners.runner import Runner
 from refinery.transforms.core.lane import PHASES

@@ -22,7 +22,6 @@ from typing import Any
 import apache_beam as beam
 import grpc
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
-from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.portability.fn_api_runner.fn_runner import FnApiRunner
 from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
     FNAPI_RUNNER_CAPABILITIES,
@@ -31,13 +30,12 @@ from apache_beam.runners.portability.fn_api_runner.worker_handlers import (
 )
 from apache_beam.transforms import environments
 
+from refinery.pipelines.runners.beam_settings import settle
 from refinery.transforms.core.safe_text import printable
 
 SETTLE_SECONDS = 0.5
 
-# Beam 2.77's data channels can flush by time from a second thread, which loses what is written between that flush's
-# copy and its clearing of the buffer: docs/beam-data-loss.md. Workers have the same setting.
-worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
+settle()
 POOL_URN = "refinery:env:pool:v1"
 
 

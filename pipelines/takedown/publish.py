@@ -29,7 +29,7 @@ from refinery.loader.storage.store import Store, checksums
 from refinery.pipelines.checks.takedowns import check_left
 from refinery.pipelines.export.place import SourceCorpus
 from refinery.pipelines.report.write import REPORT, leave_report
-from refinery.pipelines.run.sums import CountsDisagree, check_removals
+from refinery.pipelines.run.funnel import CountsDisagree, check_removals
 from refinery.pipelines.statistics.published import STATISTICS
 from refinery.pipelines.takedown.decide import Decision
 from refinery.pipelines.takedown.files import (

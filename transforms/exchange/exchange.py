@@ -228,7 +228,7 @@ def _expand(step: Exchange | Deal, inputs: tuple[beam.PCollection, ...]) -> beam
     if isinstance(step, Deal) and step.elements is not None:
         _expected.setdefault(pipeline, {})[name] = step.elements
     if disk is not None:
-        return through_files(disk, name, inputs, each, by)
+        return through_files(disk, name, inputs, each, by, guarded)
     elements = inputs[0] if len(inputs) == 1 else inputs | "together" >> beam.Flatten()
     if by is not None:
         elements = elements | "key" >> beam.Map(_with_key, by=by).with_output_types(tuple[int, bytes])

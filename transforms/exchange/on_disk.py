@@ -29,10 +29,12 @@ from apache_beam.transforms.window import GlobalWindows
 
 from refinery.loader.storage.full_disk import naming_scratch
 from refinery.transforms.exchange.partition_file import Group, PartitionWriter, read_groups
+from refinery.transforms.exchange.side_outputs import MAIN, with_side_output
 from refinery.transforms.exchange.tally import ExchangeError, Tally, difference, dump_key, load_key
 
 COUNTER_BYTES = 8
 LEDGER, TAKEN, SETTLED = "ledger", "taken", "settled"
+TOKENS = "tokens"  # tag of the outputs that say that a slot has read what it took
 SUFFIX = ".partition"
 
 
@@ -40,14 +42,16 @@ SUFFIX = ".partition"
 class DiskExchanges:
     """Where the exchanges of a pipeline keep their files.
 
-    folder: on a disk that all workers see; it exists. slots: workers that read at once. repeats: whether the runner
-    replays bundles, so that only files count whose names came through, and no group is taken for good.
+    folder: on a disk that all workers see. slots: workers that read at once. repeats: whether the runner replays
+    bundles, so that only files count whose names came through, and no group is taken for good. groups, tokens: what the
+    exchanges so far hand out, and what says that they have.
     """
 
     folder: str
     slots: int = 1
     repeats: bool = False
     groups: list[beam.PCollection] = field(default_factory=list)
+    tokens: list[beam.PCollection] = field(default_factory=list)
 
 
 _disks: "WeakKeyDictionary[beam.Pipeline, DiskExchanges]" = WeakKeyDictionary()
@@ -217,14 +221,14 @@ class Place:
             for path in self.folder.glob(f"*{SUFFIX}"):
                 path.unlink(missing_ok=True)
 
-    def sides(self) -> tuple[Tally, Tally]:
-        """What was sent, and what of it has been read."""
+    def sides(self) -> tuple[Tally, Tally] | None:
+        """What was sent, and what of it has been read; None as long as no slot has read."""
         with self._locked(SETTLED) as file:
             data = os.pread(file, os.fstat(file).st_size, 0)
-        if data:
-            said, sent = orjson.loads(data)
-            return Tally(*sent), sum_of(said.values())
-        return sum_of(tally.fields().values() for _, tally in self.entered().values()), Tally()
+        if not data:
+            return None
+        said, sent = orjson.loads(data)
+        return Tally(*sent), sum_of(said.values())
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[int]:
@@ -256,45 +260,60 @@ class _Send(beam.DoFn):
         self.by = by
 
     def start_bundle(self) -> None:
+        self.place = Place(Path(self.folder))
         self.writer: PartitionWriter | None = None
+        self.names: list[bytes] = []
+        self.count = 0
 
     def process(self, element: Any) -> None:
         if self.writer is None:
-            self.writer = Place(Path(self.folder)).writer()
+            self.writer = self.place.writer()
         if self.each:
-            self.writer.add(b"i%d" % self.writer.tally.elements, element)
+            self.writer.add(b"i%d" % self.count, element)
+            self.count += 1
         else:
             key, value = (self.by(element), element) if self.by else element
             self.writer.add(dump_key(key), value)
+        if self.writer.is_full:
+            self._enter()
 
     def finish_bundle(self) -> Iterator[Any]:
-        writer, self.writer = self.writer, None
-        if writer is not None:
-            name = Place(Path(self.folder)).enter(writer).encode()
-            for slot in range(self.slots):
+        if self.writer is not None:
+            self._enter()
+        for slot in range(self.slots):
+            for name in self.names:
                 yield GlobalWindows.windowed_value_at_end_of_window((slot, name))
+
+    def _enter(self) -> None:
+        if self.writer is not None:
+            self.names.append(self.place.enter(self.writer).encode())
+            self.writer = None
 
 
 class _Receive(beam.DoFn):
-    """(slot, names of files) -> the groups that this worker takes. each: their values, one by one."""
+    """(slot, names of files) -> the groups that this worker takes, and a token for each slot that waits for them. each:
+    their values, one by one. guarded: first see that all exchanges before are settled."""
 
-    def __init__(self, folder: str, slots: int, repeats: bool, each: bool) -> None:
+    def __init__(self, folder: str, slots: int, repeats: bool, each: bool, guarded: bool = False) -> None:
         self.folder = folder
         self.slots = slots
         self.repeats = repeats
         self.each = each
+        self.guarded = guarded
 
     def process(self, element: tuple[int, Any]) -> Iterator[Any]:
         slot, encoded = element
-        names = {name.decode() for name in encoded}
+        names = {name.decode() for name in encoded if name}  # tokens have none
         place = Place(Path(self.folder))
+        if self.guarded:
+            settled_exchanges(str(place.folder.parent), place.folder.name)
         groups = self._open(place, names)
         order = sorted(groups, key=(lambda key: int(key[1:])) if self.each else (lambda key: (-groups[key].size, key)))
         tally = Tally()
         number = slot if self.repeats else place.take()
         while number < len(order):
             key = order[number]
-            counted = _Counted(groups[key].pieces, key, tally)
+            counted = _Counted(groups[key], key, tally)
             if self.each:
                 yield from counted
             else:
@@ -303,14 +322,16 @@ class _Receive(beam.DoFn):
             number = number + self.slots if self.repeats else place.take()
         if groups:
             place.settle(slot, tally, names, self.repeats)
+        for waiting in range(self.slots):
+            yield beam.pvalue.TaggedOutput(TOKENS, (waiting, b""))
 
     def _open(self, place: Place, names: set[str]) -> dict[bytes, Group]:
         """All groups; none where faster workers have read them all, and removed the files."""
         try:
             return read_groups(place.files(names, self.repeats))
         except ExchangeError:
-            sent, read = place.sides()
-            if sent != read or self.repeats:
+            sides = place.sides()
+            if sides is None or sides[0] != sides[1] or self.repeats:
                 raise
             return {}
 
@@ -318,8 +339,8 @@ class _Receive(beam.DoFn):
 class _Counted(Group):
     """A group whose values are counted as they are read for the first time."""
 
-    def __init__(self, pieces: list[Any], key: bytes, tally: Tally) -> None:
-        super().__init__(pieces)
+    def __init__(self, group: Group, key: bytes, tally: Tally) -> None:
+        super().__init__(group.paths, group.files, group.segments)
         self.key = key
         self.tally = tally
         self.seen = 0
@@ -333,7 +354,7 @@ class _Counted(Group):
 
     def finish(self) -> None:
         """Count what its consumer left unread."""
-        if self.seen < sum(piece.values for piece in self.pieces):
+        if self.seen < self.count:
             for _ in self:
                 pass
 
@@ -344,32 +365,38 @@ def through_files(
     inputs: tuple[beam.PCollection, ...],
     each: bool,
     by: Callable[[bytes], int] | None,
+    guarded: bool,
 ) -> beam.PCollection:
-    """The steps of an exchange on disk: without a Flatten of what is sent, which a runner would keep."""
+    """The steps of an exchange on disk: without a Flatten of what is sent, which a runner would keep. A guarded one
+    waits for all before it."""
     folder = str(Path(disk.folder) / name)
     sent = []
     for number, elements in enumerate(inputs):
         send = beam.ParDo(_Send(folder, disk.slots, each, by)).with_output_types(tuple[int, bytes])
         sent.append(elements | (f"send {number}" if number else "send") >> send)
+    if guarded:
+        sent += disk.tokens
     names = sent[0] if len(sent) == 1 else tuple(sent) | "names" >> beam.Flatten()
-    receive = beam.ParDo(_Receive(folder, disk.slots, disk.repeats, each))
-    received: beam.PCollection = names | "barrier" >> beam.GroupByKey() | "receive" >> receive
+    receive = beam.ParDo(_Receive(folder, disk.slots, disk.repeats, each, guarded))
+    outputs = with_side_output(names | "barrier" >> beam.GroupByKey(), "receive", receive, tag=TOKENS)
+    outputs[TOKENS].element_type = beam.typehints.Tuple[int, bytes]
+    disk.tokens.append(outputs[TOKENS])
     if not each:
-        disk.groups.append(received)
-    return received
+        disk.groups.append(outputs[MAIN])
+    return outputs[MAIN]
 
 
-def settled_exchanges(folder: str, but: str) -> dict[str, dict[str, int]]:
-    """What every exchange under `folder` delivered, by name. but: the exchange that is being read.
+def settled_exchanges(folder: str, before: str = "~") -> dict[str, dict[str, int]]:
+    """What every exchange under `folder` delivered, by name, of those whose names come before that one.
 
     Raises ExchangeError where one was not read to its end.
     """
     found = {}
-    for path in sorted(Path(folder).iterdir()):
-        if path.name == but or not (path / LEDGER).exists():
-            continue
-        sent, read = Place(path).sides()
-        if sent != read:
+    for path in sorted(path for path in Path(folder).iterdir() if path.name < before):
+        place = Place(path)
+        sides = place.sides()
+        sent, read = sides or (sum_of(tally.fields().values() for _, tally in place.entered().values()), Tally())
+        if sides is None or sent != read:
             raise ExchangeError(
                 "an exchange between workers lost data, so nothing was published; run the same command again: "
                 + difference(str(path), sent, read)

@@ -39,8 +39,9 @@ class Unbroken(NamedTuple):
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a run may remove a file: a part that no report claims, or the lease of a command that is gone."""
-    return name.startswith("work/") and ("/part-" in name or name.startswith("work/at_work/"))
+    """Whether a run may remove a file: a part that no report claims, or what a command that is gone had for itself, its
+    lease and its temporary files."""
+    return name.startswith("work/") and ("/part-" in name or name.startswith(("work/at_work/", "work/refinery-run-")))
 
 
 # --- folders ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""What processes of Beam that this project starts have set otherwise than Beam 2.77 does: import it, then call `settle`.
+
+No flush by time: Beam's data channels can flush from a second thread, which loses what is written between that flush's
+copy and its clearing of the buffer (docs/beam-data-loss.md). Workers have the same setting (worker.py).
+No port for others: Beam binds its servers to all addresses of a machine; its own processes are all on this one.
+"""
+
+from typing import Any
+
+import grpc
+from apache_beam.runners.portability import abstract_job_service, local_job_service
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
+from apache_beam.runners.worker import worker_pool_main
+
+NO_TIMED_FLUSH = 0
+EVERYWHERE, LOOPBACK = "[::]", "127.0.0.1"
+
+
+class _LoopbackServer:
+    """A gRPC server that binds to this machine's own address where it was asked for all."""
+
+    def __init__(self, server: grpc.Server) -> None:
+        self._server = server
+
+    def add_insecure_port(self, address: str) -> int:
+        port: int = self._server.add_insecure_port(address.replace(EVERYWHERE, LOOPBACK))
+        return port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+
+class _LoopbackGrpc:
+    """The module grpc, for modules that start servers."""
+
+    def server(self, *args: Any, **options: Any) -> _LoopbackServer:
+        return _LoopbackServer(grpc.server(*args, **options))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(grpc, name)
+
+
+def settle() -> None:
+    """Set both, in this process. As often as you like."""
+    worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = NO_TIMED_FLUSH
+    for module in (worker_handlers, abstract_job_service, local_job_service, worker_pool_main):
+        module.grpc = _LoopbackGrpc()
