@@ -1,7 +1,7 @@
 """The page inside a crawl record: an HTTP response, or a body and its media type, as HTML or plain text.
 
-A declared type decides, unless the bytes are plainly something else; a missing one is sniffed (http/media_sniffing.py). How
-fields are read: http/fields.py; how codings come off: http_body.py.
+A declared type decides, unless the bytes are plainly something else; a missing one is sniffed (http/media_sniffing.py).
+How fields are read: http/fields.py; how codings come off: http_body.py.
 """
 
 import re
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from refinery.transforms.core.document import NO_META, Scalar
 from refinery.transforms.page_rights.page_notes import header_notes
-from refinery.transforms.read.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.http.fields import MAX_HEADER, content_type, media_type, parse_headers
 from refinery.transforms.read.http.media_sniffing import is_foreign, sniff
+from refinery.transforms.read.http_body import NoPage, decompress, message_content
 
 MAX_INTERIM = 8  # responses before the final one
 

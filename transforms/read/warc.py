@@ -8,14 +8,14 @@ from refinery.transforms.core.document import RawDocument, Scalar
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.byte_source import ByteSource
-from refinery.transforms.read.http_body import NoPage
 from refinery.transforms.read.http.fields import content_type
+from refinery.transforms.read.http_body import NoPage
 from refinery.transforms.read.http_message import Payload, http_page, typed_page
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.warc_records import HASHED, Damage, Record, read_records
 
-# Names that crawlers give to what is no page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata", which
-# wget and NetarchiveSuite use for logs, reports and settings, as the IIPC's guidelines on harvest metadata have it.
+# Names that crawlers give to what is no page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
+# which wget and NetarchiveSuite use for logs, reports and settings (IIPC, harvest metadata guidelines).
 _OWN_SCHEME = re.compile(r"(?:dns|whois|filedesc|metadata|warcinfo|youtube-dl):", re.IGNORECASE)
 # URNs of no registered namespace: experimental ones ("X-", RFC 3406, section 3.1) such as wpull's and crocoite's logs,
 # and those of qwarc, Browsertrix and pywb. With a page's address behind them they may name a copy of it.

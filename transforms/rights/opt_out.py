@@ -212,7 +212,7 @@ AS_OF = Note(
 
 OPT_OUT: Stage[OptOutParams] = Stage(
     name="opt-out",
-    version=1,
+    version=2,
     summary="Drop documents whose hosts or pages refuse to have models trained on them, as of a date.",
     params=OptOutParams,
     judge=judge_opt_out,

@@ -16,8 +16,8 @@ from refinery.transforms.address.host import site_of
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read.byte_source import open_source
-from refinery.transforms.read.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.http.fields import parse_headers
+from refinery.transforms.read.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.params import LimitParams, SourceParams
 from refinery.transforms.read.plan import ReadTask, plan_sources
 from refinery.transforms.read.sources import read_task

@@ -111,7 +111,9 @@ def test_a_declared_text_of_any_charset_is_a_page(name: str) -> None:
     assert outcome(TEXTS[name], [], "text/plain") == TEXTS[name]
 
 
-TRAILING = st.one_of(st.sampled_from([b"\n", b"\r\n", b"\0", b"\0" * 8, b"<!-- -->"]), st.binary(min_size=1, max_size=30))
+TRAILING = st.one_of(
+    st.sampled_from([b"\n", b"\r\n", b"\0", b"\0" * 8, b"<!-- -->"]), st.binary(min_size=1, max_size=30)
+)
 
 
 @given(st.integers(0, 3000), TRAILING, st.sampled_from(["gzip", "br", "zstd", "deflate"]))
@@ -153,7 +155,9 @@ def test_interim_responses_are_passed_over() -> None:
         page = http_page(interim * 2 + final, "", LIMIT, LIMIT)
         assert isinstance(page, Payload)
         assert page.body == PAGE
-    assert http_page(b"HTTP/1.1 100 Continue\r\n\r\n", "", LIMIT, LIMIT) == http_page(http(status="404 x"), "", LIMIT, LIMIT)
+    assert http_page(b"HTTP/1.1 100 Continue\r\n\r\n", "", LIMIT, LIMIT) == http_page(
+        http(status="404 x"), "", LIMIT, LIMIT
+    )
 
 
 def test_fields_that_come_twice_are_one_list() -> None:

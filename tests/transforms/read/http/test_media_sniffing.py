@@ -146,7 +146,9 @@ def test_texts_of_any_charset_are_text(name: str) -> None:
     assert not is_foreign(TEXTS[name])
 
 
-@given(st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1), st.sampled_from(["utf-8", "utf-16", "cp1251"]))
+@given(
+    st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1), st.sampled_from(["utf-8", "utf-16", "cp1251"])
+)
 def test_no_text_without_controls_is_binary(text: str, charset: str) -> None:
     body = ("A: " + text).encode(charset, "replace")
     assert not is_foreign(body)
