@@ -188,13 +188,17 @@ class Stage(Generic[P]):
         """All sections of the recipe that decide its result."""
         return tuple(name for name in (self.key, *self.uses) if name)
 
-    def __call__(self, params: P | None = None, rejects: RejectParams | None = None) -> beam.PTransform:
-        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`."""
+    def __call__(
+        self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
+    ) -> beam.PTransform:
+        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`. digests: path
+        -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
         if self.judge is None or self.params is None:
             raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
         chosen = self.params() if params is None else params
         judge = partial(self.judge, params=chosen)
         prepare = partial(self.prepare, chosen) if self.prepare else None
+        known_files = tuple((path, digests[path]) for path in self.files(chosen) if path in digests) if digests else ()
         known = frozenset(reason.name for reason in self.reasons)
         return PerDocument(
             self.name,
@@ -205,6 +209,7 @@ class Stage(Generic[P]):
             splits=self.splits,
             reasons=known,
             excerpts=self.excerpts,
+            files=known_files,
         )
 
 
