@@ -22,6 +22,7 @@ REMOTE = ("gs://", "https://", "http://")
 MIN_KEY_BYTES = 16
 ID_DIGITS = 8
 PIECE = 64 << 20  # bytes read at once of what may be larger than memory
+SMALL = 16 << 20  # bytes that take a process some 40 ms to hash
 
 _OPENED: dict[str, str] = {}  # path -> sha256 of what this process read under it last
 
@@ -155,9 +156,11 @@ def machine_copy(path: str, head_bytes: int) -> Path:
 
 
 def machine_digest(path: Path) -> str:
-    """sha256 of a local file, which one process of the machine computes and the others take over, as long as the file
-    is the same by its inode, its size and its times of change. Raises OSError."""
+    """sha256 of a local file. Of one over SMALL bytes one process of the machine computes it, and the others take it
+    over as long as the file is the same by its inode, its size and its times of change. Raises OSError."""
     found = path.stat()
+    if found.st_size <= SMALL:
+        return resource_digest(str(path))
     facts = (os.path.realpath(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     folder = machine_folder()
     stamp = folder / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}.sha256"
