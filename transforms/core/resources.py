@@ -39,8 +39,8 @@ def read_resource(path: str) -> bytes:
 
 
 def opened_digest(path: str) -> str:
-    """sha256 of what this process opened last under that path, "" for nothing: of the bytes that it works with, whatever
-    the file has become since."""
+    """sha256 of what this process opened last under that path, "" for nothing: of the bytes that it works with,
+    whatever the file has become since."""
     return _OPENED.get(path, "")
 
 

@@ -27,6 +27,7 @@ import apache_beam as beam
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import PerDocument
+from refinery.transforms.core.prepared import HeldFiles
 from refinery.transforms.core.rejects import RejectParams
 
 P = TypeVar("P", bound=Params)
@@ -188,6 +189,10 @@ class Stage(Generic[P]):
         """All sections of the recipe that decide its result."""
         return tuple(name for name in (self.key, *self.uses) if name)
 
+    def held_files(self, params: P, digests: Mapping[str, str]) -> HeldFiles:
+        """Its files with their sha256, as far as `digests` has them."""
+        return tuple((path, digests[path]) for path in self.files(params) if path in digests)
+
     def __call__(
         self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
     ) -> beam.PTransform:
@@ -198,7 +203,6 @@ class Stage(Generic[P]):
         chosen = self.params() if params is None else params
         judge = partial(self.judge, params=chosen)
         prepare = partial(self.prepare, chosen) if self.prepare else None
-        known_files = tuple((path, digests[path]) for path in self.files(chosen) if path in digests) if digests else ()
         known = frozenset(reason.name for reason in self.reasons)
         return PerDocument(
             self.name,
@@ -209,7 +213,7 @@ class Stage(Generic[P]):
             splits=self.splits,
             reasons=known,
             excerpts=self.excerpts,
-            files=known_files,
+            files=self.held_files(chosen, digests or {}),
         )
 
 

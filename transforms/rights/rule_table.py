@@ -136,7 +136,7 @@ class RuleTable:
         for name, kind in TYPES.items():
             self.sections[name] = _mapped(path, np.dtype(kind), *places[name])
         self.shift = np.uint64(64 - self.header["bits"])
-        self.sums: NDArray[np.uint32] | None = None
+        self.sums: memoryview | None = None
         if SUMS in places:
             at, size = places[SUMS]
             with path.open("rb") as file:
@@ -145,37 +145,41 @@ class RuleTable:
             self.first, end = self.header["blocks"]
             if google_crc32c.value(data) != self.header["sums_crc32c"]:
                 raise ValueError(damage(path))
-            self.sums = np.frombuffer(data, SUM)
-            self.blocks = _mapped(path, np.dtype(np.uint8), self.first, end - self.first)
+            self.sums = memoryview(data).cast("I")
+            self.blocks = memoryview(_mapped(path, np.dtype(np.uint8), self.first, end - self.first))
 
     def read(self, name: str, begin: int, end: int) -> NDArray[Any]:
         """Values `begin` to `end` of a section, of blocks whose checksums are right. Raises DamagedTable.
 
-        Cost: about 2 microseconds a block.
+        Cost: about a microsecond, and half a one for each block.
         """
         kind = np.dtype(TYPES[name])
         if self.sums is None:
             return self.sections[name][begin:end]
         if end <= begin:
             return np.empty(0, kind)
-        at = self.header["sections"][name][0] - self.first
-        start, stop = at + begin * kind.itemsize, at + end * kind.itemsize
-        first = start // BLOCK
-        data = self.blocks[first * BLOCK : -(-stop // BLOCK) * BLOCK].tobytes()  # what is checked is what is used
-        self._check(data, self.sums[first:])
-        return np.frombuffer(data, kind, end - begin, start - first * BLOCK)
+        at, size = self.header["sections"][name][0] - self.first, kind.itemsize
+        first, last = (at + begin * size) // BLOCK, (at + end * size - 1) // BLOCK
+        data = bytes(self.blocks[first * BLOCK : (last + 1) * BLOCK])  # what is checked is what is used
+        self._check(data, first)
+        return np.frombuffer(data, kind, end - begin, at + begin * size - first * BLOCK)
 
     def check_blocks(self) -> None:
         """Compare every block with its checksum. Raises DamagedTable."""
         if self.sums is not None:
             step = PIECE // BLOCK
             for first in range(0, len(self.sums), step):
-                self._check(self.blocks[first * BLOCK : (first + step) * BLOCK].tobytes(), self.sums[first:])
+                self._check(bytes(self.blocks[first * BLOCK : (first + step) * BLOCK]), first)
 
-    def _check(self, data: bytes, sums: NDArray[np.uint32]) -> None:
-        for number, at in enumerate(range(0, len(data), BLOCK)):
-            if google_crc32c.value(data[at : at + BLOCK]) != sums[number]:
-                raise DamagedTable(damage(self.path))
+    def _check(self, data: bytes, first: int) -> None:
+        sums = self.sums or ()
+        if len(data) <= BLOCK:
+            is_right = google_crc32c.value(data) == sums[first]
+        else:
+            blocks = (data[at : at + BLOCK] for at in range(0, len(data), BLOCK))
+            is_right = all(google_crc32c.value(block) == sums[at] for at, block in enumerate(blocks, first))
+        if not is_right:
+            raise DamagedTable(damage(self.path))
 
     def find(self, kind: int, site: str, last_day: int) -> tuple[int, int] | None:
         """(day, says) of a host's file as it was on `last_day`; None where no row of it is that old. Raises
@@ -189,8 +193,9 @@ class RuleTable:
         first, last = (int(np.searchsorted(keys, np.uint64(key), side)) + low for side in ("left", "right"))
         if first == last:
             return None
-        at = first + int(np.searchsorted(self.read("days", first, last), last_day, "right")) - 1
-        return (int(self.read("days", at, at + 1)[0]), int(self.read("says", at, at + 1)[0])) if at >= first else None
+        days = self.read("days", first, last)
+        at = int(np.searchsorted(days, last_day, "right")) - 1
+        return (int(days[at]), int(self.read("says", first + at, first + at + 1)[0])) if at >= 0 else None
 
     def text(self, says: int) -> str:
         """The short form of that key. Raises DamagedTable."""
