@@ -5,7 +5,7 @@ in the corpus stays there. One that is no duplicate of any goes through the stag
 removed. Its id, tokens and place are those that a run without the removed documents would have given it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
