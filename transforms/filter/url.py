@@ -200,7 +200,7 @@ def list_files(params: UrlParams) -> tuple[str, ...]:
 
 URL = Stage(
     name="url",
-    version=1,
+    version=2,
     summary="Drop documents whose address is on a block list or consists of unwanted words.",
     concerns=("harmful",),
     params=UrlParams,
