@@ -164,7 +164,7 @@ def decode_brotli(body: bytes, size: int) -> bytes:
 
 def _brotli(pieces: Sequence[bytes], size: int) -> tuple[bytes, int]:
     """What pieces give up to the stream's end or about `size` bytes, and which of them is damaged (-1: none)."""
-    decoder, total, parts = brotli.Decompressor(), 0, []
+    decoder, total, parts = brotli.Decompressor(), 0, list[bytes]()
     for number, piece in enumerate(pieces):
         if total >= size or decoder.is_finished():
             break
