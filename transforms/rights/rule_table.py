@@ -146,7 +146,7 @@ class RuleTable:
             if google_crc32c.value(data) != self.header["sums_crc32c"]:
                 raise ValueError(damage(path))
             self.sums = memoryview(data).cast("I")
-            self.blocks = memoryview(_mapped(path, np.dtype(np.uint8), self.first, end - self.first))
+            self.blocks = _mapped(path, np.dtype(np.uint8), self.first, end - self.first).data
 
     def read(self, name: str, begin: int, end: int) -> NDArray[Any]:
         """Values `begin` to `end` of a section, of blocks whose checksums are right. Raises DamagedTable.
