@@ -5,6 +5,7 @@ No `from __future__ import annotations` here: Beam reads these hints.
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import apache_beam as beam
@@ -34,14 +35,24 @@ from refinery.transforms.write.shards import ShardsJob
 MERGERS = {STATISTICS: MergeStatistics}  # of what the jobs measure
 
 
-def apply_stages(docs: beam.PCollection, recipe: Recipe, phase: str, measure: bool = False) -> beam.PCollection:
-    """`docs` through the stages of a phase that the recipe has on, in the lane's order. measure: at its points, too."""
+NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
+
+
+def apply_stages(
+    docs: beam.PCollection,
+    recipe: Recipe,
+    phase: str,
+    measure: bool = False,
+    digests: Mapping[str, str] = NO_DIGESTS,
+) -> beam.PCollection:
+    """`docs` through the stages of a phase that the recipe has on, in the lane's order. measure: at its points, too.
+    digests: path -> sha256 of the recipe's files, which workers hold them to."""
     active = list(recipe.active(phase))
     points = list(points_of(phase, [stage for stage, _ in active])) if measure else []
     measure_here(docs, recipe, points, "")
     for stage, params in active:
         if stage.judge is not None:
-            docs = docs | stage(params, recipe.rejects)
+            docs = docs | stage(params, recipe.rejects, digests)
             measure_here(docs, recipe, points, stage.name)
     return docs
 
@@ -54,11 +65,15 @@ def measure_here(docs: beam.PCollection, recipe: Recipe, points: Iterable[tuple[
 
 
 def clean_documents(
-    pipeline: beam.Pipeline, recipe: Recipe, tasks: TaskList, measure: bool = False
+    pipeline: beam.Pipeline,
+    recipe: Recipe,
+    tasks: TaskList,
+    measure: bool = False,
+    digests: Mapping[str, str] = NO_DIGESTS,
 ) -> beam.PCollection:
-    """Phase 1 up to its cleaned documents. tasks: of `write_tasks`."""
+    """Phase 1 up to its cleaned documents. tasks: of `write_tasks`. digests: as of `apply_stages`."""
     docs = pipeline | ReadSources(tasks, recipe.limits, recipe.rejects, sums=measure)  # RawDocument
-    return apply_stages(docs, recipe, "clean", measure)  # Document
+    return apply_stages(docs, recipe, "clean", measure, digests)  # Document
 
 
 def clean(
@@ -69,9 +84,10 @@ def clean(
     report: str,
     facts: Any,
     check: Check = no_check,
+    digests: Mapping[str, str] = NO_DIGESTS,
 ) -> None:
-    """Phase 1: inputs -> documents/ and signatures/ parts under `work`."""
-    docs = clean_documents(pipeline, recipe, tasks, measure=True)  # Document
+    """Phase 1: inputs -> documents/ and signatures/ parts under `work`. digests: as of `apply_stages`."""
+    docs = clean_documents(pipeline, recipe, tasks, True, digests)  # Document
     cutting = recipe.line_dup, recipe.substring_dup, recipe.url_dup, recipe.chunk_copies()
     hashed = (section is not None for section in cutting)
     docs | WriteDocuments(work, recipe.signature, recipe.rank, recipe.source_facts(), recipe.run.part_bytes, *hashed)
@@ -119,10 +135,12 @@ def shards(
     report: str,
     facts: Any,
     check: Check = no_check,
+    digests: Mapping[str, str] = NO_DIGESTS,
 ) -> None:
-    """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix."""
+    """Phase 3: documents and verdicts (of `write_pairs`) -> the lane's files under the job's prefix. digests: as of
+    `apply_stages`."""
     docs = pipeline | ReadKeptDocuments(pairs)  # Document
-    encoded = apply_stages(docs, recipe, "shards", measure=True)  # EncodedDocument
+    encoded = apply_stages(docs, recipe, "shards", True, digests)  # EncodedDocument
     recipe.LANE.writer.transform(encoded, job)
     pipeline | WriteRemovals(pairs, removals, job.prefix)  # of `removals` files
     pipeline | WriteReport(work, report, facts, {**MERGERS, SHARDS: MergeShards}, check)

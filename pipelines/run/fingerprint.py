@@ -100,9 +100,10 @@ def describe_environment() -> dict[str, str]:
     return {"python": "{}.{}".format(*sys.version_info[:2]), "unicode": unicodedata.unidata_version}
 
 
-def cleaning_fingerprint(recipe: Recipe) -> str:
-    """What phase 1 makes of a file that a ReadTask describes: its fingerprint without sources and inputs."""
-    described = describe_phase(recipe, "clean")
+def cleaning_fingerprint(recipe: Recipe, digest: Callable[[str], str] | None = None) -> str:
+    """What phase 1 makes of a file that a ReadTask describes: its fingerprint without sources and inputs. digest: as
+    `describe_stages`."""
+    described = describe_phase(recipe, "clean", digest)
     sections = {name: section for name, section in described["recipe"].items() if name != "sources"}
     return fingerprint({**described, "recipe": sections})
 

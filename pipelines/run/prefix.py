@@ -1,7 +1,7 @@
 """Whom a prefix belongs to: `_run.json` says. Claiming it, and refusing it."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,13 @@ from refinery.transforms.core.lane import PHASES
 
 
 def describe_run(
-    recipe: Recipe, inputs: Sequence[Mapping[str, Any]], fingerprints: Mapping[str, str]
+    recipe: Recipe,
+    inputs: Sequence[Mapping[str, Any]],
+    fingerprints: Mapping[str, str],
+    digest: Callable[[str], str] | None = None,
 ) -> dict[str, Any]:
-    """What `_run.json` holds: everything that decides the corpus, and nothing that differs from run to run."""
+    """What `_run.json` holds: everything that decides the corpus, and nothing that differs from run to run. digest: as
+    of `describe_stages`."""
     return {
         "schema_version": SCHEMA_VERSION,
         "kind": "refinery-run",
@@ -26,8 +30,8 @@ def describe_run(
         "phases": dict(fingerprints),
         "recipe": recipe.deciding(),
         "inputs": list(inputs),
-        "stages": {phase: list(describe_stages(recipe, phase)) for phase in PHASES},
-        "cleaning": cleaning_fingerprint(recipe),
+        "stages": {phase: list(describe_stages(recipe, phase, digest)) for phase in PHASES},
+        "cleaning": cleaning_fingerprint(recipe, digest),
         "environment": describe_environment(),
     }
 

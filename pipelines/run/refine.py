@@ -6,7 +6,7 @@ by a report or removed.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Any
 
@@ -30,7 +30,7 @@ from refinery.pipelines.run.at_work import at_work, remove_stale_leases
 from refinery.pipelines.run.dry_run_text import DryRun, dry_run_lines
 from refinery.pipelines.run.empty_sources import check_sources, loss_warnings, may_be_empty
 from refinery.pipelines.run.errors import RefineError
-from refinery.pipelines.run.fingerprint import describe_inputs, phase_fingerprints
+from refinery.pipelines.run.fingerprint import describe_inputs, file_digest, phase_fingerprints
 from refinery.pipelines.run.funnel import build_funnel, check_sums, funnel_table
 from refinery.pipelines.run.open_references import load_reference_corpora
 from refinery.pipelines.run.phase_jobs import PhaseJobs
@@ -135,8 +135,10 @@ class Refinement:
         self.store: Store = open_store(self.prefix)
         self.work_store: Store = open_store(self.work)
         self._plan(probe or self.store.size(RUN) is None)
-        self.fingerprints = phase_fingerprints(self.recipe, self.inputs)
-        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints)
+        digest = cache(file_digest)  # one answer for a file, however often the run is described
+        self.fingerprints = phase_fingerprints(self.recipe, self.inputs, digest)
+        self.identity = describe_run(self.recipe, self.inputs, self.fingerprints, digest)
+        self.digests = {path: digest(path) for _, path in self.recipe.files()}
         self.jobs = PhaseJobs(
             name=self.recipe.name,
             prefix=self.prefix,
@@ -252,7 +254,7 @@ class Refinement:
     def _build_clean(self, waves: Sequence[Sequence[ReadTask]], name: str, pipeline: beam.Pipeline) -> None:
         tasks = write_tasks(self.work, waves[0])
         facts = {**self.jobs.facts("clean"), "tasks": tasks.plain(), "waves_left": len(waves) - 1}
-        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts, self._sums())
+        graphs.clean(pipeline, self.recipe, tasks, self.work, name, facts, self._sums(), self.digests)
 
     def _dedup(self, clean: Phase) -> Mapping[str, Any]:
         recipe = self.recipe
@@ -327,7 +329,7 @@ class Refinement:
             todo = write_pairs(self.work, pairs)
             facts = self.jobs.facts("shards")
             check = self._sums(clean, dedup)
-            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check)
+            graphs.shards(pipeline, self.recipe, todo, job, removals, self.work, name, facts, check, self.digests)
 
         return self.jobs.run("shards", name, work.title, build, work=work)
 

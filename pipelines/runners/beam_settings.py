@@ -1,4 +1,4 @@
-"""What processes of Beam that this project starts have set otherwise than Beam 2.77 does: import it, then call `settle`.
+"""What Beam's processes that this project starts have set otherwise than Beam 2.77 does: `settle`.
 
 No flush by time: Beam's data channels can flush from a second thread, which loses what is written between that flush's
 copy and its clearing of the buffer (docs/beam-data-loss.md). Workers have the same setting (worker.py).

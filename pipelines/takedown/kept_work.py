@@ -2,7 +2,7 @@
 be compared with."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,11 +58,13 @@ class Member:
 
 @dataclass(frozen=True)
 class KeptWork:
-    """Phases 1 and 2 of a corpus, as they were left. clean: with `recipe`'s own result, checked by fingerprint."""
+    """Phases 1 and 2 of a corpus, as they were left. clean: with `recipe`'s own result, checked by fingerprint.
+    digests: of the files that the recipe names, as the run recorded them."""
 
     recipe: Recipe
     clean: Phase
     dedup: Phase
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     def pairs(self) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any] | None]]:
         """(documents, signatures, verdicts) of each part."""
@@ -178,4 +180,6 @@ def read_kept_work(corpus: SourceCorpus, work: str, recipe_file: str, use_code: 
     if fingerprints["shards"] != corpus.manifest.fingerprint:
         told = differences(run, describe_run(recipe, run["inputs"], fingerprints))
         raise NotKept(f"it would not be judged as the others were: {told}")
-    return KeptWork(recipe, phases[0], phases[1])
+    stages = (stage for listed in run["stages"].values() for stage in listed)
+    digests = {path: digest for stage in stages for path, digest in stage.get("files", ())}
+    return KeptWork(recipe, phases[0], phases[1], digests)

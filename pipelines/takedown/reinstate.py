@@ -5,7 +5,7 @@ in the corpus stays there. One that is no duplicate of any goes through the stag
 removed. Its id, tokens and place are those that a run without the removed documents would have given it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, cast
@@ -27,7 +27,7 @@ from refinery.pipelines.takedown.rewrite import batch_of
 from refinery.pipelines.takedown.rows import Key, Row, key_of
 from refinery.transforms.core.document import COPIES, Document, Drop, Finding, Scored, text_bytes
 from refinery.transforms.core.per_document import content_size
-from refinery.transforms.core.prepared import Prepared, prepare_once
+from refinery.transforms.core.prepared import Prepared, prepare_held, prepare_once
 from refinery.transforms.filter.decontaminate import DecontaminateParams, judge_contamination, load_benchmarks
 from refinery.transforms.tokenize.encode import EncodedDocument
 from refinery.transforms.write.shards import provenance_rows
@@ -148,7 +148,7 @@ def _fates(
 ) -> Iterator[Fate]:
     known = kept.candidates(map(key_of, decision.candidates))
     targets = kept.recipe.targets()
-    judge = Judge(kept.recipe, allowed, counted)
+    judge = Judge(kept.recipe, allowed, counted, kept.digests)
     rivals: list[Rival] = []
     for row in decision.candidates:
         member = known.get(key_of(row))
@@ -202,11 +202,13 @@ def _moved(rival: Rival) -> Moved:
 
 @dataclass
 class Judge:
-    """The stages of phase 3 on one document after the other, each with what it prepares. counted: as of `Outcome`."""
+    """The stages of phase 3 on one document after the other, each with what it prepares. counted: as of `Outcome`.
+    digests: of the recipe's files, which are held to them."""
 
     recipe: Recipe
     allowed: Allowed
     counted: frozenset[str]
+    digests: Mapping[str, str] = field(default_factory=dict)
     prepared: dict[str, Prepared] = field(default_factory=dict)
 
     def asked(self, rival: Rival) -> str:
@@ -226,7 +228,8 @@ class Judge:
             if stage.judge is None:
                 continue
             if stage.prepare and stage.name not in self.prepared:
-                self.prepared[stage.name] = prepare_once(partial(stage.prepare, params))
+                held = stage.held_files(params, self.digests)
+                self.prepared[stage.name] = prepare_once(partial(prepare_held, partial(stage.prepare, params), held))
             resource = [self.prepared[stage.name].resource] if stage.prepare else []
             entered = content_size(doc)
             try:

@@ -18,6 +18,7 @@ from refinery.loader.storage.open_store import open_store
 from refinery.loader.storage.store import CHUNK
 from refinery.transforms.address.host import host_name, host_of, is_address
 from refinery.transforms.address.normalise import normalise_address
+from refinery.transforms.address.page_address import page_address
 from refinery.transforms.address.redact import redact_address
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.rules.expression import ExpressionError, Rule, column_types, compile_rule
@@ -156,8 +157,10 @@ def text_key(text: str) -> bytes:
 
 
 def url_key(url: str) -> bytes:
-    """The key of an address: of its one spelling, as `url_dup` compares; of the text itself where it is no address."""
-    return text_key(normalise_address(url) or url.strip())
+    """The key of an address: of its one spelling, as `url_dup` compares; of the text itself where it is no address. Of
+    a copy of a page the page's."""
+    page = page_address(url)
+    return text_key(normalise_address(page) or page.strip())
 
 
 def domains(host: str) -> Iterator[str]:

@@ -6,6 +6,8 @@ from urllib.parse import unquote
 
 import idna
 
+from refinery.transforms.address.page_address import page_address
+
 SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 HOSTLIKE = re.compile(r"[^\s/?#@:]+\.[^\s/?#@:]+(?::\d+)?(?:[/?#]|$)")
 _PORT = re.compile(r":0*([0-9]{1,5})$")
@@ -14,7 +16,8 @@ MAX_HOST = 253  # characters of a DNS name (RFC 1035)
 
 def host_of(url: str) -> str:
     """The host of an address as block lists spell it ("" when it has none): lower case, no port, no user, no trailing
-    dot, percent-decoded, international names in punycode, IPv6 without brackets. Never raises.
+    dot, percent-decoded, international names in punycode, IPv6 without brackets. Of a copy of a page the page's host
+    (page_address.py). Never raises.
 
     >>> host_of("HTTPS://user:pw@WWW.Exämple.COM.:8080/path?q#f")
     'www.xn--exmple-cua.com'
@@ -36,7 +39,7 @@ def site_of(url: str) -> str:
 
 def _authority(url: str) -> str:
     """Host and port as they stand in an address, without who logs in; "" where there is no host."""
-    url = url.strip("\0\t\n\v\f\r ").replace("\\", "/")
+    url = page_address(url).strip("\0\t\n\v\f\r ").replace("\\", "/")
     scheme = SCHEME.match(url)
     rest = url[scheme.end() :] if scheme else url
     if rest.startswith("//"):

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import apache_beam as beam
@@ -31,7 +32,7 @@ from refinery.transforms.core.document import (
     text_bytes,
 )
 from refinery.transforms.core.live import LIVE
-from refinery.transforms.core.prepared import prepare_once
+from refinery.transforms.core.prepared import HeldFiles, prepare_held, prepare_once
 from refinery.transforms.core.rejects import DEFAULT_REJECTS, RejectParams
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.exchange.side_outputs import (
@@ -160,6 +161,7 @@ class _JudgeDocument(_Routing):
         splits: bool = False,
         reasons: frozenset[str] | None = None,
         excerpts: bool = True,
+        files: HeldFiles = (),
     ):
         super().__init__(stage, rejects)
         self.judge = judge
@@ -168,9 +170,11 @@ class _JudgeDocument(_Routing):
         self.splits = splits
         self.reasons = reasons
         self.excerpts = excerpts
+        self.files = files
 
     def setup(self) -> None:
-        self.prepared = prepare_once(self.prepare) if self.prepare else None
+        prepare = partial(prepare_held, self.prepare, self.files) if self.files else self.prepare
+        self.prepared = prepare_once(prepare) if prepare else None
         self.resource = self.prepared.resource if self.prepared else None
 
     def process(self, doc: Any) -> Any:
@@ -301,7 +305,8 @@ class PerDocument(beam.PTransform):
     process, what `judge` then takes as second argument (a model, a compiled pattern). output_type: what it returns, so
     that Beam takes that type's own coder and never pickle. splits: judge returns an iterable of documents instead of
     one; those beyond the first are counted as created. reasons: those that a Drop may give (None: any). excerpts:
-    whether rejects/ may quote what it drops. An exception makes a dead letter; FailClosed alone ends the run.
+    whether rejects/ may quote what it drops. files: what has to be as it was when the run was planned. An exception
+    makes a dead letter; FailClosed alone ends the run.
     """
 
     stage: str
@@ -312,13 +317,14 @@ class PerDocument(beam.PTransform):
     splits: bool = False
     reasons: frozenset[str] | None = None
     excerpts: bool = True
+    files: HeldFiles = ()
 
     def __post_init__(self) -> None:
         super().__init__(self.stage)
 
     def expand(self, docs: beam.PCollection) -> beam.PCollection:
         made = self.judge, self.prepare, self.rejects, self.output_type, self.splits, self.reasons, self.excerpts
-        dofn = _JudgeDocument(self.stage, *made)
+        dofn = _JudgeDocument(self.stage, *made, self.files)
         outputs = with_side_output(docs, "judge", beam.ParDo(dofn))
         add_side_output(docs.pipeline, outputs[SIDE_OUTPUT])
         outputs[MAIN].element_type = self.output_type

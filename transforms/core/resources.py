@@ -22,13 +22,29 @@ REMOTE = ("gs://", "https://", "http://")
 MIN_KEY_BYTES = 16
 ID_DIGITS = 8
 PIECE = 64 << 20  # bytes read at once of what may be larger than memory
+SMALL = 16 << 20  # bytes that take a process some 40 ms to hash
+
+_OPENED: dict[str, str] = {}  # path -> sha256 of what this process read under it last
 
 
 def read_resource(path: str) -> bytes:
-    """The bytes of a local file, of gs://bucket/name or of hf://ORG/NAME@COMMIT/FILE.
+    """The bytes of a local file, of gs://bucket/name or of hf://ORG/NAME@COMMIT/FILE; their digest is kept for
+    `opened_digest`.
 
     Raises OSError, also for a missing file, naming the path.
     """
+    data = _read(path)
+    _OPENED[path] = hashlib.sha256(data).hexdigest()
+    return data
+
+
+def opened_digest(path: str) -> str:
+    """sha256 of what this process opened last under that path, "" for nothing: of the bytes that it works with,
+    whatever the file has become since."""
+    return _OPENED.get(path, "")
+
+
+def _read(path: str) -> bytes:
     if path.startswith(HUB):
         return read_hub_file(path)
     folder, _, name = path.rpartition("/")
@@ -75,10 +91,10 @@ def key_id(key: bytes, purpose: str) -> str:
 def local_copy(path: str) -> Iterator[Path]:
     """A local file with the bytes of `path`, for libraries that load files alone: `path` itself if it is local.
 
-    A download is removed at the end. Raises OSError.
+    A download is removed at the end. Raises OSError. Cost: the file is hashed, at some 400 MB/s.
     """
     if "://" not in path:
-        Path(path).stat()
+        _OPENED[path] = resource_digest(path)
         yield Path(path)
         return
     with tempfile.TemporaryDirectory(prefix="refinery-") as folder:
@@ -95,7 +111,7 @@ def read_pieces(path: str, piece: int = PIECE) -> Iterator[bytes]:
                 yield data
         return
     if path.startswith(HUB):
-        yield read_resource(path)
+        yield _read(path)
         return
     folder, _, name = path.rpartition("/")
     store = open_store(folder)
@@ -118,26 +134,61 @@ def machine_copy(path: str, head_bytes: int) -> Path:
     """A local file with the bytes of `path` to map into memory: itself if it is local, else one download that all
     processes of the machine share, as long as its temporary folder lives. Raises OSError.
 
-    head_bytes: of the file's beginning, which has to differ from any other version's; read anew on every call.
+    head_bytes: of the file's beginning, which has to differ from any other version's; read anew on every call. All of
+    the file is hashed once a machine (`machine_digest`), and the digest kept for `opened_digest`.
     """
     if "://" not in path:
         Path(path).stat()
+        _OPENED[path] = machine_digest(Path(path))
         return Path(path)
     name = hashlib.sha256(path.encode() + b"\n" + next(read_pieces(path, head_bytes), b"")).hexdigest()
-    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise OSError(f"{folder}: belongs to somebody else; remove it, or set TMPDIR")
+    folder = machine_folder()
     target = folder / name
-    with (folder / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with _locked(folder / f"{name}.lock"):
         if not target.exists():
             half = folder / f"{name}.half"
             with half.open("wb") as file:
                 for data in read_pieces(path):
                     file.write(data)
             half.replace(target)
+    _OPENED[path] = machine_digest(target)
     return target
+
+
+def machine_digest(path: Path) -> str:
+    """sha256 of a local file. Of one over SMALL bytes one process of the machine computes it, and the others take it
+    over as long as the file is the same by its inode, its size and its times of change. Raises OSError."""
+    found = path.stat()
+    if found.st_size <= SMALL:
+        return resource_digest(str(path))
+    facts = (os.path.realpath(path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    folder = machine_folder()
+    stamp = folder / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}.sha256"
+    with _locked(stamp.with_suffix(".lock")):
+        known = stamp.read_text() if stamp.exists() else ""
+        if re.fullmatch("[0-9a-f]{64}", known):
+            return known
+        digest = resource_digest(str(path))
+        half = stamp.with_suffix(".half")
+        half.write_text(digest)
+        half.replace(stamp)
+        return digest
+
+
+def machine_folder() -> Path:
+    """A folder of this user's processes on this machine. Raises OSError where somebody else has it."""
+    folder = Path(tempfile.gettempdir()) / f"refinery-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise OSError(f"{folder}: belongs to somebody else; remove it, or set TMPDIR")
+    return folder
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def check_place(pattern: str) -> None:

@@ -27,6 +27,7 @@ import apache_beam as beam
 from refinery.transforms.core.document import Document
 from refinery.transforms.core.params import Params
 from refinery.transforms.core.per_document import PerDocument
+from refinery.transforms.core.prepared import HeldFiles
 from refinery.transforms.core.rejects import RejectParams
 
 P = TypeVar("P", bound=Params)
@@ -188,8 +189,15 @@ class Stage(Generic[P]):
         """All sections of the recipe that decide its result."""
         return tuple(name for name in (self.key, *self.uses) if name)
 
-    def __call__(self, params: P | None = None, rejects: RejectParams | None = None) -> beam.PTransform:
-        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`."""
+    def held_files(self, params: P, digests: Mapping[str, str]) -> HeldFiles:
+        """Its files with their sha256, as far as `digests` has them."""
+        return tuple((path, digests[path]) for path in self.files(params) if path in digests)
+
+    def __call__(
+        self, params: P | None = None, rejects: RejectParams | None = None, digests: Mapping[str, str] | None = None
+    ) -> beam.PTransform:
+        """The PTransform: documents in, documents out; what it drops is counted and sampled by `rejects`. digests: path
+        -> sha256 of files; workers hold those of the stage to them (prepared.py)."""
         if self.judge is None or self.params is None:
             raise TypeError(f"stage {self.name} is a composite; it cannot be applied by itself")
         chosen = self.params() if params is None else params
@@ -205,6 +213,7 @@ class Stage(Generic[P]):
             splits=self.splits,
             reasons=known,
             excerpts=self.excerpts,
+            files=self.held_files(chosen, digests or {}),
         )
 
 

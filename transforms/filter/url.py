@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from refinery.transforms.address.host import host_of, is_address
+from refinery.transforms.address.page_address import page_address
 from refinery.transforms.core.document import Document, Drop, hash64
 from refinery.transforms.core.params import Params, Positive
 from refinery.transforms.core.stage import Reason, Stage
@@ -132,12 +133,13 @@ def judge_url(doc: Document, rules: UrlRules, params: UrlParams) -> Document | D
     """
     if not doc.url:
         return doc
-    url = doc.url[:MAX_URL]
+    page = page_address(doc.url)  # what is refused is refused of copies of a page, too
+    url = page[:MAX_URL]
     host = host_of(url)
     reason = rules.host_reason(host) if host else ""
     if reason:
         return Drop(reason)
-    if len(rules.addresses) and rules.lists_address(doc.url):
+    if len(rules.addresses) and rules.lists_address(page):
         return Drop("blocked-address")
     if rules.patterns is not None and rules.patterns.Match(url.encode("utf-8", "replace")):
         return Drop("blocked-pattern")
@@ -198,7 +200,7 @@ def list_files(params: UrlParams) -> tuple[str, ...]:
 
 URL = Stage(
     name="url",
-    version=1,
+    version=2,
     summary="Drop documents whose address is on a block list or consists of unwanted words.",
     concerns=("harmful",),
     params=UrlParams,

@@ -42,8 +42,9 @@ def header_notes(headers: Mapping[str, str]) -> dict[str, Scalar]:
     """Notes for the fields of an HTTP header, names in small letters: `tdm-reservation` (TDMRep), `x-robots-tag: noai`,
     `content-usage: train-ai=n` (IETF, draft-ietf-aipref-attach) and `content-signal: ai-train=no`."""
     notes: dict[str, Scalar] = {}
-    if (reserved := reservation_of(headers.get("tdm-reservation"))) is not None:
-        notes[TDM_RESERVATION.name] = reserved
+    said = map(reservation_of, headers.get("tdm-reservation", "").split(","))  # repeated fields are one list
+    if reserved := [each for each in said if each is not None]:
+        notes[TDM_RESERVATION.name] = max(reserved)
     usage = f"{headers.get('content-usage', '')},{headers.get('content-signal', '')}".lower()
     if set(re.split(r"[\s,;]+", usage)) & {"train-ai=n", "train-genai=n", "ai-train=no"}:
         notes[NO_AI.name] = "train-ai=n"

@@ -155,7 +155,7 @@ class ReadSources(beam.PTransform):
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=5,
+    version=6,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     notes=HEADER_NOTES,
@@ -163,16 +163,19 @@ READ: Stage[Params] = Stage(
     reasons=(
         Reason(
             "record-type",
-            "not content: warcinfo, request, metadata, revisit, DNS, a crawler's own notes",
+            "not content: warcinfo, request, metadata, revisit, DNS, whois, a crawler's own logs, reports and notes",
             "nothing: half of a crawl's records and more",
         ),
         Reason("http-status", "not 200"),
         Reason(
             "content-type",
-            "neither HTML nor plain text, as declared or by its first bytes",
+            "neither HTML nor plain text: as declared, by its first bytes, or as another format under a text type",
             "nothing; images and PDF are no input",
         ),
-        Reason("content-encoding", "an encoding without a decoder, or more than three on top of each other"),
+        Reason(
+            "content-encoding",
+            "a coding without a decoder, more than three on top of each other, or one without a name that is damaged",
+        ),
         Reason(
             "too-large",
             "over `limits.max_record_bytes`, or `limits.max_decompressed_bytes` on the way there",

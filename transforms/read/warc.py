@@ -3,14 +3,38 @@
 import re
 from collections.abc import Iterator, Mapping
 
+from refinery.transforms.address.page_address import page_address
 from refinery.transforms.core.document import RawDocument, Scalar
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.core.safe_text import printable
 from refinery.transforms.read.byte_source import ByteSource
-from refinery.transforms.read.http_message import NoPage, Payload, charset_of, http_page, typed_page
+from refinery.transforms.read.http.fields import content_type
+from refinery.transforms.read.http_body import NoPage
+from refinery.transforms.read.http_message import Payload, http_page, typed_page
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.warc_records import HASHED, Damage, Record, read_records
 
+# Names that crawlers give to what is no page. Schemes: look-ups of DNS and whois, ARC's own header, and "metadata",
+# which wget and NetarchiveSuite use for logs, reports and settings (IIPC, harvest metadata guidelines).
+_OWN_SCHEME = re.compile(r"(?:dns|whois|filedesc|metadata|warcinfo|youtube-dl):", re.IGNORECASE)
+# URNs of no registered namespace: experimental ones ("X-", RFC 3406, section 3.1) such as wpull's and crocoite's logs,
+# and those of qwarc, Browsertrix and pywb. With a page's address behind them they may name a copy of it.
+_OWN_NAME = re.compile(
+    r"urn:(?:x-|qwarc:|pageinfo:|embeds:|transclusions:|(?:crawl(?:er)?|heritrix|browsertrix|brozzler|warcprox|wpull)\b"
+    r"|(?:logs?|reports?|crawl-?log)\b)",
+    re.IGNORECASE,
+)
+_ABOUT_PAGE = re.compile(r"urn:(?:pageinfo|embeds|transclusions):", re.IGNORECASE)  # a crawler's data on its page
+# Heritrix's logs and reports (its manual, "Analysis of Jobs"), where they were filed as resources; a server's answer of
+# that name is a page like any other.
+_REPORT = re.compile(
+    r"/(?:crawl|progress-statistics|runtime-errors|local-errors|uri-errors|nonfatal-errors|alerts|heritrix(?:_out)?|job"
+    r"|recover|scope|frontier\.recover)\.(?:log|out|gz)(?:[.-]?\d+)?(?:\.gz)?(?:[?#]|\Z)"
+    r"|/(?:crawl|hosts|mimetype|processors|responsecode|seeds|source|frontier(?:-summary)?|threads|sourcetags"
+    r"|archivefiles?|manifest)-report\.txt(?:\.gz)?(?:[?#]|\Z)"
+    r"|/(?:crawl-manifest\.txt|crawler-beans\.cxml|order\.xml|harvestInfo\.xml)(?:[?#]|\Z)",
+    re.IGNORECASE,
+)
 _EMPTY_LINES = re.compile(rb"\A[\r\n]+(?=HTTP/)")  # to be ignored before a status line, as RFC 9112 (2.2) has it
 
 
@@ -28,13 +52,13 @@ def read_warc(task: ReadTask, source: ByteSource, limits: LimitParams) -> Iterat
         origin = task.origin(record.offset)
         if isinstance(record, Damage):
             if task.keep_truncated and record.begun and task.samples(origin):
-                page = page_of(record.begun, limits) if is_content(record.begun, url_of(record.begun)) else None
+                page = page_of(record.begun, limits) if is_content(record.begun) else None
                 if isinstance(page, Payload):
                     yield document_of(record.begun, page, task, {"truncated": True})
             yield Damaged(record.error, origin, record.data, record.size)
             continue
         url = url_of(record)
-        if not is_content(record, url):
+        if not is_content(record):
             yield Skipped("record-type", origin, record.length, url)
         elif not task.samples(origin):
             yield Skipped(NOT_SAMPLED, origin, record.length, url)
@@ -58,15 +82,25 @@ def document_of(record: Record, page: Payload, task: ReadTask, notes: Mapping[st
 
 
 def url_of(record: Record) -> str:
-    """The address that a record is about, "" if it names none."""
+    """The address that a record is about, "" if it names none: of a copy of a page, such as its text as a browser
+    showed it (`urn:text:https://…`), the page's, so that what is asked of a host holds for copies, too."""
+    return page_address(name_of(record))
+
+
+def name_of(record: Record) -> str:
+    """What a record calls what it is about."""
     return printable(record.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">"))
 
 
-def is_content(record: Record, url: str) -> bool:
+def is_content(record: Record) -> bool:
     """Whether a record can hold a page: not what a crawler notes about itself, its requests and its name look-ups."""
-    if url.lower().startswith(("dns:", "filedesc:", "metadata:")):  # wget files its own log under metadata:
+    kind = record.headers.get("warc-type", "").lower()
+    name = name_of(record)
+    if kind not in ("response", "resource", "conversion") or _OWN_SCHEME.match(name):
         return False
-    return record.headers.get("warc-type", "").lower() in ("response", "resource", "conversion")
+    if _OWN_NAME.match(name):
+        return page_address(name) != name and not _ABOUT_PAGE.match(name)
+    return not (kind == "resource" and _REPORT.search(name))
 
 
 def page_of(record: Record, limits: LimitParams) -> Payload | NoPage:
@@ -76,15 +110,15 @@ def page_of(record: Record, limits: LimitParams) -> Payload | NoPage:
     if not record.block:
         return NoPage("empty")
     headers = record.headers
-    kind = headers.get("content-type", "")
+    kind, charset = content_type(headers.get("content-type", ""))
     identified = headers.get("warc-identified-payload-type", "")
     if headers["warc-type"].lower() == "conversion":
-        return typed_page(record.block, kind or "text/plain", charset_of(kind) or "utf-8", limits.max_record_bytes)
-    is_http = kind.lower().startswith("application/http") if not record.is_arc else False
+        return typed_page(record.block, kind or "text/plain", charset or "utf-8", limits.max_record_bytes)
+    is_http = kind == "application/http" and not record.is_arc
     response = _EMPTY_LINES.sub(b"", record.block, count=1)
     if is_http or (headers["warc-type"].lower() == "response" and response.startswith(b"HTTP/")):
         return http_page(response, identified, limits.max_record_bytes, limits.max_decompressed_bytes)
-    return typed_page(record.block, identified.strip() or kind, charset_of(kind), limits.max_record_bytes)
+    return typed_page(record.block, identified.strip() or kind, charset, limits.max_record_bytes)
 
 
 def meta_of(headers: Mapping[str, str]) -> dict[str, Scalar]:

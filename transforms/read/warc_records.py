@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
-from refinery.transforms.read.http_message import MAX_HEADER, parse_headers
+from refinery.transforms.read.http.fields import MAX_HEADER, parse_headers
 
 MAX_LINE = 1 << 13  # longest ARC header line
 TAIL = 16  # bytes looked at behind a record

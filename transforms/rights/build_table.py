@@ -21,12 +21,22 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
+import google_crc32c
 import numpy as np
 from numpy.typing import NDArray
 
 from refinery.transforms.core.document import hash64
 from refinery.transforms.rights.rule_rows import KINDS, UNREACHABLE, BadRow, RuleRow
-from refinery.transforms.rights.rule_table import ALIGN, MAGIC, TYPES, VERSION, site_key
+from refinery.transforms.rights.rule_table import (
+    ALIGN,
+    BLOCK,
+    MAGIC,
+    SUMS,
+    TYPES,
+    VERSION,
+    header_checksum,
+    site_key,
+)
 
 PARTS, SHIFT = 64, np.uint64(58)  # of 10^8 rows each has 36 MB; a power of two, and what is right of its bits
 BATCH = 1 << 16  # rows held before they are written
@@ -174,13 +184,14 @@ def _assemble(sections: dict[str, BinaryIO], target: Path, built: Built) -> None
         part, number = np.unique(keys[begin : begin + step] >> np.uint64(64 - bits), return_counts=True)
         counts[part.astype(np.int64)] += number.astype(np.uint64)
     sections["buckets"].write(bytes(8) + np.cumsum(counts, dtype=np.uint64).tobytes())
-    offset, places, digest = ALIGN, {}, hashlib.sha256()
+    offset, places, digest = ALIGN, dict[str, list[int]](), hashlib.sha256()
     for name, file in sections.items():
         size = file.seek(0, 2)
         for chunk in _chunks(file):
             digest.update(chunk)
         places[name] = [offset, size]
         offset += -(-size // ALIGN) * ALIGN
+    sums = b"".join(_block_sums(sections.values()))
     header: dict[str, Any] = {
         "version": VERSION,
         "bits": bits,
@@ -188,17 +199,30 @@ def _assemble(sections: dict[str, BinaryIO], target: Path, built: Built) -> None
         "texts": built.texts,
         "newest": built.newest,
         "rows": dict(sorted(built.rows.items())),
-        "sections": places,
+        "sections": {**places, SUMS: [offset, len(sums)]},
+        "blocks": [ALIGN, offset],
+        "sums_crc32c": google_crc32c.value(sums),
         "sha256": digest.hexdigest(),
     }
     data = json.dumps(header, sort_keys=True).encode()
     with target.open("xb") as out:
-        out.write(MAGIC + len(data).to_bytes(8, "little") + data)
+        out.write(MAGIC + len(data).to_bytes(8, "little") + data + header_checksum(data))
         for name, file in sections.items():
             out.seek(places[name][0])
             for chunk in _chunks(file):
                 out.write(chunk)
-        out.truncate(offset)
+        out.seek(offset)
+        out.write(sums)
+        out.truncate(offset + -(-len(sums) // ALIGN) * ALIGN)
+
+
+def _block_sums(files: Iterable[BinaryIO]) -> Iterator[bytes]:
+    """The checksums of the blocks of these files, one behind the other, each filled up with zeros to a whole block."""
+    for file in files:
+        for chunk in _chunks(file):
+            filled = chunk.ljust(-(-len(chunk) // BLOCK) * BLOCK, b"\0")
+            for at in range(0, len(filled), BLOCK):
+                yield google_crc32c.value(filled[at : at + BLOCK]).to_bytes(4, "little")
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:

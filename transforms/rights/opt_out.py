@@ -36,7 +36,7 @@ from refinery.transforms.rights.rule_rows import (
     UNREACHABLE,
     day_of,
 )
-from refinery.transforms.rights.rule_table import MAX_HEADER, BoundedCache, RuleTable
+from refinery.transforms.rights.rule_table import MAX_HEADER, BoundedCache, RuleTable, check_table
 from refinery.transforms.rights.tdm_file import parse_reservations, reservation
 
 CACHED_HOSTS = 1 << 14
@@ -167,6 +167,16 @@ def open_table(path: str) -> RuleTable:
         raise ValueError(f"tables: {error}") from error
 
 
+def check_opt_outs(params: OptOutParams) -> None:
+    """Load all of it, and read every table from its first byte to its last. Raises ValueError and OSError."""
+    known = OptOuts(params)
+    for table in known.tables:
+        try:
+            check_table(table.path)
+        except ValueError as error:
+            raise ValueError(f"tables: {error}") from error
+
+
 def judge_opt_out(doc: Document, known: OptOuts, params: OptOutParams) -> Document | Finding:
     """`doc`, or why its host or page refuses; with what of its host is known. Cost: some 150
     microseconds for a host that was not seen lately, else 20."""
@@ -212,11 +222,12 @@ AS_OF = Note(
 
 OPT_OUT: Stage[OptOutParams] = Stage(
     name="opt-out",
-    version=1,
+    version=2,
     summary="Drop documents whose hosts or pages refuse to have models trained on them, as of a date.",
     params=OptOutParams,
     judge=judge_opt_out,
     prepare=OptOuts,
+    check=check_opt_outs,
     files=list_files,
     libraries=("idna",),
     notes=(AS_OF,),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from refinery.transforms.address.host import HOSTLIKE, SCHEME
 from refinery.transforms.address.normalise import encode_octets
+from refinery.transforms.address.page_address import page_address
 
 MAX_PATH = 8192  # characters of an address that are looked at
 MAX_PATTERN = 2083 * 8  # as of Google's parser; longer ones match nothing that a crawler would fetch
@@ -81,7 +82,7 @@ def path_of(url: str) -> str:
     >>> path_of("https://example.com:80/ä/*?q=$#top")
     '/%C3%A4/%2A?q=%24'
     """
-    url = url[:MAX_PATH].strip().partition("#")[0]
+    url = page_address(url)[:MAX_PATH].strip().partition("#")[0]
     scheme = SCHEME.match(url)
     if scheme and not HOSTLIKE.match(url):
         url = url[scheme.end() :].replace("\\", "/").lstrip("/")

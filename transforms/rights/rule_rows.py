@@ -16,7 +16,8 @@ from refinery.transforms.address.host import site_of
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read.byte_source import open_source
-from refinery.transforms.read.http_message import NoPage, dechunk, decode_content, parse_headers
+from refinery.transforms.read.http.fields import parse_headers
+from refinery.transforms.read.http_body import NoPage, decompress, message_content
 from refinery.transforms.read.params import LimitParams, SourceParams
 from refinery.transforms.read.plan import ReadTask, plan_sources
 from refinery.transforms.read.sources import read_task
@@ -116,13 +117,12 @@ def _response_row(record: Record) -> Iterator[RuleRow | BadRow]:
         yield BadRow("too-large" if record.block is None else "bad-http")
         return
     end = _BLANK_LINE.search(record.block)
-    headers = parse_headers(record.block[: end.start()] if end else record.block)
-    body: bytes | None = record.block[end.end() :] if end else b""
-    if body and "chunked" in headers.get("transfer-encoding", "").lower():
-        body = dechunk(body)
-    limit = LIMITS.max_record_bytes
-    decoded = decode_content(body or b"", headers.get("content-encoding", ""), limit, LIMITS.max_decompressed_bytes)
-    if isinstance(decoded, NoPage) or body is None:
+    headers = parse_headers(record.block[: end.start()] if end else record.block, joined=True)
+    body = record.block[end.end() :] if end else b""
+    limits = LIMITS.max_record_bytes, LIMITS.max_decompressed_bytes
+    decoded = message_content(body, headers, *limits, is_plain=True)
+    decoded = decoded if isinstance(decoded, NoPage) else decompress(decoded, limits[0])
+    if isinstance(decoded, NoPage):
         yield BadRow("bad-http")
     else:
         yield make_row(url, "", record.headers.get("warc-date"), int(status[1]), decoded)

@@ -122,3 +122,12 @@ def test_ids(ids: list[bytes], other: bytes) -> None:
 
 def test_domains() -> None:
     assert list(domains("a.b.c")) == ["a.b.c", "b.c", "c"] and list(domains("1.2.3.4")) == ["1.2.3.4"]
+
+
+def test_copies_of_a_page_are_found_by_its_host_and_its_address(tmp_path: Path) -> None:
+    copies = ("urn:text:https://spam.example/x", "urn:X-wpull:snapshot?url=https%3A%2F%2Fspam.example%2Fx")
+    others = ("urn:text:https://ham.example/x", "urn:X-wpull:log", "urn:isbn:0262510871")
+    for kind, line in (("hosts", "spam.example"), ("urls", "https://spam.example/x")):
+        found = request(kind, tmp_path, line).match(rows(*copies, *others))
+        assert found == [f"{kind}:1"] * 2 + [""] * 3
+    assert request("urls", tmp_path, copies[0]).match(rows("https://spam.example/x")) == ["urls:1"]

@@ -13,6 +13,9 @@ import pytest
 from refinery.loader.format.manifest import Manifest, read_manifest
 from refinery.loader.storage.open_store import open_store
 from refinery.pipelines.commands.verify import verify
+from refinery.pipelines.recipe.load_recipe import parse_recipe
+from refinery.pipelines.run.refine import Refinement
+from refinery.pipelines.runners.runner import Runner
 from tests.corpus_factory import tokenizer_json
 from tests.fork_server import ForkServer
 from tests.pipelines.inputs import corpus_bytes, run
@@ -162,3 +165,43 @@ def test_tables_by_the_command(tmp_path: Path) -> None:
     assert again.returncode == 2 and "exists" in again.stderr
     run("opt-outs", tmp_path / "rows.jsonl", "--output", table, "--overwrite")
     assert sorted(path.name for path in table.parent.iterdir()) == [table.name]
+
+
+@pytest.mark.parametrize("kind", ["table", "classes"])
+def test_a_bit_that_flips_behind_the_launch_publishes_nothing(
+    kind: str, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are hashed at the launch; what the workers open later has to be the same."""
+    data = json.loads(recipe.read_text())
+    table, classes = Path(write_table(tmp_path / "table")), tmp_path / "classes.csv"
+    classes.write_text("license,class\nCC-BY,attribution\nCC-BY-NC,non-commercial\n")
+    data["opt_out"]["tables"], data["page_license"]["classes"] = [str(table)], str(classes)
+    path = table if kind == "table" else classes
+    claim = Refinement._claim  # between the checks and the jobs
+
+    def flip(self: Refinement) -> bool:
+        changed = bytearray(path.read_bytes())
+        changed[-2 if kind == "classes" else 4096 + 9] ^= 1
+        path.write_bytes(changed)
+        return claim(self)
+
+    monkeypatch.setattr(Refinement, "_claim", flip)
+    refinement = Refinement(
+        parse_recipe(data), str(tmp_path / "out"), Runner("local", workers=0, quiet=True), say=lambda line: None
+    )
+    with pytest.raises(Exception, match=f"{path.name}: other bytes, SHA-256 .* when the run was planned"):
+        refinement.run()
+    assert not (tmp_path / "out" / "manifest.json").exists()
+
+
+def test_a_table_that_is_damaged_before_the_launch_is_refused_by_the_launch(recipe: Path, tmp_path: Path) -> None:
+    data = json.loads(recipe.read_text())
+    table = Path(write_table(tmp_path / "table"))
+    data["opt_out"]["tables"] = [str(table)]
+    (tmp_path / "recipe.json").write_text(json.dumps(data))
+    damaged = bytearray(table.read_bytes())
+    damaged[4096 + 9] ^= 1
+    table.write_bytes(damaged)
+    for more in ((), ("--dry-run",)):
+        done = run("refine", tmp_path / "recipe.json", "--output", tmp_path / "out", "--workers", 0, *more, check=False)
+        assert done.returncode == 2 and "opt-outs.table: is damaged, its bytes do not have" in done.stderr

@@ -210,3 +210,12 @@ def test_a_pipeline_drops_blocked_pages() -> None:
     [kept] = run_and_collect(lambda pipeline: [pipeline | beam.Create(docs) | URL(params)])
     assert kept == docs[1:]
     assert all(isinstance(doc, Document) for doc in kept)
+
+
+@pytest.mark.parametrize("name", ["urn:text:{}", "urn:textFinal:{}", "urn:view:{}", "screenshot:{}"])
+def test_copies_of_a_page_are_refused_as_the_page_is(name: str, tmp_path: Path) -> None:
+    assert judged(name.format("https://spam.org/x"), blocked_domains=("spam.org",)) == "blocked-domain"
+    assert judged(name.format("https://ham.org/x"), blocked_domains=("spam.org",)) == ""
+    (tmp_path / "addresses.txt").write_text("https://ham.org/x\n")
+    listed = (str(tmp_path / "addresses.txt"),)
+    assert judged(name.format("https://ham.org/x"), address_lists=listed) == "blocked-address"

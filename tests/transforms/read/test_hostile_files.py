@@ -21,7 +21,8 @@ from refinery.loader.parquet.pages import MAX_ITEMS, read_footer, read_header
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import Damaged
 from refinery.transforms.read import byte_source, jsonl, members
-from refinery.transforms.read.http_message import MAX_MEMBERS, NoPage, dechunk, decode_content
+from refinery.transforms.read.http.chunks import dechunk
+from refinery.transforms.read.http_body import MAX_MEMBERS, NoPage, decode_content
 from refinery.transforms.read.sources import LimitParams
 from tests.sampling import scaled
 from tests.transforms.read_fixtures import COMPRESSORS, lz4, page, read, summary

@@ -8,17 +8,8 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refinery.transforms.read.http_message import (
-    DECODERS,
-    NoPage,
-    Payload,
-    charset_of,
-    dechunk,
-    http_page,
-    media_type,
-    parse_headers,
-    sniff,
-)
+from refinery.transforms.read.http_body import DECODERS, NoPage
+from refinery.transforms.read.http_message import Payload, http_page
 from tests.transforms.read_fixtures import HTML, http
 
 CODERS = {
@@ -70,64 +61,11 @@ def test_encodings_that_are_none_or_have_no_decoder() -> None:
     assert outcome(inner, ["Content-Encoding: gzip, gzip"]) == "too-large"
 
 
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"4\r\nWiki\r\n5\r\npedia\r\n0\r\n\r\n", b"Wikipedia"),
-        (b"4;name=value\r\nWiki\r\n0\r\nTrailer: x\r\n\r\n", b"Wiki"),
-        (b"4\nWiki\n005 \npedia\n0\n\n", b"Wikipedia"),
-        (b"<html>not chunked</html>", b"<html>not chunked</html>"),
-        (b"", b""),
-        (b"0\r\n\r\n", b""),
-        (b"4\r\nWi", b"Wi"),
-        (b"4\r\nWiki\r\n", b"Wiki"),
-        (b"4\r\nWiki\r\n5", b"Wiki"),
-        (b"4\r\nWiki\r\nzz\r\npedia\r\n0\r\n\r\n", None),
-        (b"2\r\nWiki\r\n0\r\n\r\n", None),
-        (b"ffffffff\r\nWiki", b"Wiki"),
-    ],
-)
-def test_chunks(body: bytes, expected: bytes | None) -> None:
-    assert dechunk(body) == expected
-
-
-@given(st.lists(st.binary(min_size=1, max_size=40), min_size=1))
-def test_chunked_bodies_are_joined(chunks: list[bytes]) -> None:
-    body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
-    assert dechunk(body + b"0\r\n\r\n") == b"".join(chunks)
-
-
 def test_chunks_come_off_before_the_encoding() -> None:
     encoded = gzip.compress(HTML)
     chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(encoded), encoded)
     assert outcome(chunked, ["Content-Encoding: gzip", "Transfer-Encoding: chunked"]) == HTML
     assert outcome(b"4\r\nWiki\r\nzz\r\n", ["Transfer-Encoding: chunked"]) == "!BadChunk"
-
-
-@pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        (b"<!DOCTYPE html><p>", "html"),
-        (b"\xef\xbb\xbf \r\n<HTML>", "html"),
-        ("<html><p>Wort".encode("utf-16"), "html"),
-        ("<html><p>Wort".encode("utf-16-be"), "html"),
-        (b"<!-- saved --><p>x", "html"),
-        (b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x">', "html"),
-        (b'<?xml version="1.0"?><html xmlns="x">', "html"),
-        (b'<?xml version="1.0"?><rss><channel>', ""),
-        (b"<div>", "html"),
-        (b"<a href='x'>", "html"),
-        (b"<abbr>", "text"),
-        (b"Words, plainly.\n", "text"),
-        (b"%PDF-1.4\n", ""),
-        (b"{\\rtf1", ""),
-        (b"\x89PNG\r\n\x1a\n", ""),
-        (b"GIF89a", ""),
-        (b"Wo\0rds", ""),
-    ],
-)
-def test_sniffing(body: bytes, kind: str) -> None:
-    assert sniff(body) == kind
 
 
 @pytest.mark.parametrize(
@@ -145,24 +83,16 @@ def test_sniffing(body: bytes, kind: str) -> None:
         ("", b"<html>", True),
         ("unknown/unknown", b"some words", False),
         ("", b"\x89PNG\r\n\x1a\n", None),
+        ('"text/html"', b"<html>", True),  # no valid type is no type
+        ("html", b"<html>", True),
+        ("html", b"some words", False),
+        ("text", b"\x89PNG\r\n\x1a\n", None),
     ],
 )
 def test_which_types_are_pages(declared: str, body: bytes, expected: bool | None) -> None:
     page = http_page(http(body, [f"Content-Type: {declared}"] if declared else []), "", LIMIT, LIMIT)
     assert (page.is_html if isinstance(page, Payload) else None) == expected
     assert isinstance(page, Payload) or page == NoPage("content-type")
-
-
-def test_header_values() -> None:
-    headers = parse_headers(b"HTTP/1.1 200 OK\r\nA: 1\r\nno colon\r\nB:\r\n two\r\n\tthree\r\na: 2\r\n four\r\nC: \xff")
-    assert headers == {"a": "1", "b": "two three", "c": "\ufffd"}
-    assert media_type(" Text/HTML ; charset=x") == "text/html"
-    assert [charset_of(value) for value in ('a/b; CHARSET="UTF-8"', "a/b;charset = 'x-sjis'", "a/b", "charset=;")] == [
-        "utf-8",
-        "x-sjis",
-        "",
-        "",
-    ]
 
 
 @settings(deadline=None)

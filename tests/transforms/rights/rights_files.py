@@ -8,6 +8,7 @@ from typing import Any
 from refinery.transforms.core.document import Document, RawDocument, document_id
 from refinery.transforms.rights.build_table import Built, build_table
 from refinery.transforms.rights.rule_rows import read_rows
+from refinery.transforms.rights.rule_table import ALIGN, MAGIC
 
 
 def row(host: str, kind: str, at: str, body: str | None = None, status: int | None = 200) -> dict[str, Any]:
@@ -65,6 +66,19 @@ def make_table(folder: Path, rows: Iterable[Mapping[str, Any]]) -> Built:
     folder.mkdir(exist_ok=True)
     (folder / "opt-outs.table").unlink(missing_ok=True)
     return build_table(read_rows([write_rows(folder / "rows.jsonl", rows)]), folder / "opt-outs.table")
+
+
+def as_version_1(table: Path) -> Path:
+    """Rewrite a table as the first version was: without checksums of blocks and of the header."""
+    data = table.read_bytes()
+    length = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little")
+    header = json.loads(data[len(MAGIC) + 8 : len(MAGIC) + 8 + length])
+    end = header["sections"].pop("sums")[0]
+    del header["sums_crc32c"], header["blocks"]
+    old = json.dumps({**header, "version": 1}, sort_keys=True).encode()
+    head = (MAGIC + len(old).to_bytes(8, "little") + old).ljust(ALIGN, b"\0")
+    table.write_bytes(head + data[ALIGN:end])
+    return table
 
 
 def documents() -> Iterator[Document]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -115,3 +116,12 @@ def test_one_hostile_host_fills_no_memory(tmp_path: Path) -> None:
         doc = Document(b"x" * 16, "text", f"https://h{number}.example/{number}/999", "s", "o", 0)
         assert isinstance(judge_opt_out(doc, known, params), Finding)
     assert known.rules.held <= known.rules.most and 0 < len(known.rules.found) < 20
+
+
+@pytest.mark.parametrize(("url", "reason", "others"), CASES)
+def test_a_copy_of_a_page_is_refused_as_the_page_is(
+    table: str, url: str, reason: str, others: Mapping[str, str]
+) -> None:
+    for name in (f"urn:text:{url}", f"urn:view:{url}", f"urn:X-wpull:snapshot?url={quote(url, safe='')}"):
+        assert judged(name, tables=(table,), as_of="2026-03-31")[0] == reason
+    assert judged("urn:text:https://a.other.example/", hosts=("other.example",))[0] == "opt-out-host"
