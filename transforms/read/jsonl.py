@@ -121,7 +121,7 @@ def parse_undecodable(data: bytes) -> Any:
         value = _read_exactly(data.decode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
         return None
-    return _marked(value) if is_shallow(value) else None
+    return mark(value) if is_shallow(value) else None
 
 
 def _read_exactly(text: str) -> Any:
@@ -137,14 +137,15 @@ def _float(digits: str) -> Written | Literal:
     return number if math.isfinite(number) else Literal(digits)
 
 
-def _marked(value: Any) -> Any:
-    """A copy in which U+FFFD stands for each byte that is not UTF-8. Depth: MAX_DEPTH."""
+def mark(value: Any) -> Any:
+    """A copy of a value that was decoded with "surrogateescape", in which U+FFFD stands for each byte that is not
+    UTF-8: such strings are Inexact, such records Doubtful. Depth: MAX_DEPTH."""
     if isinstance(value, str):
         return Inexact(_UNDECODED.sub("\ufffd", value)) if _UNDECODED.search(value) else value
     if isinstance(value, list):
-        return [_marked(each) for each in value]
+        return [mark(each) for each in value]
     if isinstance(value, dict):
-        return Doubtful({_UNDECODED.sub("\ufffd", key): _marked(each) for key, each in value.items()})
+        return Doubtful({_UNDECODED.sub("\ufffd", key): mark(each) for key, each in value.items()})
     return value
 
 

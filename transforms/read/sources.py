@@ -155,7 +155,7 @@ class ReadSources(beam.PTransform):
 
 READ: Stage[Params] = Stage(
     name="read",
-    version=5,
+    version=6,
     summary="Read every record of every file of the sources.",
     uses=("sources", "limits", "rejects"),
     notes=HEADER_NOTES,
