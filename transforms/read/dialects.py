@@ -223,8 +223,9 @@ def choose_dialect(head: bytes, delimiter: str, width: int, is_header: bool, is_
     is_header: this is the file's first one. is_cut: more follow.
 
     Where not every line has the header's number of fields, that with fewer rows at fault; if equal, rfc4180 where a tab
-    or a newline is inside of quotes. Where every line has it, rows end where lines do, and quotes are quoting only if that fits the whole head and something speaks
-    for it: the header is quoted, or all fields but numbers, or a quote inside of one is doubled.
+    or a newline is inside of quotes. Where every line has it, rows end where lines do, and quotes are quoting only if
+    that fits the whole head and something speaks for it: the header is quoted, or all fields but numbers, or a quote
+    inside of one is doubled.
     """
     head = head[: head.rfind(b"\n") + 1] if is_cut else head
     plain = count_faults(head, "plain", delimiter, width, is_cut)

@@ -8,7 +8,7 @@ and owns every n-th block from the k-th on, which balances without an index. Par
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any

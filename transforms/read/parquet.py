@@ -218,10 +218,10 @@ class RowGroup:
 def rows_of(batch: pa.RecordBatch, lost: Sequence[str] = ()) -> list[Mapping[str, Any]]:
     """The rows of a batch, and LOST for each of the fields `lost`."""
     found = [values_of(column) for column in batch.columns]
-    names, columns = list(batch.schema.names), [values for values, _ in found]
+    names, rows = list(batch.schema.names), zip(*(values for values, _ in found), strict=True)
     if lost or any(is_doubtful for _, is_doubtful in found):
-        return [Doubtful(zip(names, row), **dict.fromkeys(lost, LOST)) for row in zip(*columns)]
-    return [dict(zip(names, row)) for row in zip(*columns)]
+        return [Doubtful(zip(names, row, strict=True), **dict.fromkeys(lost, LOST)) for row in rows]
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 def read_row(

@@ -215,7 +215,9 @@ def _explain_delimited(task: ReadTask, source: ByteSource) -> str:
             codecs.getincrementaldecoder("utf-8")().decode(head, not is_cut)
         except UnicodeDecodeError:
             return f"{task.path} is not in UTF-8: `iconv -f LATIN1 -t UTF-8`, or from what it is in, makes that of it"
-        wrong = next(((row, line) for row, line in islice(rows, RECORDS) if row is None or len(row) != len(header)), None)
+        wrong = next(
+            ((row, line) for row, line in islice(rows, RECORDS) if row is None or len(row) != len(header)), None
+        )
         if wrong is None:
             return ""
         row, line = wrong

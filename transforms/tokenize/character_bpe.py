@@ -50,7 +50,9 @@ def character_engine(
         or not (whole | set(BYTE_NAMES)) <= vocab.keys()
     ):
         return None
-    hidden = {*BYTE_NAMES, *(added - learned(spec))} - whole - {name for name in added if name and not name.strip(SPACE)}
+    hidden = (
+        {*BYTE_NAMES, *(added - learned(spec))} - whole - {name for name in added if name and not name.strip(SPACE)}
+    )
     if np.isin(table.rows, [vocab[name] for name in hidden if name in vocab]).any():
         return None  # an added token or a byte that ordinary text reaches by merges
     names = [name for name in vocab if name not in hidden and " " not in name and name]

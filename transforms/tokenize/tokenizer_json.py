@@ -156,7 +156,7 @@ def parse(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no JSON: {type(error).__name__}") from None
     if isinstance(spec, dict) and "config" in spec and isinstance(spec.get("vocab"), list):
-        raise ValueError("a tekken.json of mistral-common, which is not read: give the tokenizer.json of the same model")
+        raise ValueError("a tekken.json of mistral-common, which is not read: give the tokenizer.json of that model")
     if not isinstance(spec, dict) or not isinstance(spec.get("model"), dict):
         raise ValueError("no tokenizer.json: it has no model")
     return spec

@@ -21,7 +21,8 @@ def texts(folder: Path, data: bytes | str, kind: str, **fields: object) -> list[
     found = []
     for record in read(folder / f"a.{kind}", data, kind, **fields):
         is_text = isinstance(record, RawDocument)
-        found.append(str(record.content) if is_text else f"!{getattr(record, 'error', '') or '-' + record.reason}")  # type: ignore[union-attr]
+        said = getattr(record, "error", "") or f"-{getattr(record, 'reason', '')}"
+        found.append(str(getattr(record, "content", "")) if is_text else f"!{said}")
     return found
 
 
@@ -40,7 +41,10 @@ def texts(folder: Path, data: bytes | str, kind: str, **fields: object) -> list[
         ('"never closed,one\nsecond,two\n', ["!BadRow", "!BadRow"]),
         # Half of a text is none, though it has the right number of commas.
         ('"A "b" c\nand more\nand, more\nend",x\nplain,y\n', [*["!BadRow"] * 4, "plain"]),
-        ('"A\nsaid ""b""\nand, c",1\n"A\nsaid "b"\nand, c\nend",2\nplain,3\n', ['A\nsaid "b"\nand, c', *["!BadRow"] * 4, "plain"]),
+        (
+            '"A\nsaid ""b""\nand, c",1\n"A\nsaid "b"\nand, c\nend",2\nplain,3\n',
+            ['A\nsaid "b"\nand, c', *["!BadRow"] * 4, "plain"],
+        ),
         ('"A "b" and\nleft, it",1\nplain,2\n', ["!BadRow", "!BadRow", "plain"]),
     ],
 )  # fmt: skip
