@@ -6,10 +6,10 @@ from typing import Any
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
-from refinery.transforms.read.dialects import Lines, rows_of
 from refinery.transforms.read.fields import document_of
 from refinery.transforms.read.jsonl import HASHED, mark
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.dialects import Lines, rows_of
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 

@@ -10,58 +10,16 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact, Written
 
 AS_TEXT, NOTHING = "value-as-text", "value-lost"  # groups of findings
 ROUNDED = 1 << 63  # from this size on a number that a fast reader gives as a float may have been an integer
 _FIELD = re.compile(r"\{([^{}]+)\}")  # in a url_field
-
-
-class Inexact(str):
-    """A value that became text because it is none that Python has: a year 33658, bytes that are not UTF-8."""
-
-    __slots__ = ()
-
-
-class Written(float):
-    """A number of JSON with its spelling."""
-
-    def __new__(cls, text: str) -> "Written":
-        number = super().__new__(cls, text)
-        number.text = text
-        return number
-
-    text: str
-
-
-class Literal:
-    """A number of JSON that no type holds: 1e400, an integer of 5,000 digits."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-
-class Doubtful(dict[str, Any]):
-    """A record in which some value is Inexact, maybe inside another one."""
-
-
-class _Lost:
-    __slots__ = ()
-
-    def __str__(self) -> str:
-        return ""
-
-
-LOST: Final = _Lost()  # stands for a value that cannot be read
 
 
 def document_of(

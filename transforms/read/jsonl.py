@@ -18,8 +18,9 @@ import orjson
 from refinery.transforms.core.document import RawDocument
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
 from refinery.transforms.read.byte_source import ByteSource, MemberStream
-from refinery.transforms.read.fields import Doubtful, Inexact, Literal, Written, document_of, is_utf8
+from refinery.transforms.read.fields import document_of, is_utf8
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.inexact import Doubtful, Inexact, Literal, Written
 
 BLOCK = 1 << 20
 HASHED = 1 << 16  # bytes of a damaged line that make its hash

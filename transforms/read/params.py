@@ -6,10 +6,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from refinery.transforms.core.params import Params, Positive
+from refinery.transforms.read.values.dialects import Dialect
 
 Format = Literal["auto", "warc", "wet", "arc", "jsonl", "parquet", "csv", "tsv", "text", "documents"]
 Content = Literal["auto", "html", "text"]
-Dialect = Literal["auto", "rfc4180", "backslash", "plain", "escaped"]
 
 
 class SourceParams(Params):

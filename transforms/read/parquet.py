@@ -11,12 +11,8 @@ from refinery.loader.errors import FormatError
 from refinery.loader.parquet.pages import footer_bytes, measure_pages, read_footer
 from refinery.transforms.core.document import RawDocument, Scalar, text_bytes
 from refinery.transforms.core.per_document import NOT_SAMPLED, Damaged, Skipped
-from refinery.transforms.read.arrow_values import values_of
 from refinery.transforms.read.byte_source import ByteSource
 from refinery.transforms.read.fields import (
-    LOST,
-    Doubtful,
-    Inexact,
     clean,
     document_of,
     field_of,
@@ -27,6 +23,8 @@ from refinery.transforms.read.fields import (
 from refinery.transforms.read.held_ranges import HeldRanges
 from refinery.transforms.read.jsonl import parse_json
 from refinery.transforms.read.plan import LimitParams, ReadTask
+from refinery.transforms.read.values.arrow_values import values_of
+from refinery.transforms.read.values.inexact import LOST, Doubtful, Inexact
 from refinery.transforms.read.watched_file import WatchedFile
 from refinery.transforms.remote.files import is_remote
 

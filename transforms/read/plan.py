@@ -10,7 +10,8 @@ import orjson
 from refinery.transforms.core.document import hash64
 from refinery.transforms.core.stage import Note
 from refinery.transforms.read.find_files import find_files
-from refinery.transforms.read.params import Content, Dialect, Format, LimitParams, SourceParams
+from refinery.transforms.read.params import Content, Format, LimitParams, SourceParams
+from refinery.transforms.read.values.dialects import Dialect
 from refinery.transforms.remote.files import Found, is_remote
 
 __all__ = ["ENDINGS", "Content", "Format", "LimitParams", "ReadTask", "SourceParams", "plan_source", "plan_sources"]

@@ -23,11 +23,11 @@ from refinery.transforms.core.per_document import Damaged, Skipped
 from refinery.transforms.core.safe_text import safe
 from refinery.transforms.read.byte_source import ByteSource, MemberStream, open_source
 from refinery.transforms.read.delimited import DELIMITERS
-from refinery.transforms.read.dialects import first_rows, propose_dialect, settle_dialect
 from refinery.transforms.read.jsonl import BOM, parse_json
 from refinery.transforms.read.parquet import DOCUMENT_COLUMNS
 from refinery.transforms.read.plan import LimitParams, ReadTask
 from refinery.transforms.read.sources import read_task
+from refinery.transforms.read.values.dialects import first_rows, propose_dialect, settle_dialect
 
 FILES = 3  # of one source and format
 RECORDS = 100  # of a file

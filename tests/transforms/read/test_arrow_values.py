@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refinery.transforms.core.document import RawDocument
-from refinery.transforms.read.arrow_values import values_of
+from refinery.transforms.read.values.arrow_values import values_of
 from tests.sampling import one_commit_in_four
 from tests.transforms.read_fixtures import read, summary
 
@@ -140,7 +140,7 @@ Timestamp = Timedelta = lambda *given, **named: "made by pandas"
 WITH_PANDAS = """
 import sys
 import pyarrow as pa
-from refinery.transforms.read.arrow_values import values_of
+from refinery.transforms.read.values.arrow_values import values_of
 sys.path.insert(0, sys.argv[1])
 assert pa.array([1_001], pa.timestamp("ns")).to_pylist() == ["made by pandas"]
 for kind in (pa.timestamp("ns"), pa.duration("ns"), pa.timestamp("ns", "UTC")):

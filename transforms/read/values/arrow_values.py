@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from refinery.transforms.read.fields import LOST, Inexact
+from refinery.transforms.read.values.inexact import LOST, Inexact
 
 REFUSED = (ValueError, OverflowError, LookupError, NotImplementedError, pa.ArrowException)  # LookupError: a time zone
 PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}

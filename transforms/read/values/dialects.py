@@ -12,9 +12,9 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
-from refinery.transforms.read.params import Dialect
+Dialect = Literal["auto", "rfc4180", "backslash", "plain", "escaped"]
 
 HEAD = 1 << 20  # bytes from the first field on that begins with a quote, by which a TSV file is judged
 ROWS = 1000  # that are looked at
