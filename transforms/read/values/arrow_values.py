@@ -116,7 +116,7 @@ def _timestamp(value: int, unit: str, zone: str | None) -> Any:
     return Inexact(f"{text[:26]}{rest:03}{text[26:]}")
 
 
-def _calendar(value: int, unit: str) -> Inexact:
+def _calendar(value: int, unit: Any) -> Inexact:
     """A point in time of any year (Gregorian, 0000 is 1 BC): 33658-09-27 01:46:40."""
     if value == -(1 << 63):  # which numpy keeps for no time at all
         return Inexact(f"{value} {unit}")
